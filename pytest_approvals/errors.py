@@ -1,0 +1,135 @@
+"""
+Everything that pytest-approvals raises at its users.
+
+    ApprovalsError
+    ├── UsageError              a word, option or argument that cannot be used; says what is valid
+    │   ├── UnknownName         an unknown scenario, agent, option, mode or check; names the nearest valid one
+    │   └── AgentUnavailable    an agent that cannot be started here, and what to do about it
+    ├── ScenarioError           a mistake in a scenario: file, line, what, and the nearest valid word
+    ├── AdapterError            an adapter that breaks its contract
+    │   └── HostError           an agent process that died, hung or answered nonsense
+    ├── JournalError            a damaged journal: file, line, what
+    ├── WaiverError             a mistake in a waiver file
+    └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
+
+Constructors take facts and build the sentence, so that equal mistakes read alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_approvals.checks.verdicts import Finding
+
+
+class ApprovalsError(Exception):
+    """The root of all errors of this package."""
+
+
+class UsageError(ApprovalsError):
+    """A word, option or argument cannot be used."""
+
+
+class UnknownName(UsageError):
+    """
+    A name is not one of the valid ones.
+
+    Arguments:
+        what: What kind of thing is named: `scenario`, `agent`, `check`.
+        name: The name as given.
+        valid: The names that would do.
+    """
+
+    def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
+        self.what = what
+        self.name = name
+        super().__init__(f"no {what} is called {name!r}{nearest(name, valid)}")
+
+
+class AgentUnavailable(UsageError):
+    """An agent cannot be started here; *remedy* says what to do."""
+
+    def __init__(self, agent: str, why: str, remedy: str) -> None:
+        self.agent = agent
+        super().__init__(f"agent {agent!r} cannot be started: {why}; {remedy}")
+
+
+class ScenarioError(ApprovalsError):
+    """
+    A scenario has a mistake.
+
+    Arguments:
+        where: The file or the name of the scenario.
+        line: The line in the file, from 1; None for a scenario built in Python.
+        what: The mistake, in one sentence, with the nearest valid word where there is one.
+    """
+
+    def __init__(self, where: str, line: int | None, what: str) -> None:
+        self.where = where
+        self.line = line
+        self.what = what
+        super().__init__(f"{where}:{line}: {what}" if line is not None else f"{where}: {what}")
+
+
+class AdapterError(ApprovalsError):
+    """An adapter breaks its contract."""
+
+    def __init__(self, agent: str, what: str) -> None:
+        self.agent = agent
+        self.what = what
+        super().__init__(f"the adapter of {agent!r} breaks its contract: {what}")
+
+
+class HostError(AdapterError):
+    """An agent process died, hung or answered nonsense; *stderr* holds the end of what it printed there."""
+
+    def __init__(self, agent: str, what: str, stderr: str = "") -> None:
+        self.stderr = stderr
+        tail = f"; the end of its stderr:\n{stderr.rstrip()}" if stderr.strip() else ""
+        super().__init__(agent, what + tail)
+
+
+class JournalError(ApprovalsError):
+    """A journal is damaged: *line* counts from 1."""
+
+    def __init__(self, path: str, line: int | None, what: str) -> None:
+        self.path = path
+        self.line = line
+        self.what = what
+        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
+class WaiverError(ApprovalsError):
+    """A waiver file has a mistake."""
+
+    def __init__(self, path: str, line: int | None, what: str) -> None:
+        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
+class CheckFailed(ApprovalsError, AssertionError):
+    """
+    A recorded run broke a requirement.
+
+    Arguments:
+        findings: What failed, the weakest violated requirements first.
+        text: The findings as they are printed in every report.
+    """
+
+    def __init__(self, findings: Sequence[Finding], text: str) -> None:
+        self.findings = tuple(findings)
+        super().__init__(text)
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """
+    Gives the end of a sentence that names the nearest of the *valid* names, or all of them where none is near and they
+    are few.
+    """
+    names = sorted(set(valid))
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; valid: {', '.join(names)}" if 0 < len(names) <= 20 else ""

@@ -1,0 +1,1 @@
+"""What happened: events, journals on disk, the calls seen in them, transcripts."""

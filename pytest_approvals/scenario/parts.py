@@ -1,0 +1,361 @@
+"""
+The parts of a scenario.
+
+Plain frozen values. The loader makes them from YAML, the builders from Python; the harness plays them. Nothing here
+knows a framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_approvals.agent_side.conditions import Approval
+from pytest_approvals.agent_side.contract import Kind, Limits, Parameter, Verdict
+
+AnswerSource = Literal["held", "restored", "rebuilt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """
+    What one execution of a tool does; the first of these that is set happens, in this order.
+
+    Attributes:
+        waits_for: A signal that must be given first: a name that a `signal` step gives, `started LABEL` or `ended
+            LABEL` of another call.
+        asks_again: The tool asks for a second approval with this question; the execution ends there.
+        raises: The tool fails with this text.
+        returns: Any JSON value; in text, `{parameter}` stands for that argument.
+    """
+
+    waits_for: str | None = None
+    asks_again: str | None = None
+    raises: str | None = None
+    returns: Any = "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """
+    One tool and what it does.
+
+    Attributes:
+        behaviours: What its executions do: the k-th execution of one call does the k-th, the last one for ever.
+        per_call: Behaviours of single calls, by label, instead.
+        runs: The agent that a call runs; its behaviour is then that agent's.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    approval: Approval = "never"
+    kind: Kind = "function"
+    server: str | None = None
+    agent: str = "main"
+    runs: str | None = None
+    behaviours: tuple[Behaviour, ...] = (Behaviour(),)
+    per_call: Mapping[str, tuple[Behaviour, ...]] = field(default_factory=dict)
+
+
+# --- the model's script -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """
+    One call in the model's script.
+
+    Attributes:
+        label: What scenario and reports call it: its id, `c1#2` for the second use of an id; unique in its agent's
+            script.
+        id: The call id that the model gives; None where it gives none.
+        arguments: An object, or raw text where the model sends something else.
+    """
+
+    label: str
+    id: str | None
+    tool: str
+    arguments: Mapping[str, Any] | str = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """
+    The model fails instead of answering: *status* is 500, 429 or 0 for a connection that breaks.
+
+    With *after_chunks*, a streamed reply breaks after so many pieces; a reply that is not streamed fails as a whole.
+    """
+
+    status: int = 500
+    after_chunks: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """One reply in the model's script: text, calls, or a failure (which may come in the middle of text and calls)."""
+
+    say: str | None = None
+    calls: tuple[Call, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """
+    What one agent's model replies.
+
+    Every conversation plays its own script from the start. *by_prompt* holds the replies of conversations that begin
+    with that user message; all others play *replies*.
+    """
+
+    replies: tuple[Reply, ...] = ()
+    by_prompt: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
+
+
+# --- the caller's script ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """
+    One decision in the caller's script.
+
+    Attributes:
+        label: The call that it is about; None for a decision about nothing that was asked.
+        unknown_id: In place of a label: a request id that the framework never gave.
+        address: In place of both, where *malformed_address*: this value, verbatim.
+        source: Which copy of the request the answer is made from; None leaves it to the variant.
+    """
+
+    label: str | None = None
+    verdict: Verdict = "approve"
+    reason: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    tool: str | None = None
+    raw: Any = None
+    unknown_id: str | None = None
+    malformed_address: bool = False
+    address: Any = None
+    source: AnswerSource | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The caller hands in text and answers, either or none of them: with none, it goes on without an answer."""
+
+    text: str | None = None
+    answers: tuple[Answer, ...] = ()
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetOracle:
+    """The oracle answers what is pending, until nothing is or *rounds* are over."""
+
+    rounds: int | None = None
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Decisions go into the state, nothing runs yet."""
+
+    answers: tuple[Answer, ...]
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save:
+    """The state is saved under a name, to be rewound to."""
+
+    name: str
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """The state saved under that name is taken up again."""
+
+    name: str
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """
+    The agent is built anew from the saved state; in a *fresh* process, or with some tools missing (*without*) or more
+    of them (*with_tools*, held back so far).
+    """
+
+    fresh: bool = False
+    without: tuple[str, ...] = ()
+    with_tools: tuple[str, ...] = ()
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """What is pending is given up."""
+
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trim:
+    """The framework's own history trimming keeps the last *keep* messages."""
+
+    keep: int
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signal:
+    """A signal is given, for the tools and conditions that wait for it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """
+    These turns run at the same time.
+
+    Each turn after the first begins when the one before it waits in a tool or has ended, so that the order is the same
+    in every run. Turns of one session run on two copies of its state where the state is saved between turns, on one
+    live object where it is not.
+    """
+
+    steps: tuple[Turn | Signal, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """The caller leaves: nobody answers what is pending now. Without it, the oracle answers until the end."""
+
+
+Step = Turn | LetOracle | Stage | Save | Restore | Restart | Cancel | Trim | Signal | Together | Leave
+
+
+# --- the scenario -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expect:
+    """
+    Guards of the story, judged besides the checks.
+
+    Attributes:
+        runs: The labels of the calls that ran, in any order; None leaves it open.
+        output: The last output; None leaves it open.
+    """
+
+    runs: tuple[str, ...] | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """
+    One story.
+
+    Attributes:
+        id: `FAMILY/NAME`, from its path; kebab-case.
+        about: Prose a maintainer can quote in a bug report.
+        sources: Public issues that it stands for, `OWNER/REPO#NUMBER` or an address.
+        requires: Capabilities that its content does not show by itself; `requirements.required` adds those that it
+            shows.
+        agents: The scripts by agent name; `main` is always there.
+        caller: None: send the prompt, let the oracle answer until the end.
+        prompt: The first message, where *caller* is None.
+        reaches: What must happen on the reference agent in every variant: `paused`, `approved`, `rejected`, `edited`,
+            `refused`, `failed`, `finished`, `saved`, `asked_again`, ... and how often at least.
+        only: Dimensions of the variants that are pinned to these values.
+        vary: Dimensions that are varied though they are not by default: `resume`, `history`, `source`.
+        oracles: The oracles of its variants, as the oracle dimension; empty where the story decides itself.
+        held_back: Tools that the agent gets only from a restart with them on.
+        options: Options for the adapter's flavour.
+        equal_arguments: Two calls of one tool may have equal arguments.
+        fakes: The values made by Faker, and what stands for each of them in a snapshot.
+        path, lines: Where it was loaded from; the lines of its keys (`tools.delete_file`), from 1.
+    """
+
+    id: str
+    title: str
+    about: str = ""
+    sources: tuple[str, ...] = ()
+    requires: frozenset[str] = frozenset()
+    tools: tuple[Tool, ...] = ()
+    agents: Mapping[str, Script] = field(default_factory=dict)
+    caller: tuple[Step, ...] | None = None
+    prompt: str = "Go ahead."
+    reaches: Mapping[str, int] = field(default_factory=dict)
+    expect: Expect = Expect()
+    limits: Limits = Limits()
+    only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    vary: frozenset[str] = frozenset()
+    oracles: tuple[str, ...] = ()
+    held_back: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    equal_arguments: bool = False
+    fakes: Mapping[str, str] = field(default_factory=dict)
+    path: str | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def family(self) -> str:
+        """The folder part of the id."""
+        return self.id.rpartition("/")[0]
+
+    @property
+    def decides_itself(self) -> bool:
+        """Whether the caller's script holds decisions, so that no oracle is varied."""
+        return any(_holds_answers(step) for step in self.caller or ())
+
+
+def _holds_answers(step: Step) -> bool:
+    if isinstance(step, Together):
+        return any(_holds_answers(part) for part in step.steps)
+    return isinstance(step, (Turn, Stage)) and bool(step.answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """
+    One point of a scenario's matrix.
+
+    Attributes:
+        serialize: `none`, `copy`, `json` or `native.NAME`.
+        resume: `same` process, a `fresh` one forked from a warm interpreter, or a `cold` one.
+        history: `whole` or `append`.
+        source: Which copy of a request decisions are made from.
+        oracle: Who decides what the story leaves open; `script` where the story decides itself (what remains is then
+            approved).
+        chunking: How a streamed reply is cut: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
+        protocol: How the model is reached: `native`.
+    """
+
+    serialize: str = "none"
+    resume: Literal["same", "fresh", "cold"] = "same"
+    history: Literal["whole", "append"] = "whole"
+    stream: bool = False
+    source: AnswerSource = "held"
+    oracle: str = "script"
+    chunking: str = "whole"
+    protocol: str = "native"
+
+    @property
+    def id(self) -> str:
+        """
+        Its name inside brackets: serialize mode and answer source always, the rest where it differs from the base
+            variant.
+
+        >>> Variant(serialize="json", stream=True, source="restored").id
+        'json-stream-restored'
+        """
+        differs = [word for word, base in ((self.resume, "same"), (self.history, "whole")) if word != base]
+        streamed = (["stream"] if self.stream else []) + ([self.chunking] if self.chunking != "whole" else [])
+        rest = [word for word, base in ((self.oracle, "script"), (self.protocol, "native")) if word != base]
+        words = [self.serialize, *differs, *streamed, self.source, *rest]
+        return "-".join(word.replace("_", "-") for word in words)
