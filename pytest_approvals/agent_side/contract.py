@@ -241,13 +241,13 @@ class Agent(ABC):
         """
         raise Unsupported("serialize.json")
 
-    def copy_from(self, other: Agent) -> None:
+    async def copy_from(self, other: Agent) -> None:
         """
         Takes a deep copy of *other*'s state; for serialize mode `copy`. Called on a new agent, before its first turn.
         """
         raise Unsupported("serialize.copy")
 
-    def another_session(self, world: World) -> Agent:
+    async def another_session(self, world: World) -> Agent:
         """
         Gives a second, empty session on the same framework objects (the same agent, model and tools), recorded by
         *world*.
