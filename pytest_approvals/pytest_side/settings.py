@@ -1,0 +1,184 @@
+"""What the options say, read once when pytest is configured; a value that cannot be used is refused there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
+from pytest_approvals.pytest_side.options import OPTIONS, SCENARIOS_INI, Option
+
+if TYPE_CHECKING:
+    import pytest
+
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "serialize": ("none", "copy", "json", "native.NAME"),
+    "resume": ("same", "fresh", "cold"),
+    "history": ("whole", "append"),
+    "answer": ("held", "restored", "rebuilt"),
+    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
+    "protocol": ("native",),
+}
+"""The options that pin a dimension of the variants, and their values; the oracle is judged where it is made."""
+
+_DIMENSIONS = {"answer": "source"}
+_STRENGTHS = {"1": 1, "2": 2, "3": 3, "full": None}
+_SWITCH = {"yes": True, "on": True, "true": True, "1": True, "no": False, "off": False, "false": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    What the options say.
+
+    Attributes:
+        agents: Specs; empty: all agents that can run here.
+        requirements: Further requirements of the agents' environments.
+        pinned: Dimensions of the variants, and the values that they are limited to.
+        strength: How many dimensions are combined; None: all.
+        time_limit: Seconds for one run.
+        fault: `MODULE:NAME` of a seeded fault.
+        report: Where the report is written.
+        journals: Where the journals stay.
+        folders: Folders with scenarios, besides those that pytest collects itself.
+    """
+
+    agents: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    pinned: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    strength: int | None = 2
+    seed: int = 0
+    time_limit: float = 30.0
+    fault: str | None = None
+    report: Path | None = None
+    journals: Path | None = None
+    strict: bool = False
+    update_waivers: bool = False
+    folders: tuple[Path, ...] = ()
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """
+    Reads all options: the command line counts more than the ini file, and that more than the default.
+
+    Errors:
+        UsageError: A value cannot be used; the option, the value and what is valid are named.
+    """
+    given = {option.name: _given(config, option) for option in OPTIONS}
+    folders = tuple(config.rootpath / name for name in config.getini(SCENARIOS_INI))
+    return settings_of(given, config.invocation_params.dir, folders)
+
+
+def settings_of(
+    given: Mapping[str, Any],
+    here: Path,
+    folders: tuple[Path, ...] = (),
+    spell: Callable[[Option], str] = lambda option: option.flag,
+) -> Settings:
+    """
+    Makes settings of the options' texts, by option name; what is missing or None has its default.
+
+    Arguments:
+        here: The folder that paths are relative to.
+        spell: How an option is called in an error.
+
+    Errors:
+        UsageError: A value cannot be used.
+    """
+    values: dict[str, Any] = {"pinned": {}}
+    for option in OPTIONS:
+        text = given.get(option.name)
+        if text is None or text == ():
+            continue
+        try:
+            _read(option, text, here, values)
+        except ApprovalsError as error:
+            raise UsageError(f"{spell(option)}: {error}") from None
+    return Settings(folders=folders, **values)
+
+
+def _given(config: pytest.Config, option: Option) -> Any:
+    found = config.getoption(option.ini)
+    return found if found is not None else config.getini(option.ini) or None
+
+
+def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None:
+    match option.name:
+        case "agents":
+            values["agents"] = tuple(_known_agent(word) for word in _words(text))
+        case "with":
+            values["requirements"] = _words(text)
+        case "stream":
+            values["pinned"]["stream"] = (_switch(text),)
+        case "oracle":
+            values["pinned"]["oracle"] = tuple(_known_oracle(word) for word in text)
+        case "strength":
+            values["strength"] = _STRENGTHS[_one_of("strength", text, _STRENGTHS)]
+        case "seed":
+            values["seed"] = int(_number(text, int))
+        case "time-limit":
+            values["time_limit"] = _number(text, float)
+        case "fault":
+            values["fault"] = _fault(text)
+        case "report" | "journals":
+            values[option.name] = here / text
+        case "strict" | "update-waivers":
+            values[option.name.replace("-", "_")] = _switch(text)
+        case name:
+            words = tuple(_dimension_value(name, word) for word in _words(text))
+            values["pinned"][_DIMENSIONS.get(name, name)] = words
+
+
+def _words(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+
+
+def _one_of(what: str, word: str, valid: Iterable[str]) -> str:
+    names = tuple(valid)
+    if word not in names:
+        raise UnknownName(what, word, names)
+    return word
+
+
+def _dimension_value(name: str, word: str) -> str:
+    if name == "serialize" and word.startswith("native.") and word != "native.":
+        return word
+    return _one_of(f"{name} mode" if name == "serialize" else name, word, WORDS[name])
+
+
+def _known_agent(text: str) -> str:
+    from pytest_approvals.agents import AgentSpec, adapter_of
+
+    spec = AgentSpec.parse(text)
+    adapter_of(spec)
+    return str(spec)
+
+
+def _known_oracle(word: str) -> str:
+    from pytest_approvals.harness.oracles import oracle_named
+
+    oracle_named(word)
+    return word
+
+
+def _switch(text: str) -> bool:
+    return _SWITCH[_one_of("switch position", text.lower(), _SWITCH)]
+
+
+def _number(text: str, kind: type[int] | type[float]) -> float:
+    try:
+        number = kind(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no number") from None
+    if number < 0 or (kind is float and number == 0):
+        raise UsageError(f"{text} is too small")
+    return number
+
+
+def _fault(text: str) -> str:
+    module, _, name = text.partition(":")
+    if not module or not name.isidentifier():
+        raise UsageError(f"{text!r} names no fault; write MODULE:NAME")
+    return text
