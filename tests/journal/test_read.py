@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_approvals.errors import JournalError
+from pytest_approvals.journal.events import EVENTS, Event
+from pytest_approvals.journal.read import read_journal, read_journals
+from pytest_approvals.journal.shapes import required, wrong_field
+from pytest_approvals.journal.write import Journal
+
+HEADER = '{"event":"header","n":1,"format":1,"scenario":"a/b","agent":"reference"}'
+SECOND = '{"event":"header","n":1,"format":1,"scenario":"a/c","agent":"reference"}'
+END = '{"event":"run.end","n":2,"how":"completed"}'
+FOOTER = '{"event":"footer","count":2}'
+
+
+@pytest.fixture
+def journal_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes lines into `run.jsonl` of the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(*lines: str, end: str = "\n") -> str:
+        Path("run.jsonl").write_text("\n".join(lines) + end)
+        return "run.jsonl"
+
+    return write
+
+
+class TestWholeJournal:
+    def test_a_footer_makes_it_complete(self, journal_file: Any) -> None:
+        """A journal with its footer is complete, and knows where it stands."""
+        stored = read_journal(journal_file(HEADER, END, FOOTER))
+
+        assert (True, None, 1, 2) == (stored.complete, stored.cut_line, stored.line, len(stored.events))
+
+    def test_its_header_says_what_ran(self, journal_file: Any) -> None:
+        """The header is the first event."""
+        assert "a/b" == read_journal(journal_file(HEADER, END, FOOTER)).header.scenario
+
+    def test_a_last_line_without_its_end_is_as_good(self, journal_file: Any) -> None:
+        """An editor may have eaten the last line feed."""
+        assert read_journal(journal_file(HEADER, END, FOOTER, end="")).complete
+
+    def test_empty_lines_are_nothing(self, journal_file: Any) -> None:
+        """Lines without anything on them are passed over."""
+        assert 2 == len(read_journal(journal_file(HEADER, "", END, FOOTER, "")).events)
+
+    def test_events_of_every_kind_come_back(self, tmp_path: Path, two_calls: list[Event]) -> None:
+        """What is read equals what was recorded, and the file is written the same again."""
+        first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+        for path, events in ((first, two_calls), (second, None)):
+            journal = Journal(path)
+            for event in events or read_journal(first).events:
+                journal.record(event)
+            journal.close()
+
+        assert first.read_bytes() == second.read_bytes()
+
+
+class TestCutOff:
+    def test_no_footer_means_cut_off(self, journal_file: Any) -> None:
+        """Without a footer the writer did not come to its end; what it wrote is there."""
+        stored = read_journal(journal_file(HEADER, END))
+
+        assert (False, None, 2) == (stored.complete, stored.cut_line, len(stored.events))
+
+    def test_a_cut_last_line_is_named(self, journal_file: Any) -> None:
+        """A last line that breaks off is no damage; it is not among the events."""
+        stored = read_journal(journal_file(HEADER, END[:20], end=""))
+
+        assert (False, 2, 1) == (stored.complete, stored.cut_line, len(stored.events))
+
+    def test_a_cut_character_is_no_damage(self, tmp_path: Path) -> None:
+        """The writer may be killed in the middle of a character."""
+        path = tmp_path / "run.jsonl"
+        path.write_bytes(HEADER.encode() + b'\n{"event":"run.end","how":"\xc3')
+
+        assert 2 == read_journal(path).cut_line
+
+
+class TestSeveralJournals:
+    def test_they_come_one_by_one(self, journal_file: Any) -> None:
+        """Each header begins a journal; one that was cut off is followed by the next."""
+        path = journal_file(HEADER, END, FOOTER, HEADER, SECOND, END, FOOTER)
+
+        found = [(stored.header.scenario, stored.line, stored.complete) for stored in read_journals(path)]
+
+        assert [("a/b", 1, True), ("a/b", 4, False), ("a/c", 5, True)] == found
+
+    def test_a_long_file_is_read_in_pieces(self, journal_file: Any) -> None:
+        """Line numbers stay right over many pieces."""
+        path = journal_file(*[HEADER, END, FOOTER] * 5000, HEADER, END, '{"event":"footer","count":7}')
+
+        with pytest.raises(JournalError, match=r"run.jsonl:15003: the footer counts 7 events, and there are 2"):
+            list(read_journals(path))
+
+
+DAMAGED = {
+    "empty": ([""], "run.jsonl: it holds no event: its writer was cut off at once, or never wrote"),
+    "cut header": ([HEADER[:30]], "run.jsonl:1: this line is no JSON"),
+    "no header": ([END, FOOTER], "run.jsonl:1: a header must come first, not 'run.end'"),
+    "no JSON": ([HEADER, '{"event":', FOOTER], "run.jsonl:2: this line is no JSON"),
+    "two on a line": ([HEADER, END + "," + END, FOOTER], "run.jsonl:2: this line is no JSON"),
+    "no object": ([HEADER, "[1]", FOOTER], "run.jsonl:2: this line is no JSON object"),
+    "nested too deep": ([HEADER, "[" * 100_000], "run.jsonl:2: this line is no JSON"),
+    "no event": ([HEADER, '{"n":2}'], "run.jsonl:2: no event is called None"),
+    "unknown event": (
+        [HEADER, '{"event":"tool.stat","n":2}'],
+        "run.jsonl:2: no event is called 'tool.stat'; did you mean 'tool.start'?",
+    ),
+    "unknown field": (
+        [HEADER, '{"event":"run.end","n":2,"hwo":"completed"}'],
+        "run.jsonl:2: run.end: no field is called 'hwo'; did you mean 'how'?",
+    ),
+    "missing field": ([HEADER, '{"event":"tool.end","n":2}'], "run.jsonl:2: tool.end: field 'x' is missing"),
+    "wrong type": (
+        [HEADER, '{"event":"tool.end","n":2,"x":"one"}'],
+        "run.jsonl:2: tool.end: field 'x' must be a number, not text",
+    ),
+    "wrong element": (
+        [HEADER, '{"event":"turn.start","turn":1,"decisions":["3"]}'],
+        "run.jsonl:2: turn.start: field 'decisions': each element must be a number, not text",
+    ),
+    "wrong error": (
+        [HEADER, '{"event":"tool.end","x":1,"error":[1]}'],
+        "run.jsonl:2: tool.end: field 'error': each element must be text, not a number",
+    ),
+    "request is no object": (
+        [HEADER, '{"event":"run.end","pending":["q1"]}'],
+        "run.jsonl:2: run.end: field 'pending': each element must be an object, not text",
+    ),
+    "unknown key": (
+        [HEADER, '{"event":"run.end","pending":[{"q":"q1","id":"c1","tool":"pay","lable":"c1"}]}'],
+        "run.jsonl:2: run.end: field 'pending': no key is called 'lable'; did you mean 'label'?",
+    ),
+    "missing key": (
+        [HEADER, '{"event":"run.end","pending":[{"q":"q1","id":"c1"}]}'],
+        "run.jsonl:2: run.end: field 'pending': an element lacks 'tool'",
+    ),
+    "other format": (
+        ['{"event":"header","format":9,"scenario":"a/b","agent":"x"}'],
+        "run.jsonl:1: the journal has format 9; this version reads format 1",
+    ),
+    "second header": (
+        [HEADER, END, FOOTER, SECOND],
+        "run.jsonl:4: a second header: the file holds 2 journals, and one was expected",
+    ),
+    "footer alone": ([FOOTER], "run.jsonl:1: a footer without a journal before it"),
+    "footer again": ([HEADER, END, FOOTER, FOOTER], "run.jsonl:4: a footer without a journal before it"),
+    "wrong count": ([HEADER, FOOTER], "run.jsonl:2: the footer counts 2 events, and there are 1"),
+}
+
+
+class TestDamage:
+    @pytest.mark.parametrize(("lines", "message"), DAMAGED.values(), ids=DAMAGED)
+    def test_the_line_and_the_mistake_are_named(self, journal_file: Any, lines: list[str], message: str) -> None:
+        """A line that does not fit is an error that says where and what, and names the nearest valid word."""
+        with pytest.raises(JournalError) as raised:
+            read_journal(journal_file(*lines))
+
+        assert message == str(raised.value)
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        """A missing file is an error of the journal, too."""
+        with pytest.raises(JournalError) as raised:
+            read_journal(tmp_path / "run.jsonl")
+
+        assert f"{tmp_path / 'run.jsonl'}: it cannot be read: No such file or directory" == str(raised.value)
+
+
+class TestShapes:
+    @pytest.mark.parametrize("kind", EVENTS)
+    def test_every_event_that_is_written_can_be_read(self, kind: str) -> None:
+        """An event with nothing but its needed fields has the shape that the reader wants."""
+        examples = {"str": "x", "int": 1, "list": [], "dict": {}, "Any": None, "bool": True}
+        hints = EVENTS[kind].__annotations__
+        given = {name: examples[hints[name].split("[")[0].split(" ")[0]] for name in required(EVENTS[kind])}
+
+        written = json.loads(json.dumps(EVENTS[kind](**given).to_dict()))
+        written.pop("event")
+
+        assert wrong_field(EVENTS[kind], written) is None

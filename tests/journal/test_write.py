@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.journal.events import Event, Header, RunEnd, ToolEnd, ToolStart, TurnStart
+from pytest_approvals.journal.read import read_journal
+from pytest_approvals.journal.write import Journal
+
+
+class Strange:
+    """Something that JSON cannot hold, and whose repr fails."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+def endless() -> list[object]:
+    held: list[object] = []
+    held.append(held)
+    return held
+
+
+class TestRecord:
+    def test_events_are_numbered_from_one(self) -> None:
+        """The k-th event that is recorded has the number k."""
+        journal = Journal()
+
+        numbers = [journal.record(TurnStart(turn=turn)).n for turn in (1, 2, 3)]
+
+        assert [1, 2, 3] == numbers
+        assert [1, 2, 3] == [event.n for event in journal.events]
+
+    def test_the_event_itself_is_kept(self) -> None:
+        """An event of plain values is kept and given back as it is."""
+        event = TurnStart(turn=1)
+        journal = Journal()
+
+        assert event is journal.record(event)
+        assert event is journal.events[0]
+
+    @pytest.mark.parametrize(
+        ("value", "recorded"),
+        [
+            pytest.param(b"raw", "<not JSON: b'raw'>", id="bytes"),
+            pytest.param({1, 3, 2}, [1, 2, 3], id="set"),
+            pytest.param({("a", 1): 2}, {"<not JSON: ('a', 1)>": 2}, id="key"),
+            pytest.param(float("nan"), "<not JSON: nan>", id="nan"),
+            pytest.param([float("-inf")], ["<not JSON: -inf>"], id="infinity"),
+            pytest.param(object(), "<not JSON: <object object>>", id="object"),
+            pytest.param(Strange(), "<not JSON: a Strange without a repr>", id="no repr"),
+            pytest.param("\ud800 é", "\ud800 é", id="half a character"),
+        ],
+    )
+    def test_what_json_cannot_hold_becomes_a_marker(self, tmp_path: Path, value: object, recorded: object) -> None:
+        """Any value can be recorded, and reads the same in memory and from the file."""
+        journal = Journal(tmp_path / "run.jsonl")
+        journal.record(Header(scenario="a/b", agent="reference"))
+
+        event = journal.record(ToolEnd(x=1, result=[value]))
+        journal.close()
+
+        assert [recorded] == [*event.result]
+        assert journal.events == read_journal(tmp_path / "run.jsonl").events
+
+    def test_a_value_that_holds_itself_ends_in_a_marker(self) -> None:
+        """An endless value is cut at a depth, and says so."""
+        recorded = Journal().record(ToolEnd(x=1, result=endless())).result
+
+        assert str(recorded).endswith("['<not JSON: nested deeper than 60>'" + "]" * 59)
+
+
+class TestFile:
+    def test_nothing_is_written_before_a_flush(self, tmp_path: Path) -> None:
+        """Recording touches no file: that is what keeps it cheap."""
+        path = tmp_path / "run.jsonl"
+        journal = Journal(path)
+
+        journal.record(Header(scenario="a/b", agent="reference"))
+
+        assert b"" == path.read_bytes()
+        journal.close()
+
+    def test_a_flush_hands_over_what_was_recorded(self, tmp_path: Path) -> None:
+        """After a flush the file ends with the last event, a line of its own."""
+        path = tmp_path / "run.jsonl"
+        journal = Journal(path)
+        journal.record(Header(scenario="a/b", agent="reference"))
+        journal.record(RunEnd())
+
+        journal.flush()
+
+        assert '{"event":"run.end","n":2,"how":"completed","pending":[]}\n' == path.read_text().splitlines(True)[1]
+        journal.close()
+
+    def test_closing_writes_the_footer_once(self, tmp_path: Path) -> None:
+        """The footer counts the events; closing again changes nothing."""
+        path = tmp_path / "run.jsonl"
+        journal = Journal(path)
+        journal.record(Header(scenario="a/b", agent="reference"))
+
+        journal.close()
+        journal.close()
+
+        assert ['{"event":"footer","count":1}'] == path.read_text().splitlines()[1:]
+
+    def test_the_events_outlive_the_file(self, tmp_path: Path, two_calls: list[Event]) -> None:
+        """What was recorded equals what is read back, and stays in memory after closing."""
+        path = tmp_path / "run.jsonl"
+        journal = Journal(path)
+        for event in two_calls:
+            journal.record(event)
+
+        journal.close()
+
+        assert two_calls == journal.events
+        assert two_calls == read_journal(path).events
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the writer is a forked child")
+class TestKilledWriter:
+    def test_a_journal_reads_back_to_its_last_flush(self, tmp_path: Path) -> None:
+        """200 writers are killed at seeded points of their work, and each journal holds all that was flushed."""
+        chance = random.Random(7)
+        for run in range(200):
+            path, flushed = tmp_path / f"{run}.jsonl", tmp_path / f"{run}.count"
+            pid = os.fork()
+            if pid == 0:
+                write_for_ever(path, flushed, seed=run)
+            wait_until(flushed, chance.randint(1, 60))
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+            stored = read_journal(path)
+
+            assert not stored.complete
+            assert len(stored.events) >= flushed.stat().st_size
+            assert [*range(1, len(stored.events) + 1)] == [event.n for event in stored.events]
+
+
+def write_for_ever(path: Path, flushed: Path, *, seed: int) -> None:
+    """Records and flushes until it is killed; *flushed* grows by one byte for each event that was flushed."""
+    try:
+        chance = random.Random(seed)
+        journal = Journal(path)
+        journal.record(Header(scenario="a/b", agent="reference"))
+        with flushed.open("ab", buffering=0) as counter:
+            done = 0
+            while True:
+                for _ in range(chance.randint(1, 40)):
+                    journal.record(ToolStart(x=1, tool="pay", arguments={"note": "x" * chance.randint(1, 3000)}))
+                journal.flush()
+                counter.write(b"." * (len(journal.events) - done))
+                done = len(journal.events)
+    finally:
+        os._exit(1)
+
+
+def wait_until(file: Path, size: int) -> None:
+    """Waits for another process' progress, which it alone decides."""
+    while not file.exists() or file.stat().st_size < size:
+        os.sched_yield()
