@@ -1,0 +1,68 @@
+"""
+What the reference agent refuses, always before anything was changed or run.
+
+    Refused
+    ├── MalformedDecision    no decision, or none that can be carried out
+    ├── UnknownRequest       a decision about a request that was never made
+    ├── AlreadySettled       a decision about a request that was decided or closed before
+    ├── Contradiction        two decisions about one request in one submission
+    ├── NothingToGoOn        a turn without a message, a decision, or anything left to do
+    └── Busy                 a turn while another one runs in the same session
+
+    LimitReached             a turn was stopped by a limit; it can go on with the next one
+"""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """The caller's input cannot be taken; the state is what it was before."""
+
+
+class MalformedDecision(Refused):
+    """Something that stands where a decision goes is none, or cannot be carried out: *why* says what is wrong."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"this is no decision: {why}")
+
+
+class UnknownRequest(Refused):
+    """A decision names a request that was never made."""
+
+    def __init__(self, request: object) -> None:
+        super().__init__(f"there is no approval request {request!r}")
+
+
+class AlreadySettled(Refused):
+    """A decision comes for a request that was decided or closed before."""
+
+    def __init__(self, request: str) -> None:
+        super().__init__(f"approval request {request!r} is not open any more")
+
+
+class Contradiction(Refused):
+    """One submission holds two decisions about one request."""
+
+    def __init__(self, request: str) -> None:
+        super().__init__(f"there is more than one decision about approval request {request!r}")
+
+
+class NothingToGoOn(Refused):
+    """A turn was asked for, and there is nothing to do in it."""
+
+    def __init__(self) -> None:
+        super().__init__("there is nothing to go on with: send a message")
+
+
+class Busy(Refused):
+    """A turn is running in this session."""
+
+    def __init__(self) -> None:
+        super().__init__("a turn is running in this session; wait for its end")
+
+
+class LimitReached(Exception):
+    """A turn needs more than its limit of *what* allows; what was done is kept."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(f"the limit of {limit} {what} in one turn is reached")

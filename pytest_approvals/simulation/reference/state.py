@@ -1,0 +1,148 @@
+"""
+The state of a session: everything that an agent with approvals has to remember between two turns.
+
+Plain values that go to JSON and back without loss. Whatever is not in here is not remembered.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pytest_approvals.agent_side.neutral import MAIN, Item, Kind, Verdict
+
+Stage = Literal["new", "waiting", "approved", "done"]
+"""Where a call stands: nobody looked at it, it waits for a decision, it may run, the model can be told."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """
+    One call of the model's last reply.
+
+    Attributes:
+        id: The call id, made unique within its reply.
+        tool, arguments: What is going to run: validated once *stage* is past `new`, and changed by an edit.
+        request: The id of the open approval request, while it waits.
+        entered: Its tool's body was entered before.
+        note: What the model is told in front of the result.
+        result: What the model is told; for a hosted call, the reason of a rejection.
+        approved: For a hosted call: the decision that goes to the provider.
+        inner: The conversation that the call runs, for a tool that is an agent.
+    """
+
+    id: str
+    tool: str
+    arguments: Any
+    kind: Kind = "function"
+    server: str | None = None
+    stage: Stage = "new"
+    request: str | None = None
+    entered: bool = False
+    note: str | None = None
+    result: str | None = None
+    approved: bool | None = None
+    inner: Conversation | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """
+    One agent's conversation with its model.
+
+    Attributes:
+        items: All that was said, as the model is sent it.
+        messages: How many messages there were; the number of the next one.
+        calls: The calls of the last reply, until the model was told about all of them.
+        inbox: The caller's messages that wait until then.
+        asks_model: The model has something to reply to.
+        output: What the model said last.
+        named: How many calls got an id from this agent, because the model gave none.
+        trimmed: How many items trimming has taken off the front.
+    """
+
+    agent: str = MAIN
+    items: list[Item] = field(default_factory=list)
+    messages: int = 0
+    calls: list[Call] = field(default_factory=list)
+    inbox: list[str] = field(default_factory=list)
+    asks_model: bool = False
+    output: str | None = None
+    named: int = 0
+    trimmed: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Answer:
+    """A decision that was found to be one: about an open request, with a verdict that exists."""
+
+    request: str
+    verdict: Verdict
+    reason: str | None = None
+    arguments: Any = None
+    tool: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """
+    The whole state.
+
+    Attributes:
+        asked: How many requests were made; their ids are `req-1` up to this number.
+        staged: The decisions that were handed in ahead of the next turn.
+        standing: Who decided `always` or `never` about what: agent, server, tool, verdict; the last one stands.
+    """
+
+    main: Conversation = field(default_factory=Conversation)
+    asked: int = 0
+    staged: list[Answer] = field(default_factory=list)
+    standing: list[list[str | None]] = field(default_factory=list)
+
+
+def to_json(state: Any) -> str:
+    """Gives a state, or a part of one, as JSON."""
+    return json.dumps(state, default=fields_of, ensure_ascii=False)
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Gives the fields of one of the classes above; those that are None are left out."""
+    present = {name: getattr(value, name) for name in value.__slots__}
+    return {name: part for name, part in present.items() if part is not None}
+
+
+def session_from(written: Mapping[str, Any]) -> Session:
+    """Makes a session of what `to_json` wrote, parsed."""
+    return Session(
+        main=conversation_from(written["main"]),
+        asked=written["asked"],
+        staged=[Answer(**answer) for answer in written["staged"]],
+        standing=written["standing"],
+    )
+
+
+def conversation_from(written: Mapping[str, Any]) -> Conversation:
+    """Makes a conversation of its fields."""
+    given = dict(written)
+    given["items"] = [Item(**item) for item in given["items"]]
+    given["calls"] = [_call_from(call) for call in given["calls"]]
+    return Conversation(**given)
+
+
+def _call_from(written: Mapping[str, Any]) -> Call:
+    given = dict(written)
+    if "inner" in given:
+        given["inner"] = conversation_from(given["inner"])
+    given.setdefault("arguments", None)
+    return Call(**given)
+
+
+def detached(value: Any) -> Any:
+    """Gives a copy of a JSON value that shares nothing with it, so that nobody outside can change what will run."""
+    if isinstance(value, Mapping):
+        return {name: detached(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [detached(part) for part in value]
+    return value
