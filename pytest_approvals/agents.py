@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -130,6 +131,11 @@ def flavours(name: str) -> Mapping[str, type[Agent]]:
             name, "its module needs FLAVOURS, a dictionary of Agent classes with the default one under ''"
         )
     return found
+
+
+def adapter_folder(name: str) -> Path:
+    """Gives the folder that the adapter called *name* stands in, where its waivers stand, too."""
+    return Path(sys.modules[flavours(name)[""].__module__].__file__ or "").parent
 
 
 def adapter_of(spec: AgentSpec) -> type[Agent]:

@@ -167,7 +167,7 @@ def _switch(text: str) -> bool:
     return _SWITCH[_one_of("switch position", text.lower(), _SWITCH)]
 
 
-def _number(text: str, kind: type[int] | type[float]) -> float:
+def _number(text: str, kind: type[int | float]) -> float:
     try:
         number = kind(text)
     except ValueError:

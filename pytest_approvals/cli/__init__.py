@@ -1,0 +1,71 @@
+"""
+The command line `pytest-approvals`: a command a file.
+
+A command's module has `add_arguments(parser)` and `execute(args) -> int`, which gives the exit code: 0, or 1 where
+something failed. What cannot be used ends with a sentence on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from pytest_approvals.errors import ApprovalsError, UnknownName
+
+COMMANDS = {
+    "run": ("run", "run scenarios on agents; ends with the matrix"),
+    "list": ("listing", "list the scenarios"),
+    "show": ("show", "tell the story of a scenario, its requirements and its variants"),
+    "schema": ("schema", "print the JSON Schema of scenario files"),
+    "agents": ("agents", "say which agents can run here, and what they can and cannot do"),
+    "smoke": ("smoke", "see whether an agent runs at all"),
+    "check": ("check", "take the verdicts on recorded journals again"),
+    "new-adapter": ("new_adapter", "write a commented adapter and its test into this folder"),
+}
+"""The commands: the module and what it does."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command line; *words* are what follows the program's name."""
+    given = list(sys.argv[1:] if words is None else words)
+    try:
+        return _main(given)
+    except ApprovalsError as error:
+        print(f"pytest-approvals: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("pytest-approvals: interrupted", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        # Whoever read the output has gone; closing stderr, too, keeps Python silent about it at its end.
+        sys.stderr.close()
+        return 0
+
+
+def _main(given: list[str]) -> int:
+    if given[:1] in ([], ["-h"], ["--help"], ["help"]):
+        print(_overview())
+        return 0 if given else 2
+    if given[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"pytest-approvals {version('pytest-approvals')}")
+        return 0
+    if given[0] not in COMMANDS:
+        raise UnknownName("command", given[0], COMMANDS)
+    from pytest_approvals.cli.parser import Parser
+
+    module_name, purpose = COMMANDS[given[0]]
+    command = import_module(f"pytest_approvals.cli.{module_name}")
+    parser = Parser(given[0], purpose)
+    command.add_arguments(parser)
+    code = command.execute(parser.parse(given[1:]))
+    return int(code)
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:{width}}  {purpose}" for name, (_, purpose) in COMMANDS.items()]
+    usage = ["usage: pytest-approvals COMMAND [ARGUMENTS]", "", "Tests of tool-approval flows of agents.", ""]
+    return "\n".join([*usage, *lines, "", "pytest-approvals COMMAND --help says more."])

@@ -1,0 +1,53 @@
+"""The argument parser of all commands: an unknown option is answered with the nearest valid one."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import NoReturn
+
+from pytest_approvals.errors import UnknownName, UsageError
+
+
+class Parser(argparse.ArgumentParser):
+    """
+    Parses the words of one command.
+
+    Attributes:
+        passes_on: Whether words that the command does not know are for somebody else; they are then in `args.others`.
+    """
+
+    def __init__(self, command: str, purpose: str) -> None:
+        super().__init__(
+            prog=f"pytest-approvals {command}",
+            description=f"{purpose[0].upper()}{purpose[1:]}.",
+            allow_abbrev=False,
+        )
+        self.passes_on = False
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """
+        Parses *words*.
+
+        Errors:
+            UsageError: A word cannot be used; the nearest valid one is named.
+        """
+        args, others = self.parse_known_args(list(words))
+        if others and not self.passes_on:
+            raise self.unknown(others[0])
+        args.others = others
+        return args
+
+    def unknown(self, word: str) -> UsageError:
+        """Gives the error about a word that cannot be used."""
+        if word.startswith("-"):
+            return UnknownName("option", word.partition("=")[0], self.options())
+        return UsageError(f"{self.prog} does not know what to do with {word!r}")
+
+    def options(self) -> list[str]:
+        """Lists the long options of the command."""
+        return [text for action in self._actions for text in action.option_strings if text.startswith("--")]
+
+    def error(self, message: str) -> NoReturn:
+        """Raises what argparse would print, so that all errors read alike."""
+        raise UsageError(f"{self.prog}: {message}")

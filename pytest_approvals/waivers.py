@@ -1,0 +1,231 @@
+"""
+Waivers: known failures of one framework, each with its reason and its issue.
+
+They stand beside the adapter, in `NAME.waivers.yaml`, as a list:
+
+    - scenario: parallel/*                  # an id, or a pattern with * and ?
+      check: decision-survives
+      variant: json-*-held                  # may be left out: every variant
+      version: ">=0.20,<0.25"               # may be left out: every version
+      reason: The restored state has new agent objects, so that a decision on a held item is lost.
+      issue: https://github.com/owner/repository/issues/1
+
+An issue that was not reported yet is `unreported: docs/findings/NAME.md`. A waiver whose failure did not come although
+all that it covers ran is stale.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.errors import UnknownName, WaiverError
+
+_KEYS = ("scenario", "check", "variant", "flavour", "version", "reason", "issue")
+_NEEDED = ("scenario", "check", "reason", "issue")
+_ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """
+    One known failure.
+
+    Attributes:
+        scenario: The id of a scenario, or a pattern.
+        variant: The id of a variant, or a pattern.
+        flavour: The flavour of the adapter; None: every flavour.
+        version: Version specifiers of the framework; empty: every version.
+        path, line: Where it stands.
+    """
+
+    scenario: str
+    check: str
+    reason: str
+    issue: str
+    variant: str = "*"
+    flavour: str | None = None
+    version: str = ""
+    path: str = ""
+    line: int = 0
+
+    def covers(self, outcome: Outcome) -> bool:
+        """Says whether *outcome* is within its range, failed or not."""
+        return (
+            self.check == outcome.check
+            and fnmatchcase(outcome.scenario, self.scenario)
+            and fnmatchcase(outcome.variant, self.variant)
+            and self.flavour in (None, outcome.flavour)
+            and _version_fits(self.version, outcome.version)
+        )
+
+    def __str__(self) -> str:
+        where = f"{self.scenario} [{self.variant}]" if self.variant != "*" else self.scenario
+        return f"{self.path}:{self.line}: {self.check} on {where}: {self.reason} ({self.issue})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one check ended on one run, as far as waivers care; *failed* says that it needs one."""
+
+    scenario: str
+    variant: str
+    check: str
+    failed: bool
+    flavour: str = ""
+    version: str | None = None
+
+
+def waiver_file(name: str) -> Path:
+    """Gives the file with the waivers of the adapter called *name*; it need not be there."""
+    from pytest_approvals.agents import adapter_folder
+
+    return adapter_folder(name) / f"{name}.waivers.yaml"
+
+
+def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
+    """
+    Reads a file of waivers; one that is not there holds none.
+
+    Arguments:
+        checks: The slugs of all checks.
+
+    Errors:
+        WaiverError: The file has a mistake; file and line are named.
+    """
+    from pytest_approvals.scenario.mistakes import Mistake
+    from pytest_approvals.scenario.nodes import read
+
+    if not path.exists():
+        return ()
+    text = path.read_text(encoding="utf-8")
+    if not _without_comments(text):
+        return ()
+    try:
+        document = read(text)
+    except Mistake as mistake:
+        raise WaiverError(str(path), mistake.line, mistake.what) from None
+    if not isinstance(document.value, list):
+        raise WaiverError(str(path), 1, "the file must hold a list of waivers")
+    return tuple(
+        _waiver(entry, _Place(str(path), at, document.lines), checks) for at, entry in enumerate(document.value)
+    )
+
+
+def waiver_for(outcome: Outcome, waivers: Iterable[Waiver]) -> Waiver | None:
+    """Gives the first waiver that covers a failed outcome; None for one that did not fail."""
+    return next((waiver for waiver in waivers if waiver.covers(outcome)), None) if outcome.failed else None
+
+
+def stale_waivers(
+    waivers: Iterable[Waiver], outcomes: Sequence[Outcome], complete: Collection[str], known: Collection[str]
+) -> tuple[Waiver, ...]:
+    """
+    Gives the waivers whose failure did not come although all that they cover ran.
+
+    Arguments:
+        outcomes: Of all runs of one agent.
+        complete: The ids of the scenarios that ran in all their variants.
+        known: The ids of all scenarios that there are.
+    """
+    return tuple(waiver for waiver in waivers if _stale(waiver, outcomes, complete, known))
+
+
+def _stale(waiver: Waiver, outcomes: Sequence[Outcome], complete: Collection[str], known: Collection[str]) -> bool:
+    if any(fnmatchcase(scenario, waiver.scenario) and scenario not in complete for scenario in known):
+        return False
+    covered = [outcome for outcome in outcomes if waiver.covers(outcome)]
+    return bool(covered) and not any(outcome.failed for outcome in covered)
+
+
+def updated(text: str, stale: Iterable[Waiver], new: Iterable[Outcome]) -> str:
+    """
+    Gives the text of a file of waivers without those that are *stale*, and with one for each check and scenario that is
+    *new*. Comments stay; a new waiver has no reason yet, so that loading the file refuses it.
+    """
+    lines = text.splitlines()
+    for waiver in sorted(stale, key=lambda one: -one.line):
+        del lines[waiver.line - 1 : _end_of_entry(lines, waiver.line)]
+    return "\n".join([*lines, *_new_entries(new)]) + "\n"
+
+
+def _new_entries(new: Iterable[Outcome]) -> list[str]:
+    groups: dict[tuple[str, str, str, str | None], set[str]] = {}
+    for one in new:
+        groups.setdefault((one.scenario, one.check, one.flavour, one.version), set()).add(one.variant)
+    entries = []
+    for (scenario, check, flavour, version), variants in sorted(groups.items(), key=lambda item: str(item[0])):
+        entries += [f"- scenario: {scenario}", f"  check: {check}"]
+        entries += [f"  variant: {variant}" for variant in variants if len(variants) == 1]
+        entries += [f"  flavour: {flavour}"] if flavour else []
+        entries += [f'  version: ">={version}"'] if version else []
+        entries += ['  reason: ""', '  issue: ""']
+    return entries
+
+
+def _end_of_entry(lines: Sequence[str], start: int) -> int:
+    """Gives the number of the last line of the entry that starts in line *start*; comments below belong to the next."""
+    end = start
+    for number, line in enumerate(lines[start:], start + 1):
+        if line.startswith("-") or (line and not line[0].isspace() and not line.startswith("#")):
+            break
+        if line.strip() and not line.startswith("#"):
+            end = number
+    return end
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one entry stands, for errors."""
+
+    path: str
+    at: int
+    lines: Mapping[str, int]
+
+    def line(self, key: str = "") -> int:
+        return self.lines.get(f"{self.at}.{key}", self.lines[str(self.at)])
+
+    def error(self, what: str, key: str = "") -> WaiverError:
+        return WaiverError(self.path, self.line(key), what)
+
+
+def _waiver(entry: Any, place: _Place, checks: Collection[str]) -> Waiver:
+    if not isinstance(entry, dict):
+        raise place.error("a waiver is a mapping with scenario, check, reason and issue")
+    for key, value in entry.items():
+        if key not in _KEYS:
+            raise place.error(str(UnknownName("key of a waiver", key, _KEYS)), key)
+        if not isinstance(value, str):
+            raise place.error(f"{key} must be text; put it into quotes", key)
+    for key in _NEEDED:
+        if not entry.get(key, "").strip():
+            raise place.error(f"the {key} is missing" if key not in entry else f"the {key} is empty", key)
+    if entry["check"] not in checks:
+        raise place.error(str(UnknownName("check", entry["check"], checks)), "check")
+    if not _ISSUE.fullmatch(entry["issue"]):
+        raise place.error("the issue must be an address, or `unreported: docs/findings/NAME.md`", "issue")
+    _specifiers(entry.get("version", ""), place)
+    return Waiver(**{key: str(value) for key, value in entry.items()}, path=place.path, line=place.line())
+
+
+def _specifiers(text: str, place: _Place) -> None:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise place.error(f"{text!r} is no version range; write >=1.2,<1.5", "version") from None
+
+
+def _version_fits(specifiers: str, version: str | None) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return not specifiers or (version is not None and SpecifierSet(specifiers).contains(version, prereleases=True))
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
