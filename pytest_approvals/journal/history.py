@@ -1,0 +1,452 @@
+"""
+A journal read once from start to end: its turns, forks, conversations and calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .arguments import settled
+from .calls import Asked, CallSeen, Declared, Execution, Given
+from .conversations import tell
+from .events import (
+    AgentStart,
+    Decide,
+    Event,
+    Gate,
+    Header,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRefusal,
+    ModelRequest,
+    Restored,
+    RunEnd,
+    Saved,
+    Shown,
+    Staged,
+    ToolEnd,
+    ToolStart,
+    TurnEnd,
+    TurnStart,
+)
+from .lines import Line
+from .turns import Exchange, Fork, TurnSeen
+
+
+@dataclass(slots=True)
+class History:
+    """
+    What one journal tells; see `calls.py` for all that is in it.
+
+    Attributes:
+        events: The events that it was made from.
+        of_kind: The events by class, each in order, of those that no record here stands for: skips, stages, saves, ...
+        builds: Every start of an agent: which tools there were from then on.
+    """
+
+    events: Sequence[Event]
+    header: Header | None = None
+    end: RunEnd | None = None
+    declared: dict[str, Declared] = field(default_factory=dict)
+    turns: list[TurnSeen] = field(default_factory=list)
+    calls: list[CallSeen] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    executions: list[Execution] = field(default_factory=list)
+    requests: list[Asked] = field(default_factory=list)
+    decisions: list[Given] = field(default_factory=list)
+    forks: list[Fork] = field(default_factory=list)
+    builds: list[AgentStart] = field(default_factory=list)
+    of_kind: dict[type[Event], list[Event]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> History:
+        """Reads a journal, whole or cut off; it judges nothing and raises nothing about what the events say."""
+        return _Reader(events if isinstance(events, list) else list(events)).read()
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """The sessions, in the order in which they began."""
+        return tuple(dict.fromkeys(fork.session for fork in self.forks))
+
+    def call(self, label: str, session: str = "") -> CallSeen | None:
+        """Gives the call of that label, as the latest fork that has it knows it."""
+        found = (call for call in reversed(self.calls) if call.label == label and call.session == session)
+        return next(found, None)
+
+    def calls_of(self, label: str, session: str = "") -> Iterator[CallSeen]:
+        """Gives the call of that label in each fork."""
+        return (call for call in self.calls if call.label == label and call.session == session)
+
+    def events_of(self, *kinds: type[Event]) -> list[Event]:
+        """Gives the events of these classes, in order, of those that no other record here stands for."""
+        found = [event for kind in kinds for event in self.of_kind.get(kind, ())]
+        return sorted(found, key=lambda event: event.n) if len(kinds) > 1 else found
+
+    def tools_at(self, n: int, session: str = "") -> Sequence[str] | None:
+        """Gives the tools that the agent had at position *n*; None where the journal does not say."""
+        known = [build.tools for build in self.builds if build.n < n and build.session == session]
+        return known[-1] if known else None
+
+
+class _Reader:
+    """The state of reading a journal."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.history = History(events)
+        self.lines: dict[str, Line] = {}
+        self.all_lines: dict[tuple[str, int], Line] = {}
+        self.saves: dict[tuple[str, str], tuple[int, int]] = {}
+        self.open: dict[str, list[TurnSeen]] = {}
+        self.turns: dict[tuple[str, int], TurnSeen] = {}
+        self.decisions: dict[int, Given] = {}
+        self.executions: dict[tuple[str, int], Execution] = {}
+        self.exchanges: dict[tuple[str, int], Exchange] = {}
+
+    def read(self) -> History:
+        for event in self.history.events:
+            reads = _READS.get(type(event))
+            if reads is None:
+                self.history.of_kind.setdefault(type(event), []).append(event)
+            else:
+                reads(self, event)
+        return self.history
+
+    # --- the frame ----------------------------------------------------------------------------------------------------
+
+    def header(self, event: Header) -> None:
+        self.history.header = event
+        self.history.declared = {name: Declared.of(name, tool) for name, tool in event.tools.items()}
+
+    def end(self, event: RunEnd) -> None:
+        self.history.end = event
+        self._list(self.line(event.session), event.n, event.pending)
+
+    def build(self, event: AgentStart) -> None:
+        self.history.builds.append(event)
+
+    def line(self, session: str) -> Line:
+        found = self.lines.get(session)
+        if found is None:
+            found = self._new_line(Line(Fork(number=0, session=session)))
+        return found
+
+    def _new_line(self, line: Line) -> Line:
+        fork = line.fork
+        self.history.forks.append(fork)
+        self.lines[fork.session] = self.all_lines[fork.session, fork.number] = line
+        self.history.calls.extend(line.calls)
+        return line
+
+    # --- the caller's side --------------------------------------------------------------------------------------------
+
+    def turn_start(self, event: TurnStart) -> None:
+        line = self.line(event.session)
+        turn = TurnSeen(number=event.turn, session=event.session, fork=line.fork.number, start=event)
+        others = self.open.setdefault(event.session, [])
+        for other in others:
+            other.overlaps = turn.overlaps = True
+        others.append(turn)
+        line.last_turn = self.turns[event.session, event.turn] = turn
+        self.history.turns.append(turn)
+        self._hand_in(line, turn, event)
+
+    def _hand_in(self, line: Line, turn: TurnSeen, event: TurnStart) -> None:
+        for given in line.staged:
+            given.turn = turn
+            turn.decisions.append(given)
+        line.staged = []
+        for n in event.decisions:
+            given_now = self.decisions.get(n)
+            if given_now is not None:
+                given_now.taken, given_now.turn = event.n, turn
+                turn.decisions.append(given_now)
+
+    def turn_end(self, event: TurnEnd) -> None:
+        turn = self.turns.get((event.session, event.turn))
+        if turn is None:
+            return
+        turn.end = event
+        if turn in self.open[event.session]:
+            self.open[event.session].remove(turn)
+        line = self.lines[event.session] = self.all_lines[event.session, turn.fork]
+        self._list(line, event.n, event.requests)
+
+    def _list(self, line: Line, n: int, entries: Sequence[Mapping[str, Any]]) -> None:
+        taken: list[CallSeen] = []
+        for entry in entries:
+            asked, fresh = line.list_request(n, entry, taken)
+            if asked.call is not None:
+                taken.append(asked.call)
+            if fresh:
+                self.history.requests.append(asked)
+
+    def decide(self, event: Decide) -> None:
+        given = self.line(event.session).decide(event)
+        self.decisions[event.n] = given
+        self.history.decisions.append(given)
+
+    def stage(self, event: Staged) -> None:
+        line = self.line(event.session)
+        for n in event.decisions:
+            given = self.decisions.get(n)
+            if given is not None:
+                given.taken, given.staged, given.lost = event.n, True, event.error is not None
+                line.staged.append(given)
+        self.history.of_kind.setdefault(Staged, []).append(event)
+
+    def shown(self, event: Shown) -> None:
+        turn = self.turns.get((event.session, event.turn))
+        if turn is not None:
+            turn.shown.append(event)
+
+    # --- the model's side ---------------------------------------------------------------------------------------------
+
+    def question(self, event: ModelRequest) -> None:
+        turn = self._turn_of_question(event)
+        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
+        conversation = line.conversation(event.conversation)
+        exchange = Exchange(
+            n=event.n,
+            m=event.m,
+            session=event.session,
+            fork=line.fork.number,
+            conversation=event.conversation,
+            agent=event.agent,
+            items=event.items,
+            tools=event.tools,
+            turn=turn,
+        )
+        for seen, call in conversation.align(exchange):
+            line.rename(seen, call)
+        self.exchanges[event.session, event.m] = exchange
+        self.history.exchanges.append(exchange)
+        if turn is not None:
+            turn.exchanges.append(exchange)
+        if "/" in event.conversation:
+            self._enter_agent(line, exchange)
+
+    def _turn_of_question(self, event: ModelRequest) -> TurnSeen | None:
+        """Of several open turns those that wait in a tool do not ask; of the rest the one that asked least does."""
+        turns = self.open.get(event.session)
+        if not turns:
+            return None
+        if len(turns) == 1:
+            return turns[0]
+        free = [turn for turn in turns if all(run.how != "open" or run.start is None for run in turn.executions)]
+        return min(free or turns, key=lambda turn: len(turn.exchanges))
+
+    def _enter_agent(self, line: Line, exchange: Exchange) -> None:
+        """The first question of a nested conversation stands for the execution of the call that runs the agent."""
+        call = line.by_label.get(exchange.conversation.rpartition("/")[0])
+        if call is None or any(run.how == "open" for run in call.runs):
+            return
+        before = exchange.before
+        goes_on = any(item["kind"] in ("call", "say") for item in exchange.items)
+        if before is not None and (goes_on or before.answer is None):
+            return
+        self._add(
+            Execution(
+                n=exchange.n,
+                x=0,
+                session=exchange.session,
+                fork=line.fork.number,
+                tool=call.tool,
+                arguments=_input_of(call, exchange),
+                call_id=call.id,
+                agent=call.agent,
+                call=call,
+                turn=exchange.turn,
+            )
+        )
+
+    def answer(self, event: ModelAnswer) -> None:
+        exchange = self.exchanges.get((event.session, event.m))
+        if exchange is None:
+            return
+        exchange.reply = event
+        line = self.all_lines[event.session, exchange.fork]
+        for hosted in event.hosted:
+            self._report(line, event, hosted)
+        for written in event.calls:
+            self._call(line, exchange, event, written)
+        if not event.calls and "/" in event.conversation:
+            self._leave_agent(line, event)
+
+    def _call(self, line: Line, exchange: Exchange, event: ModelAnswer, written: Mapping[str, Any]) -> None:
+        conversation = line.conversation(exchange.conversation)
+        seen = written.get("id")
+        occurrence = len(conversation.by_id.get(seen, ())) + 1
+        call = CallSeen(
+            label=written.get("label") or _label(exchange.conversation, seen, written["tool"], occurrence),
+            session=event.session,
+            fork=line.fork.number,
+            conversation=exchange.conversation,
+            agent=exchange.agent,
+            occurrence=occurrence,
+            id=seen,
+            tool=written["tool"],
+            arguments=written.get("arguments"),
+            n=event.n,
+            answer=event,
+            kind=written.get("kind") or "function",
+            server=written.get("server"),
+            declared=self.history.declared.get(written["tool"]),
+            turn=exchange.turn,
+        )
+        line.add(call, conversation)
+        self.history.calls.append(call)
+
+    def _report(self, line: Line, event: ModelAnswer, hosted: Mapping[str, Any]) -> None:
+        """The provider reports a hosted call that it ran: the model knows its result."""
+        call = line.by_label.get(hosted.get("label") or "")
+        if call is not None:
+            told = hosted.get("output")
+            tell(call, event.n, hosted.get("error") if told is None else told, None)
+
+    def _leave_agent(self, line: Line, event: ModelAnswer) -> None:
+        call = line.by_label.get(event.conversation.rpartition("/")[0])
+        if call is not None and call.runs and call.runs[-1].start is None and call.runs[-1].how == "open":
+            call.runs[-1].how, call.runs[-1].ended = "returned", event.n
+
+    def reply(self, event: ModelFailure | ModelRefusal | ModelExhausted) -> None:
+        exchange = self.exchanges.get((event.session, event.m))
+        if exchange is not None:
+            exchange.reply = event
+
+    # --- the tools' side ----------------------------------------------------------------------------------------------
+
+    def gate(self, event: Gate) -> None:
+        call = self.line(event.session).call_of_gate(event)
+        if call is not None:
+            call.gates.append(event)
+        self.history.of_kind.setdefault(Gate, []).append(event)
+
+    def tool_start(self, event: ToolStart) -> None:
+        turn, line, call = self._place(event)
+        run = Execution(
+            n=event.n,
+            x=event.x,
+            session=event.session,
+            fork=line.fork.number,
+            tool=event.tool,
+            arguments=event.arguments,
+            call_id=event.call_id,
+            agent=event.agent,
+            by=event.by,
+            start=event,
+            call=call,
+            turn=turn,
+        )
+        self.executions[event.session, event.x] = run
+        self._add(run)
+
+    def _add(self, run: Execution) -> None:
+        self.history.executions.append(run)
+        if run.turn is not None:
+            run.turn.executions.append(run)
+        if run.call is not None:
+            run.call.runs.append(run)
+
+    def _place(self, event: ToolStart) -> tuple[TurnSeen | None, Line, CallSeen | None]:
+        """Finds turn, line and call of an execution; of several open turns the first whose line has the best fit."""
+        turns = self.open.get(event.session)
+        if not turns:
+            line = self.line(event.session)
+            return None, line, line.call_of_execution(event)[1]
+        if len(turns) == 1:
+            line = self.all_lines[event.session, turns[0].fork]
+            return turns[0], line, line.call_of_execution(event)[1]
+        found = []
+        for turn in turns:
+            line = self.all_lines[event.session, turn.fork]
+            rank, call = line.call_of_execution(event)
+            found.append((rank, not _brings(turn, call), turn.number, turn, line, call))
+        *_, chosen, line, call = min(found, key=lambda each: each[:3])
+        return chosen, line, call
+
+    def tool_end(self, event: ToolEnd) -> None:
+        run = self.executions.get((event.session, event.x))
+        if run is not None:
+            run.end, run.ended, run.how = event, event.n, event.how
+
+    # --- the store's side ---------------------------------------------------------------------------------------------
+
+    def save(self, event: Saved) -> None:
+        if event.error is None:
+            self.saves[event.session, event.name] = (self.line(event.session).fork.number, event.n)
+        self.history.of_kind.setdefault(Saved, []).append(event)
+
+    def restore(self, event: Restored) -> None:
+        self.history.of_kind.setdefault(Restored, []).append(event)
+        if event.error is not None:
+            return
+        line = self._line_of_save(event)
+        self._list(line, event.n, event.pending)
+
+    def _line_of_save(self, event: Restored) -> Line:
+        """A restore of a save after which a turn ran is a rewind: it forks the line that was saved."""
+        saved = self.saves.get((event.session, event.name))
+        if saved is None:
+            return self.line(event.session)
+        number, n = saved
+        line = self.all_lines[event.session, number]
+        if line.last_turn is None or line.last_turn.start.n < n:
+            self.lines[event.session] = line
+            return line
+        new = Fork(
+            number=sum(1 for fork in self.history.forks if fork.session == event.session),
+            session=event.session,
+            parent=number,
+            save=n,
+            n=event.n,
+            mode=event.mode,
+        )
+        return self._new_line(line.fork_at(n, new))
+
+
+def _brings(turn: TurnSeen, call: CallSeen | None) -> bool:
+    """Whether the turn came with a decision about the call and has not run it yet."""
+    decided = any(given.call is not None and given.call is call for given in turn.decisions)
+    return decided and all(run.call is not call for run in turn.executions)
+
+
+def _label(conversation: str, seen: str | None, tool: str, occurrence: int) -> str:
+    """The label of a call in a journal that has none: `c1`, `c1#2`, `o1/c1`."""
+    outer = conversation.rpartition("/")[0]
+    name = (seen if seen is not None else tool) + (f"#{occurrence}" if occurrence > 1 else "")
+    return f"{outer}/{name}" if outer else name
+
+
+def _input_of(call: CallSeen, exchange: Exchange) -> Any:
+    """The arguments with which an agent was run: the first message that its model got is its one text parameter."""
+    arguments = call.wanted_at(exchange.n)[1]
+    wanted = settled(arguments, call.parameters)
+    if exchange.text is None or not isinstance(wanted, Mapping) or list(wanted) != ["input"]:
+        return arguments
+    return {"input": exchange.text}
+
+
+_READS: dict[type[Event], Callable[[Any, Any], None]] = {
+    Header: _Reader.header,
+    AgentStart: _Reader.build,
+    RunEnd: _Reader.end,
+    TurnStart: _Reader.turn_start,
+    TurnEnd: _Reader.turn_end,
+    Decide: _Reader.decide,
+    Staged: _Reader.stage,
+    Shown: _Reader.shown,
+    ModelRequest: _Reader.question,
+    ModelAnswer: _Reader.answer,
+    ModelFailure: _Reader.reply,
+    ModelRefusal: _Reader.reply,
+    ModelExhausted: _Reader.reply,
+    Gate: _Reader.gate,
+    ToolStart: _Reader.tool_start,
+    ToolEnd: _Reader.tool_end,
+    Saved: _Reader.save,
+    Restored: _Reader.restore,
+}
+"""What each event does to the reading; the others are kept as they are (skips, signals, cancels, losses, trims)."""
