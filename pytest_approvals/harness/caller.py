@@ -1,0 +1,324 @@
+"""
+The caller: plays the caller's script, and lets the oracle answer what it leaves open.
+
+The caller knows only what a caller can know: what surfaced, what is pending, what it answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_approvals.agent_side.neutral import Decision, Request
+from pytest_approvals.journal.events import Decide, Event, Signalled, Skipped, Stuck, TurnEnd
+from pytest_approvals.scenario.parts import (
+    Answer,
+    AnswerSource,
+    Cancel,
+    Leave,
+    LetOracle,
+    Restart,
+    Restore,
+    Save,
+    Signal,
+    Stage,
+    Step,
+    Together,
+    Trim,
+    Turn,
+)
+
+from .oracles import Oracle
+from .play import Play
+from .requests import Surfaced
+from .session import Session
+from .sources import AgentSource
+
+_LASTING = ("approve", "reject", "edit", "always", "never")
+
+
+class Caller:
+    """
+    Plays one scenario's caller.
+
+    Attributes:
+        left: The caller left on purpose; nobody answers what is pending.
+    """
+
+    def __init__(self, play: Play, source: AgentSource, oracle: Oracle, directory: str) -> None:
+        self.play = play
+        self.left = False
+        self.sessions: dict[str, Session] = {}
+        self._source = source
+        self._oracle = oracle
+        self._directory = directory
+        self._said: dict[tuple[str, str], Answer] = {}
+
+    async def play_all(self) -> None:
+        """Plays the whole script; then the oracle answers until the end, unless the caller left."""
+        scenario = self.play.scenario
+        steps: Sequence[Step] = (Turn(text=scenario.prompt),) if scenario.caller is None else scenario.caller
+        for step in steps:
+            await self._step(step)
+        if not self.left:
+            for session in list(self.sessions.values()):
+                await self._let_oracle(session, None)
+
+    async def close(self) -> None:
+        """Closes all sessions."""
+        for session in self.sessions.values():
+            await session.close()
+
+    async def session(self, name: str) -> Session:
+        """Gives the session of that name, opening it at its first use."""
+        if name not in self.sessions:
+            first = next(iter(self.sessions.values()), None)
+            session = Session(self.play, self._source, self._directory, name)
+            await session.start(first)
+            self.sessions[name] = session
+        return self.sessions[name]
+
+    async def _step(self, step: Step) -> None:
+        match step:
+            case Leave():
+                self.left = True
+            case Signal():
+                self._give(step)
+            case Together():
+                await self._together(step)
+            case _:
+                session = await self.session(step.session)
+                if isinstance(step, (Restore, Restart)) or await session.ready():
+                    await self._step_of(session, step)
+                else:
+                    self._skip(type(step).__name__, "the session's state could not be restored", step.session)
+
+    async def _step_of(
+        self, session: Session, step: Turn | LetOracle | Stage | Save | Restore | Restart | Cancel | Trim
+    ) -> None:
+        match step:
+            case Turn():
+                await self._take(session, step)
+                await self._save_after(session)
+            case LetOracle():
+                await self._let_oracle(session, step.rounds)
+            case Restore():
+                await self._rewind(session, step)
+            case Restart():
+                await self._restart(session, step)
+            case Save():
+                await session.save(step.name)
+            case _:
+                await self._change(session, step)
+                await self._save_after(session)
+
+    async def _change(self, session: Session, step: Stage | Cancel | Trim) -> None:
+        match step:
+            case Stage():
+                decisions, positions = self._decided(session, step.answers)
+                await session.stage(decisions, positions)
+            case Cancel():
+                await session.cancel()
+            case Trim():
+                await session.trim(step.keep)
+
+    # --- turns ---
+
+    async def _take(self, session: Session, step: Turn) -> None:
+        decisions, positions = self._decided(session, step.answers)
+        if step.answers and not decisions and step.text is None:
+            return
+        await session.turn(step.text, decisions, positions)
+
+    async def _save_after(self, session: Session) -> None:
+        if session.saves_itself and not session.lost:
+            await session.save()
+
+    async def _together(self, step: Together) -> None:
+        """Begins each turn when the one before it is held in a tool or has ended; so every run has the same order."""
+        running: list[asyncio.Task[None]] = []
+        twins: list[Session] = []
+        used: set[str] = set()
+        try:
+            for part in step.steps:
+                if isinstance(part, Signal):
+                    self._give(part)
+                    continue
+                session = await self.session(part.session)
+                await session.ready()
+                if part.session in used:
+                    session = await session.twin()
+                twins.append(session)
+                used.add(part.session)
+                await self._begin(session, part, running)
+            await asyncio.gather(*running)
+        finally:
+            for task in running:
+                task.cancel()
+        for session in twins:
+            await self._save_after(session)
+
+    async def _begin(self, session: Session, step: Turn, running: list[asyncio.Task[None]]) -> None:
+        held = asyncio.ensure_future(self.play.signals.something_is_held())
+        task = asyncio.create_task(self._take(session, step))
+        running.append(task)
+        await asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED)
+        held.cancel()
+
+    def _give(self, step: Signal) -> None:
+        self.play.journal.record(Signalled(name=step.name))
+        self.play.signals.give(step.name)
+
+    # --- state ---
+
+    async def _rewind(self, session: Session, step: Restore) -> None:
+        if not await session.rewind(step.name):
+            self._skip("Restore", f"nothing was saved as {step.name!r}", session.name)
+
+    async def _restart(self, session: Session, step: Restart) -> None:
+        self.play.held_back = (self.play.held_back | set(step.without)) - set(step.with_tools)
+        await session.restart(fresh=step.fresh)
+
+    # --- decisions ---
+
+    def _decided(self, session: Session, answers: Sequence[Answer]) -> tuple[list[Decision], list[int]]:
+        """Makes decisions of the script's answers and records them; those that cannot be addressed are skipped."""
+        decisions, positions = [], []
+        for answer in answers:
+            surfaced = self.play.requests.about(session.name, answer.label) if answer.label else None
+            request = self._addressed(session, answer, surfaced)
+            if request is None and not answer.malformed_address:
+                self._skip("decide", "no request about this call has surfaced", session.name, answer.label)
+                continue
+            source = self._source_of(answer.source or self.play.variant.source, surfaced)
+            if surfaced is not None:
+                request = surfaced.copy_from(source)
+            if answer.label is not None and answer.verdict in _LASTING:
+                self._said[session.name, answer.label] = answer
+            decisions.append(_decision(answer, request))
+            positions.append(self._recorded(session, answer, surfaced, request, source, "script").n)
+        return decisions, positions
+
+    def _addressed(self, session: Session, answer: Answer, surfaced: Surfaced | None) -> Request | None:
+        if answer.unknown_id is not None:
+            return Request(id=answer.unknown_id, call_id=answer.unknown_id, tool="", arguments={})
+        if answer.malformed_address or answer.label is None:
+            return None
+        if surfaced is not None:
+            return surfaced.latest
+        return self._forged(session, answer.label)
+
+    def _forged(self, session: Session, label: str) -> Request | None:
+        """Makes a request of a call that needs no approval: the approval of what was never asked."""
+        call = session.world.progress.call(label)
+        tool = self.play.tools.get(call.tool) if call else None
+        if call is None or tool is None or tool.approval == "always":
+            return None
+        return Request(
+            id=call.id or label,
+            call_id=call.id,
+            tool=call.tool,
+            arguments=call.arguments,
+            kind=call.kind,
+            server=call.server,
+            agent=call.agent,
+        )
+
+    def _source_of(self, wanted: AnswerSource, surfaced: Surfaced | None) -> AnswerSource:
+        if surfaced is None:
+            return "rebuilt"
+        if wanted == "restored" and not surfaced.open:
+            return "rebuilt"
+        return wanted
+
+    def _recorded(
+        self,
+        session: Session,
+        answer: Answer,
+        surfaced: Surfaced | None,
+        request: Request | None,
+        source: AnswerSource,
+        oracle: str,
+        missing: bool | None = None,
+    ) -> Event:
+        return self.play.journal.record(
+            Decide(
+                session=session.name,
+                verdict=answer.verdict,
+                q=surfaced.q if surfaced else None,
+                id=request.id if request else None,
+                label=answer.label or (surfaced.label if surfaced else None),
+                reason=answer.reason,
+                arguments=dict(answer.arguments) if answer.arguments is not None else None,
+                tool=answer.tool,
+                raw=_raw(answer),
+                source=source,
+                oracle=oracle,
+                missing=missing,
+            )
+        )
+
+    # --- the oracle ---
+
+    async def _let_oracle(self, session: Session, rounds: int | None) -> None:
+        """Answers what is pending until nothing is, the rounds are over, or nothing moves any more."""
+        still, played = 0, 0
+        before: list[str] = []
+        while session.ended in ("paused", "failed") and (rounds is None or played < rounds):
+            open_now = await session.still_open() if await session.ready() else []
+            if not open_now:
+                return
+            names = [one.q for one in open_now]
+            still = still + 1 if names == before else 0
+            if still >= self.play.limit.rounds:
+                self.play.journal.record(Stuck(session=session.name, rounds=still, requests=names))
+                return
+            before, played = names, played + 1
+            await self._answer_all(session, open_now)
+            await self._save_after(session)
+
+    async def _answer_all(self, session: Session, open_now: Sequence[Surfaced]) -> None:
+        decisions, positions = [], []
+        for one in open_now:
+            answer, oracle, missing = self._answer_of(session, one)
+            source = self._source_of(self.play.variant.source, one)
+            request = one.copy_from(source)
+            decisions.append(_decision(answer, request))
+            positions.append(self._recorded(session, answer, one, request, source, oracle, missing).n)
+        await session.turn(None, decisions, positions)
+
+    def _answer_of(self, session: Session, one: Surfaced) -> tuple[Answer, str, bool | None]:
+        said = self._said.get((session.name, one.label)) if one.label else None
+        if said is not None:
+            return said, "script", None
+        given = self._oracle.answer(one.latest, one.label)
+        if given is None:
+            return Answer(verdict="reject", reason="the oracle has no answer"), self._oracle.name, True
+        return given, self._oracle.name, None
+
+    def _skip(self, step: str, why: str, session: str, label: str | None = None) -> None:
+        self.play.journal.record(Skipped(session=session, step=step, why=why, label=label))
+
+    def last_output(self) -> Any:
+        """Gives the output of the last turn that finished; None where none did."""
+        ends = (event for event in reversed(self.play.journal.events) if isinstance(event, TurnEnd))
+        return next((event.output for event in ends if event.outcome == "finished"), None)
+
+
+def _decision(answer: Answer, request: Request | None) -> Decision:
+    return Decision(
+        request=request,
+        verdict=answer.verdict,
+        reason=answer.reason,
+        arguments=answer.arguments,
+        tool=answer.tool,
+        raw=answer.raw,
+        address=answer.address,
+    )
+
+
+def _raw(answer: Answer) -> Any:
+    if answer.malformed_address:
+        return {"address": answer.address}
+    return {"verdict": answer.raw} if answer.verdict == "raw" else None

@@ -1,0 +1,184 @@
+"""
+The play: what all sides of one run share.
+
+One scenario in one variant on one agent, with the journal that records it. The sides (world, caller, store) hold the
+play and nothing of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.agent_side.conditions import Condition
+from pytest_approvals.agent_side.neutral import MAIN, Blueprint, ToolSpec
+from pytest_approvals.journal.events import Header
+from pytest_approvals.journal.write import Journal
+from pytest_approvals.scenario.parts import Scenario, Tool, Variant
+
+from .requests import Requests
+from .signals import Signals
+from .sources import AgentSource
+
+
+@dataclass(slots=True)
+class Counters:
+    """The numbers that the harness gives out in one run."""
+
+    turn: int = 0
+    model: int = 0
+    execution: int = 0
+
+    def next_turn(self) -> int:
+        """Gives the number of the next turn."""
+        self.turn += 1
+        return self.turn
+
+    def next_model(self) -> int:
+        """Gives the number of the next question to the model."""
+        self.model += 1
+        return self.model
+
+    def next_execution(self) -> int:
+        """Gives the number of the next execution of a tool."""
+        self.execution += 1
+        return self.execution
+
+
+@dataclass(slots=True, kw_only=True)
+class Limit:
+    """
+    How far a run may go.
+
+    Attributes:
+        seconds: The time a run may take; past it, the run ends as `timeout`.
+        model_calls: How often the model may be asked; past it, its script counts as exhausted.
+        rounds: How often the oracle answers the same unmoved requests.
+    """
+
+    seconds: float = 30.0
+    model_calls: int = 50
+    rounds: int = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class Play:
+    """
+    One run of a scenario.
+
+    Attributes:
+        header: The first event; recorded when the agent was built, because an attached agent brings its own tools.
+        held_back: Tools that the agent has not got yet, or has no more.
+        lenient: Record what a real provider would refuse, but answer it.
+    """
+
+    scenario: Scenario
+    variant: Variant
+    journal: Journal
+    header: Header
+    limit: Limit = field(default_factory=Limit)
+    lenient: bool = False
+    signals: Signals = field(default_factory=Signals)
+    requests: Requests = field(default_factory=Requests)
+    counters: Counters = field(default_factory=Counters)
+    held_back: frozenset[str] = frozenset()
+    tools: dict[str, Tool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tools = {tool.name: tool for tool in self.scenario.tools}
+        self.held_back = frozenset(self.scenario.held_back)
+
+    @property
+    def wire_rules(self) -> str:
+        """Whose rules the model inputs follow."""
+        return self.header.wire_rules
+
+    def begin(self, tools: tuple[ToolSpec, ...] = ()) -> None:
+        """Records the header, once; *tools* are those that the agent turned out to have."""
+        if not self.header.n:
+            self.header.tools |= declared_tools(tools)
+            self.journal.record(self.header)
+
+    def blueprint(self, directory: str = "") -> Blueprint:
+        """Gives what the agent is built from now: the tools that it has at this point of the story."""
+        return Blueprint(
+            tools=tuple(tool_spec(tool) for tool in self.scenario.tools if tool.name not in self.held_back),
+            limits=self.scenario.limits,
+            serialize=self.variant.serialize,
+            history=self.variant.history,
+            directory=directory,
+            options=self.scenario.options,
+        )
+
+
+def tool_spec(tool: Tool) -> ToolSpec:
+    """Gives a scenario's tool as adapters see it: what it is, not what it does."""
+    return ToolSpec(
+        name=tool.name,
+        parameters=tool.parameters,
+        description=tool.description or f"The tool {tool.name}.",
+        approval=tool.approval,
+        kind=tool.kind,
+        server=tool.server,
+        agent=tool.agent,
+        runs=tool.runs,
+        asks_again=any(behaviour.asks_again for behaviour in all_behaviours(tool)),
+    )
+
+
+def all_behaviours(tool: Tool) -> tuple[Any, ...]:
+    """Gives every behaviour that the tool may show."""
+    return (*tool.behaviours, *(one for several in tool.per_call.values() for one in several))
+
+
+def declared_tools(specs: tuple[ToolSpec, ...]) -> dict[str, Any]:
+    """Gives tools as they stand in a journal's header."""
+    return {spec.name: _declared(spec) for spec in specs}
+
+
+def _declared(spec: ToolSpec) -> dict[str, Any]:
+    parameters = {
+        name: {"type": one.type, "required": one.required} | ({} if one.required else {"default": one.default})
+        for name, one in spec.parameters.items()
+    }
+    written: dict[str, Any] = {
+        "approval": declared_approval(spec.approval),
+        "parameters": parameters,
+        "kind": spec.kind,
+    }
+    if spec.agent != MAIN:
+        written["agent"] = spec.agent
+    written |= {name: value for name in ("server", "runs") if (value := getattr(spec, name)) is not None}
+    return written
+
+
+def declared_approval(approval: str | Condition) -> str | dict[str, Any]:
+    """Gives an approval as it stands in a journal: a word, or the fields of a condition that are set."""
+    if isinstance(approval, str):
+        return approval
+    fields = ((name, getattr(approval, name)) for name in Condition.__slots__)
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in fields if value not in (None, ())
+    }
+
+
+def header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int) -> Header:
+    """Gives the header of a run's journal."""
+    facts = source.facts
+    expect: Mapping[str, Any] = {"runs": scenario.expect.runs, "output": scenario.expect.output}
+    return Header(
+        scenario=scenario.id,
+        agent=source.name,
+        framework=facts.framework,
+        version=facts.version,
+        where=facts.where,
+        variant={name: getattr(variant, name) for name in variant.__slots__},
+        tools=declared_tools(tuple(tool_spec(tool) for tool in scenario.tools)),
+        wire_rules=facts.wire_rules,
+        capabilities=sorted(facts.capabilities),
+        reaches=dict(scenario.reaches),
+        expect={name: list(value) if isinstance(value, tuple) else value for name, value in expect.items() if value},
+        fakes=dict(scenario.fakes),
+        seed=seed,
+    )

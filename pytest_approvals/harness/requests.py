@@ -1,0 +1,120 @@
+"""
+The requests of one run: which call each belongs to, what number it has, and which copies of it the caller holds.
+
+The framework's own request id is recorded and is nobody's key: frameworks reuse it, share it between nested agents, or
+take the call id for it. The harness numbers every request as it surfaces (`q1`, `q2`, ...); one that is still open
+keeps its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_approvals.agent_side.neutral import Request
+from pytest_approvals.scenario.parts import AnswerSource
+
+from .progress import Progress
+
+
+@dataclass(slots=True, kw_only=True)
+class Surfaced:
+    """
+    One request, with the copies that the caller has of it.
+
+    Attributes:
+        held: As it was first shown, in the process that showed it.
+        latest: As the agent showed or listed it last.
+        open: Whether it was in the last list that the agent gave.
+    """
+
+    q: str
+    session: str
+    label: str | None
+    held: Request
+    latest: Request
+    open: bool = True
+
+    def copy_from(self, source: AnswerSource) -> Request:
+        """Gives the copy of the request that an answer is made from."""
+        if source == "rebuilt":
+            return replace(self.latest, handle=None)
+        return self.held if source == "held" else self.latest
+
+    def written(self) -> dict[str, Any]:
+        """Gives the request as it stands in a journal."""
+        return {"q": self.q, **written_request(self.latest), "label": self.label}
+
+
+def written_request(request: Request) -> dict[str, Any]:
+    """Gives what the framework tells of a request as it stands in a journal."""
+    return {
+        "id": request.id,
+        "call_id": request.call_id,
+        "tool": request.tool,
+        "arguments": request.arguments,
+        "kind": request.kind,
+        "server": request.server,
+        "agent": request.agent,
+    }
+
+
+class Requests:
+    """All requests that surfaced in one run."""
+
+    def __init__(self) -> None:
+        self._all: list[Surfaced] = []
+
+    def seen(self, session: str, shown: Sequence[Request], progress: Progress) -> list[Surfaced]:
+        """
+        Takes in a complete list of the open requests of one session, as the agent gave it.
+
+        Requests that are not in it are closed; those that were open before keep their numbers.
+        """
+        before = [one for one in self._all if one.session == session and one.open]
+        now: list[Surfaced] = []
+        taken: set[str] = set()
+        for request in shown:
+            label = _label(request, progress, taken)
+            if label is not None:
+                taken.add(label)
+            known = next((one for one in before if one not in now and _same(one, request, label)), None)
+            now.append(self._again(known, request) if known else self._new(session, label, request))
+        for one in before:
+            one.open = one in now
+        return now
+
+    def close(self, session: str, label: str) -> None:
+        """Closes a request that has led to an execution: what its call asks after that is another request."""
+        for one in self._all:
+            if one.session == session and one.label == label:
+                one.open = False
+
+    def about(self, session: str, label: str) -> Surfaced | None:
+        """Gives the latest request about a call."""
+        return next((one for one in reversed(self._all) if one.session == session and one.label == label), None)
+
+    def open(self, session: str) -> list[Surfaced]:
+        """Gives the requests that are open, in the order in which they surfaced."""
+        return [one for one in self._all if one.session == session and one.open]
+
+    def _new(self, session: str, label: str | None, request: Request) -> Surfaced:
+        one = Surfaced(q=f"q{len(self._all) + 1}", session=session, label=label, held=request, latest=request)
+        self._all.append(one)
+        return one
+
+    def _again(self, known: Surfaced, request: Request) -> Surfaced:
+        known.latest = request
+        return known
+
+
+def _same(known: Surfaced, request: Request, label: str | None) -> bool:
+    if known.label is not None or label is not None:
+        return known.label == label
+    return written_request(known.latest) == written_request(request)
+
+
+def _label(request: Request, progress: Progress, taken: set[str]) -> str | None:
+    candidates = progress.candidates(request.tool, request.arguments, request.call_id, request.agent)
+    return next((call.label for call in candidates if call.label not in taken), None)

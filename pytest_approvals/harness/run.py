@@ -1,0 +1,161 @@
+"""
+The run loop: one scenario, in one variant, on one agent, recorded.
+
+Whatever happens on the agent's side ends up in the journal, and the journal ends with how the run ended. Only what is
+the harness' or the person's own business is raised: an interrupt, a mistake in the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.agent_side.failures import Unsupported
+from pytest_approvals.errors import AdapterError, HostError
+from pytest_approvals.journal.events import AgentLost, Event, RunEnd, ToolEnd, ToolStart, TurnEnd, TurnStart
+from pytest_approvals.journal.write import Journal
+from pytest_approvals.scenario.parts import Scenario, Variant
+
+from .caller import Caller
+from .errors import described
+from .oracles import Oracle, oracle_named
+from .play import Limit, Play, header
+from .sources import AgentSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """
+    A recorded run.
+
+    Attributes:
+        output: The output of the last turn that finished; the agent's own object where it runs in this process.
+    """
+
+    scenario: Scenario
+    variant: Variant
+    agent: str
+    journal: Journal
+    output: Any = None
+
+    @property
+    def events(self) -> list[Event]:
+        """All that was recorded."""
+        return self.journal.events
+
+
+async def run_scenario(
+    scenario: Scenario,
+    variant: Variant,
+    source: AgentSource,
+    *,
+    journal: Journal | None = None,
+    oracle: Oracle | None = None,
+    limit: Limit | None = None,
+    lenient: bool = False,
+    seed: int = 0,
+) -> Run:
+    """
+    Plays a scenario and records it.
+
+    Arguments:
+        journal: Where to record; in memory by default. It is closed at the end.
+        oracle: Who answers what the story leaves open, in place of the variant's oracle.
+        lenient: Record what a real provider would refuse, but answer it.
+        seed: Written into the header, for whoever derives values from it.
+    """
+    play = Play(
+        scenario=scenario,
+        variant=variant,
+        journal=journal or Journal(),
+        header=header(scenario, variant, source, seed),
+        limit=limit or Limit(),
+        lenient=lenient,
+    )
+    with _directory(variant) as directory:
+        caller = Caller(play, source, oracle or oracle_named(variant.oracle), directory)
+        try:
+            await _played(play, caller)
+        finally:
+            play.journal.close()
+    return Run(scenario=scenario, variant=variant, agent=source.name, journal=play.journal, output=caller.last_output())
+
+
+async def _played(play: Play, caller: Caller) -> None:
+    how, error = "completed", None
+    try:
+        async with asyncio.timeout(play.limit.seconds):
+            await caller.play_all()
+    except TimeoutError as raised:
+        how, error = "timeout", [type(raised).__name__, f"the run took longer than {play.limit.seconds:g} s"]
+    except (AdapterError, Unsupported) as raised:
+        how, error = "broken", described(raised)
+        stderr = raised.stderr if isinstance(raised, HostError) else ""
+        play.begin()
+        play.journal.record(AgentLost(what=str(raised), stderr=stderr))
+    except (KeyboardInterrupt, asyncio.CancelledError) as raised:
+        await _end(play, caller, "interrupted", described(raised))
+        raise
+    except Exception as raised:
+        how, error = "broken", described(raised)
+    await _end(play, caller, "left" if how == "completed" and caller.left else how, error)
+
+
+async def _end(play: Play, caller: Caller, how: str, error: list[str] | None) -> None:
+    play.begin()
+    _close_what_is_open(play, how)
+    pending = await _still_pending(caller) if how in ("completed", "left") else []
+    play.journal.record(RunEnd(how=how, pending=pending, error=error))
+    play.journal.flush()
+    with contextlib.suppress(Exception):
+        await caller.close()
+
+
+async def _still_pending(caller: Caller) -> list[dict[str, Any]]:
+    """Asks every session once more what is pending; one that cannot say counts as having nothing."""
+    pending: list[dict[str, Any]] = []
+    for session in caller.sessions.values():
+        if not session.lost:
+            with contextlib.suppress(Exception):
+                pending += [one.written() for one in await session.pending()]
+    return pending
+
+
+def _close_what_is_open(play: Play, how: str) -> None:
+    """Ends in the journal what a run that was cut off left open, so that its grammar holds."""
+    turns: dict[int, TurnStart] = {}
+    executions: dict[int, ToolStart] = {}
+    for event in play.journal.events:
+        match event:
+            case TurnStart():
+                turns[event.turn] = event
+            case TurnEnd():
+                turns.pop(event.turn, None)
+            case ToolStart():
+                executions[event.x] = event
+            case ToolEnd():
+                executions.pop(event.x, None)
+    for start in executions.values():
+        play.journal.record(ToolEnd(session=start.session, x=start.x, how="cancelled"))
+    for turn in turns.values():
+        outcome = "timeout" if how == "timeout" else "failed"
+        play.journal.record(TurnEnd(session=turn.session, turn=turn.turn, outcome=outcome, error=[how, ""]))
+
+
+@contextlib.contextmanager
+def _directory(variant: Variant) -> Iterator[str]:
+    """Gives a folder for native stores, for as long as the run takes; empty where the variant has none."""
+    if not variant.serialize.startswith("native."):
+        yield ""
+        return
+    path = Path(tempfile.mkdtemp(prefix="approvals-"))
+    try:
+        yield str(path)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,111 @@
+"""
+The scripted model: plays the replies that the scenario wrote, each conversation from the start of its own script.
+
+A conversation is told by its agent and its first user message, so that sub-agents that run side by side do not steal
+each other's replies. The conversation of a sub-agent belongs to the call that runs it, and the labels of its calls
+begin with that call's label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_approvals.agent_side.neutral import MAIN, Item, ModelCall
+from pytest_approvals.journal.arguments import parsed
+from pytest_approvals.scenario.parts import Call, Reply, Scenario, Script, Tool
+
+from .progress import PlayedCall, Progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """
+    One conversation with a model.
+
+    Attributes:
+        name: As it stands in the journal: `main`, or `o1/helper` for the helper that call `o1` runs.
+        outer: The label of the call that runs it; empty for the main conversation.
+    """
+
+    name: str
+    agent: str
+    outer: str
+    replies: tuple[Reply, ...]
+
+    def label(self, call: Call) -> str:
+        """Gives the full label of one of its calls."""
+        return f"{self.outer}/{call.label}" if self.outer else call.label
+
+
+def conversation_of(
+    scenario: Scenario, tools: dict[str, Tool], agent: str, items: Sequence[Item], progress: Progress
+) -> Conversation:
+    """
+    Tells which conversation a model input belongs to, and notes in *progress* where a new one begins.
+
+    An agent that the scenario has no script for (one that was handed over to, say) speaks in the main conversation.
+    """
+    if agent == MAIN or agent not in scenario.agents:
+        return Conversation(name=MAIN, agent=agent, outer="", replies=scenario.agents[MAIN].replies)
+    prompt = next((item.text or "" for item in items if item.kind == "user"), "")
+    outer = _outer_call(tools, agent, prompt, items, progress)
+    name = f"{outer}/{agent}" if outer else agent
+    return Conversation(name=name, agent=agent, outer=outer, replies=_replies(scenario.agents[agent], prompt))
+
+
+def next_reply(conversation: Conversation, progress: Progress) -> Reply | None:
+    """Gives the conversation's next reply and moves on; None where its script has no further one."""
+    position = progress.positions[conversation.name]
+    if position >= len(conversation.replies):
+        return None
+    progress.positions[conversation.name] += 1
+    return conversation.replies[position]
+
+
+def played(
+    conversation: Conversation, reply: Reply, number: int, tools: dict[str, Tool]
+) -> list[tuple[PlayedCall, ModelCall]]:
+    """Gives the calls of a reply, each as the harness remembers it and as the agent gets it."""
+    return [_played(conversation, call, number, tools.get(call.tool)) for call in reply.calls]
+
+
+def _played(conversation: Conversation, call: Call, number: int, tool: Tool | None) -> tuple[PlayedCall, ModelCall]:
+    kind = tool.kind if tool else "function"
+    server = tool.server if tool else None
+    remembered = PlayedCall(
+        label=conversation.label(call),
+        reply=number,
+        agent=conversation.agent,
+        id=call.id,
+        tool=call.tool,
+        arguments=call.arguments,
+        kind=kind,
+        server=server,
+    )
+    return remembered, ModelCall(id=call.id, tool=call.tool, arguments=call.arguments, kind=kind, server=server)
+
+
+def _replies(script: Script, prompt: str) -> tuple[Reply, ...]:
+    return script.by_prompt.get(prompt, script.replies)
+
+
+def _outer_call(tools: dict[str, Tool], agent: str, prompt: str, items: Sequence[Item], progress: Progress) -> str:
+    """
+    Finds the call that runs this conversation: the one that opened it, or for a new one the latest that has opened
+    none.
+    """
+    key = (agent, prompt)
+    begins = all(item.kind in ("user", "other") for item in items)
+    known = [label for label, opened in progress.delegated.items() if opened == key]
+    free = [call.label for call in progress.calls if call.label not in progress.delegated and _runs(call, tools, *key)]
+    if begins and free:
+        progress.delegated[free[0]] = key
+        return free[0]
+    return known[-1] if known else ""
+
+
+def _runs(call: PlayedCall, tools: dict[str, Tool], agent: str, prompt: str) -> bool:
+    tool = tools.get(call.tool)
+    arguments = parsed(call.arguments)
+    return tool is not None and tool.runs == agent and isinstance(arguments, dict) and arguments.get("input") == prompt

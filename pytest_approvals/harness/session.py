@@ -1,0 +1,331 @@
+"""
+A session: one agent object after the other, and what is kept of it between two turns.
+
+After every turn the state is saved as the variant says; the agent that comes next is built anew and takes the save up,
+but only when the story goes on, so that nothing is restored after the last turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+
+from pytest_approvals.agent_side.contract import Agent
+from pytest_approvals.agent_side.failures import Unsupported
+from pytest_approvals.agent_side.neutral import Blueprint, Decision, Finished, Outcome, Paused, Request
+from pytest_approvals.errors import AdapterError
+from pytest_approvals.journal.events import AgentStart, Cancelled, Restored, Saved, Staged, Trimmed, TurnEnd, TurnStart
+
+from .errors import described
+from .play import Play
+from .progress import Progress
+from .requests import Surfaced
+from .sources import AgentSource
+from .world import RecordingWorld
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Save:
+    """
+    What is kept of a session.
+
+    Attributes:
+        parts: What the agent dumped; several with history `append`.
+        dormant: For mode `copy`: an agent that holds the copy.
+        progress: How far the story had got.
+    """
+
+    name: str = ""
+    parts: tuple[str, ...] = ()
+    dormant: Agent | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def digest(self) -> str | None:
+        """A short digest of what was dumped; None where nothing was."""
+        return _digest(self.parts[-1]) if self.parts else None
+
+
+class Session:
+    """
+    One session of a play.
+
+    Attributes:
+        name: Empty for the only session of most scenarios.
+        lost: The session's state cannot be taken up any more; its further steps cannot be played.
+        ended: How its last turn ended: `paused`, `finished`, `failed`; None before the first.
+    """
+
+    def __init__(self, play: Play, source: AgentSource, directory: str, name: str = "") -> None:
+        self.play = play
+        self.name = name
+        self.lost = False
+        self.ended: str | None = None
+        self._source = source
+        self._directory = directory
+        self._agents: list[Agent] = []
+        self._saves: dict[str, Save] = {}
+        self._latest: Save | None = None
+        self._stale = False
+        self._record = play.journal.record
+        self.world = RecordingWorld(play, name)
+        self._agent: Agent
+
+    # --- agents ---
+
+    async def start(self, beside: Session | None = None) -> Agent:
+        """Builds the first agent, or takes another session of the agent that the session *beside* has."""
+        if beside is not None:
+            self._take(await beside._agent.another_session(self.world), "session")
+        else:
+            self._take(await self._source.build(self.world, self._blueprint()), "built")
+        return self._agent
+
+    async def ready(self) -> bool:
+        """
+        Sees to it that the agent is there to go on: takes up the latest save where the variant keeps nothing alive.
+
+        Says whether it is; a session whose save could not be taken up is lost.
+        """
+        if self._stale and self._latest is not None:
+            await self.restore(self._latest)
+        return not self.lost
+
+    async def close(self) -> None:
+        """Closes all agents that the session had."""
+        for agent in self._agents:
+            with suppress(Exception):
+                await agent.close()
+
+    def _take(self, agent: Agent, how: str) -> None:
+        self._agent = agent
+        self._agents.append(agent)
+        specs = agent.tools()
+        self.play.begin(specs)
+        tools = [tool.name for tool in specs]
+        process = getattr(agent, "process", None)
+        self._record(AgentStart(session=self.name, tools=tools, how=how, process=process))
+
+    def _blueprint(self) -> Blueprint:
+        return self.play.blueprint(self._directory)
+
+    async def _built_anew(self, fresh: bool) -> None:
+        resume = self.play.variant.resume
+        if fresh and resume == "same":
+            resume = "fresh"
+        if resume == "same":
+            how = "copied" if self.play.variant.serialize == "copy" else "restored"
+            agent = await self._source.build(self.world, self._blueprint())
+        else:
+            how = resume
+            agent = await self._source.build_fresh(self.world, self._blueprint(), cold=resume == "cold")
+        self._take(agent, how)
+
+    # --- turns ---
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
+        """
+        Takes one turn and records it; a failed turn is a result, not an error.
+
+        Arguments:
+            positions: Where in the journal the decisions stand.
+        """
+        number = self.play.counters.next_turn()
+        self.world.turn = number
+        stream = self.play.variant.stream
+        self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
+        self.play.journal.flush()
+        try:
+            outcome = self._checked(await self._agent.turn(text, decisions, stream=stream))
+        except Exception as error:
+            if isinstance(error, (AdapterError, Unsupported)):
+                self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=described(error)))
+                raise
+            self.ended = "failed"
+            self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=described(error)))
+        else:
+            self._ended(number, outcome)
+        self.play.journal.flush()
+
+    def _ended(self, number: int, outcome: Outcome) -> None:
+        if isinstance(outcome, Paused):
+            self.ended = "paused"
+            surfaced = self._surfaced(outcome.requests)
+            written = [one.written() for one in surfaced]
+            self._record(TurnEnd(session=self.name, turn=number, outcome="paused", requests=written, text=outcome.text))
+        else:
+            self.ended = "finished"
+            self._surfaced(())
+            self._record(TurnEnd(session=self.name, turn=number, outcome="finished", output=outcome.output))
+
+    def _checked(self, outcome: object) -> Outcome:
+        if isinstance(outcome, Finished):
+            return outcome
+        if isinstance(outcome, Paused) and outcome.requests and _are_requests(outcome.requests):
+            return outcome
+        what = f"turn() gave {outcome!r}; it must give Finished, or Paused with at least one Request"
+        raise AdapterError(self._source.name, what)
+
+    async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
+        """Puts decisions into the state and saves it."""
+        error = await self._tried(self._agent.stage(decisions))
+        self._record(Staged(session=self.name, decisions=list(positions), error=error))
+
+    async def cancel(self) -> None:
+        """Gives up what is pending."""
+        error = await self._tried(self._agent.cancel())
+        self._record(Cancelled(session=self.name, error=error))
+        if error is None:
+            self._surfaced(())
+
+    async def trim(self, keep: int) -> None:
+        """Lets the framework trim its history."""
+        self._record(Trimmed(session=self.name, keep=keep, error=await self._tried(self._agent.trim(keep))))
+
+    async def pending(self) -> list[Surfaced]:
+        """Asks the agent what is pending; an adapter that gives nonsense breaks its contract."""
+        listed = await self._agent.pending()
+        if not _are_requests(listed):
+            raise AdapterError(self._source.name, f"pending() gave {listed!r}; it must list Requests")
+        return self._surfaced(listed)
+
+    async def still_open(self) -> list[Surfaced]:
+        """
+        Gives the requests that can be answered now.
+
+        After a failed turn nobody was shown anything, so the agent is asked; where it cannot say, nothing is open.
+        """
+        if self.ended == "failed":
+            with suppress(Exception):
+                return await self.pending()
+            return []
+        return self.play.requests.open(self.name)
+
+    def _surfaced(self, requests: Sequence[Request]) -> list[Surfaced]:
+        return self.play.requests.seen(self.name, requests, self.world.progress)
+
+    async def _tried(self, step: Awaitable[None]) -> list[str] | None:
+        try:
+            await step
+        except (AdapterError, Unsupported):
+            raise
+        except Exception as error:
+            return described(error)
+        return None
+
+    # --- saves ---
+
+    @property
+    def saves_itself(self) -> bool:
+        """Whether the variant saves the state between turns."""
+        return self.play.variant.serialize != "none"
+
+    async def save(self, name: str = "") -> None:
+        """
+        Saves the state, under *name* or under a number.
+
+        A save that fails is recorded, and the agent stays alive.
+        """
+        name = name or f"save-{len(self._saves) + 1}"
+        mode = self.play.variant.serialize
+        try:
+            save = self._latest if self._stale and self._latest else await self._saved()
+        except (AdapterError, Unsupported):
+            raise
+        except Exception as error:
+            self._stale = False
+            self._record(Saved(session=self.name, name=name, mode=mode, error=described(error)))
+            return
+        self._saves[name] = self._latest = replace(save, name=name)
+        self._stale = True
+        size = len(save.parts[-1]) if save.parts else None
+        self._record(Saved(session=self.name, name=name, mode=mode, size=size, digest=save.digest))
+
+    async def _saved(self) -> Save:
+        progress = self.world.progress.copy()
+        if self.play.variant.serialize == "copy":
+            dormant = await self._source.build(self.world, self._blueprint())
+            self._agents.append(dormant)
+            await dormant.copy_from(self._agent)
+            return Save(dormant=dormant, progress=progress)
+        part = await self._agent.dump()
+        if not isinstance(part, str):
+            raise AdapterError(self._source.name, f"dump() gave {type(part).__name__}; it must give text")
+        before = self._latest.parts if self.play.variant.history == "append" and self._latest else ()
+        return Save(parts=(*before, part), progress=progress)
+
+    async def rewind(self, name: str) -> bool:
+        """Takes up the save called *name*, however old; says whether there is one."""
+        if name not in self._saves:
+            return False
+        await self.restore(self._saves[name])
+        return True
+
+    async def restart(self, *, fresh: bool) -> None:
+        """Builds an agent anew out of the tools that it has now, and lets it take up the latest save."""
+        if self._latest is not None:
+            await self.restore(self._latest, fresh=fresh)
+
+    async def restore(self, save: Save, *, fresh: bool = False) -> None:
+        """Builds an agent anew and lets it take up a save; one that fails leaves the session lost."""
+        self.world = RecordingWorld(self.play, self.name, save.progress.copy())
+        await self._built_anew(fresh)
+        try:
+            await self._taken_up(save)
+            pending = await self.pending()
+            again = await self._dumped_again()
+        except (AdapterError, Unsupported):
+            raise
+        except Exception as error:
+            self.lost = True
+            self._record(
+                Restored(session=self.name, name=save.name, mode=self.play.variant.serialize, error=described(error))
+            )
+            return
+        self._latest, self._stale = save, False
+        self._record(
+            Restored(
+                session=self.name,
+                name=save.name,
+                mode=self.play.variant.serialize,
+                pending=[one.written() for one in pending],
+                again=again,
+            )
+        )
+
+    async def _taken_up(self, save: Save) -> None:
+        if save.dormant is not None:
+            await self._agent.copy_from(save.dormant)
+        else:
+            await self._agent.load(save.parts)
+
+    async def _dumped_again(self) -> str | None:
+        """Dumps once more what was just loaded, to see whether the round trip is stable."""
+        variant = self.play.variant
+        if variant.serialize != "json" or variant.history != "whole":
+            return None
+        return _digest(await self._agent.dump())
+
+    async def twin(self) -> Session:
+        """
+        Gives a second session object on the same state, for turns at the same time.
+
+        Where the state is saved between turns, it is taken up a second time; else both drive the same live agent.
+        """
+        other = Session(self.play, self._source, self._directory, self.name)
+        other._saves, other._latest = self._saves, self._latest
+        if self.saves_itself and self._latest is not None:
+            await other.restore(self._latest)
+        else:
+            other._agent, other.world = self._agent, self.world
+        return other
+
+
+def _are_requests(listed: Iterable[object]) -> bool:
+    return all(isinstance(one, Request) for one in listed)
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,301 @@
+"""
+The world of a session: the model and the tools as the agent under test sees them, and the only thing that records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from pytest_approvals.agent_side.conditions import Condition, needs_approval
+from pytest_approvals.agent_side.failures import (
+    AsksAgain,
+    ConditionRaised,
+    ModelDown,
+    ModelRefused,
+    ScriptExhausted,
+)
+from pytest_approvals.agent_side.neutral import MAIN, HostedResult, Item, ModelCall
+from pytest_approvals.agent_side.neutral import Reply as PlayedReply
+from pytest_approvals.journal.events import (
+    Gate,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRefusal,
+    ModelRequest,
+    Shown,
+    ToolEnd,
+    ToolStart,
+)
+from pytest_approvals.protocols.rules import broken_rules
+from pytest_approvals.scenario.parts import Failure, Reply
+
+from .chunking import cut
+from .errors import described
+from .play import Play
+from .progress import PlayedCall, Progress
+from .provider import Provider
+from .script import Conversation, conversation_of, next_reply, played
+from .tools import behave, behaviour_of
+
+
+class RecordingWorld:
+    """
+    Implements `contract.World` for one agent object.
+
+    Attributes:
+        progress: How far the session's story has got.
+        turn: The number of the turn that is running, for what a stream shows.
+    """
+
+    def __init__(self, play: Play, session: str, progress: Progress | None = None) -> None:
+        self.play = play
+        self.session = session
+        self.progress = progress or Progress()
+        self.turn = 0
+        self._record = play.journal.record
+        self._provider = Provider(self)
+
+    # --- the model ---
+
+    async def model(
+        self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
+    ) -> PlayedReply:
+        """See `contract.World.model`."""
+        conversation = conversation_of(self.play.scenario, self.play.tools, agent, items, self.progress)
+        number = self.play.counters.next_model()
+        self._record(
+            ModelRequest(
+                session=self.session,
+                m=number,
+                conversation=conversation.name,
+                agent=agent,
+                items=[written_item(item) for item in items],
+                tools=list(tools),
+                stream=stream,
+            )
+        )
+        self._refuse_broken(items, number, conversation)
+        reply = self._next_reply(number, conversation)
+        if reply.failure is not None and not (stream and reply.failure.after_chunks is not None):
+            raise self._fails(reply.failure, number, conversation)
+        hosted = await self._provider.run_approved(items)
+        return await self._answer(reply, number, conversation, hosted)
+
+    def _refuse_broken(self, items: Sequence[Item], number: int, conversation: Conversation) -> None:
+        broken = broken_rules(items, self.play.wire_rules)
+        if not broken:
+            return
+        if not self.play.lenient:
+            written = [{"rule": one.rule, "ids": list(one.ids), "text": one.text} for one in broken]
+            self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=written))
+            raise ModelRefused("; ".join(one.text for one in broken))
+
+    def _next_reply(self, number: int, conversation: Conversation) -> Reply:
+        most = self.play.limit.model_calls
+        reply = next_reply(conversation, self.progress) if number <= most else None
+        if reply is None:
+            limit = most if number > most else None
+            self._record(ModelExhausted(session=self.session, m=number, conversation=conversation.name, limit=limit))
+            raise ScriptExhausted(conversation.agent)
+        return reply
+
+    def _fails(self, failure: Failure, number: int, conversation: Conversation, shown: int | None = None) -> ModelDown:
+        self._record(
+            ModelFailure(
+                session=self.session, m=number, conversation=conversation.name, status=failure.status, shown=shown
+            )
+        )
+        return ModelDown(failure.status)
+
+    async def _answer(
+        self, reply: Reply, number: int, conversation: Conversation, hosted: list[tuple[str, HostedResult]]
+    ) -> PlayedReply:
+        calls = played(conversation, reply, number, self.play.tools)
+        self.progress.calls += [remembered for remembered, _ in calls]
+        hosted = [*hosted, *await self._provider.run_ungated([remembered for remembered, _ in calls])]
+        given = tuple(call for remembered, call in calls if remembered.label not in self.progress.provided)
+        chunks = cut(reply.say, given, self.play.variant.chunking)
+        if reply.failure is not None:
+            shown = reply.failure.after_chunks or 0
+            self.progress.calls = self.progress.calls[: len(self.progress.calls) - len(calls)]
+            self._fails(reply.failure, number, conversation, shown)
+            return PlayedReply(say=reply.say, calls=given, chunks=chunks[:shown], breaks=True)
+        self._record(
+            ModelAnswer(
+                session=self.session,
+                m=number,
+                conversation=conversation.name,
+                say=reply.say,
+                calls=[written_call(remembered) for remembered, _ in calls],
+                hosted=[{"label": label, "output": one.output, "error": one.error} for label, one in hosted],
+            )
+        )
+        return PlayedReply(say=reply.say, calls=given, hosted=tuple(one for _, one in hosted), chunks=chunks)
+
+    # --- the tools ---
+
+    async def run(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        call_id: str | None,
+        *,
+        agent: str = MAIN,
+        real: Callable[[], Awaitable[Any]] | None = None,
+    ) -> Any:
+        """See `contract.World.run`."""
+        call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
+        number = self.started(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
+        try:
+            result = await (real() if real is not None else self._behave(tool, call, arguments))
+        except BaseException as error:
+            self.ended(number, error=error, call=call)
+            raise
+        self.ended(number, result=result, call=call)
+        return result
+
+    def started(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        call_id: str | None,
+        *,
+        agent: str = MAIN,
+        by: str = "agent",
+        real: bool = False,
+        call: PlayedCall | None = None,
+    ) -> int:
+        """Records the start of an execution and gives its number."""
+        number = self.play.counters.next_execution()
+        self._record(
+            ToolStart(
+                session=self.session,
+                x=number,
+                tool=tool,
+                arguments=dict(arguments),
+                call_id=call_id,
+                agent=agent,
+                by=by,
+                real=real or None,
+            )
+        )
+        if real:
+            self.play.journal.flush()
+        if call is not None:
+            self.play.signals.give(f"started {call.label}")
+        return number
+
+    def ended(
+        self,
+        number: int,
+        *,
+        result: Any = None,
+        error: BaseException | None = None,
+        call: PlayedCall | None = None,
+    ) -> None:
+        """Records the end of the execution with that number."""
+        how = "returned" if error is None else _how(error)
+        told = None if error is None else described(error)
+        self._record(ToolEnd(session=self.session, x=number, how=how, result=result, error=told))
+        if call is not None:
+            if how == "asked":
+                self.play.requests.close(self.session, call.label)
+            self.play.signals.give(f"ended {call.label}")
+
+    async def _behave(self, tool: str, call: PlayedCall | None, arguments: Mapping[str, Any]) -> Any:
+        known = self.play.tools.get(tool)
+        if known is None:
+            return None
+        before = self.progress.executions[call.label] if call else 0
+        if call is not None:
+            self.progress.executions[call.label] += 1
+        return await behave(behaviour_of(known, call.label if call else None, before), arguments, self.play.signals)
+
+    async def provide(self, call: PlayedCall, arguments: Mapping[str, Any]) -> Any:
+        """Runs a hosted call as the provider does, in its own world: the agent is not asked."""
+        number = self.started(call.tool, arguments, call.id, agent=call.agent, by="provider", call=call)
+        try:
+            result = await self._behave(call.tool, call, arguments)
+        except Exception as error:
+            self.ended(number, error=error, call=call)
+            raise
+        self.ended(number, result=result, call=call)
+        return result
+
+    # --- the policy and the stream ---
+
+    def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
+        """See `contract.World.gate`."""
+        approval = self.play.tools[tool].approval
+        call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
+        key = call.label if call else f"{tool} {call_id}"
+        before = self.progress.gates[key]
+        self.progress.gates[key] += 1
+        if isinstance(approval, Condition) and approval.raises is not None:
+            self.gated(tool, arguments, call_id, agent=agent, raised=approval.raises)
+            raise ConditionRaised(approval.raises)
+        answer = needs_approval(approval, arguments, before)
+        self.gated(tool, arguments, call_id, agent=agent, answer=answer)
+        return answer
+
+    async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
+        """See `contract.World.gate_slowly`."""
+        approval = self.play.tools[tool].approval
+        if isinstance(approval, Condition) and approval.waits_for is not None:
+            await self.play.signals.wait(approval.waits_for)
+        return self.gate(tool, arguments, call_id, agent=agent)
+
+    def gated(
+        self,
+        tool: str,
+        arguments: Any,
+        call_id: str | None,
+        *,
+        agent: str = MAIN,
+        answer: bool | None = None,
+        raised: str | None = None,
+    ) -> None:
+        """Records what a policy said about a call, here or beside the agent."""
+        self._record(
+            Gate(
+                session=self.session,
+                tool=tool,
+                arguments=arguments,
+                call_id=call_id,
+                agent=agent,
+                answer=answer,
+                raised=raised,
+            )
+        )
+
+    def shown(self, what: str, **facts: Any) -> None:
+        """See `contract.World.shown`."""
+        self._record(Shown(session=self.session, turn=self.turn, what=what, **facts))
+
+
+def written_item(item: Item) -> dict[str, Any]:
+    """Gives one element of a model input as it stands in a journal."""
+    return {name: value for name in _ITEM_FIELDS if (value := getattr(item, name)) is not None}
+
+
+_ITEM_FIELDS = tuple(field.name for field in fields(Item))
+
+
+def written_call(call: PlayedCall) -> dict[str, Any]:
+    """Gives a call of the model as it stands in a journal."""
+    written = {"label": call.label, "id": call.id, "tool": call.tool, "arguments": call.arguments, "kind": call.kind}
+    return written | ({"server": call.server} if call.server else {})
+
+
+def as_model_call(call: PlayedCall) -> ModelCall:
+    """Gives a remembered call as the agent gets it."""
+    return ModelCall(id=call.id, tool=call.tool, arguments=call.arguments, kind=call.kind, server=call.server)
+
+
+def _how(error: BaseException) -> str:
+    if isinstance(error, AsksAgain):
+        return "asked"
+    return "raised" if isinstance(error, Exception) else "cancelled"
