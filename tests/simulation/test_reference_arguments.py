@@ -1,0 +1,62 @@
+"""What fits a tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.agent_side.neutral import Parameter, ToolSpec
+from pytest_approvals.simulation.reference.arguments import Misfit, fitted
+
+
+def one(declared):
+    return ToolSpec(name="t", parameters={"x": Parameter(type=declared)})
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "value"),
+    [
+        ("string", "a", "a"),
+        ("integer", 5, 5),
+        ("integer", "5", 5),
+        ("integer", 5.0, 5),
+        ("number", "5.5", 5.5),
+        ("number", 5, 5),
+        ("boolean", "True", True),
+        ("boolean", False, False),
+        ("array", [1], [1]),
+        ("object", {"a": 1}, {"a": 1}),
+        ("null", None, None),
+        ("date", "2026-01-01", "2026-01-01"),
+    ],
+)
+def test_values_are_coerced_to_the_declared_type(declared, given, value):
+    """Where no meaning can be lost, a value is turned into what is declared; unknown types take anything."""
+    assert {"x": value} == fitted(one(declared), {"x": given})
+
+
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [
+        ("string", 5),
+        ("string", None),
+        ("integer", "five"),
+        ("integer", 5.5),
+        ("integer", True),
+        ("number", "a"),
+        ("number", False),
+        ("boolean", "yes"),
+        ("boolean", 1),
+        ("array", "a"),
+        ("object", []),
+        ("null", 0),
+    ],
+)
+def test_values_of_another_type_do_not_fit(declared, given):
+    """Nothing is guessed."""
+    with pytest.raises(Misfit, match=f"not of type {declared}"):
+        fitted(one(declared), {"x": given})
+
+
+def test_a_tool_without_declared_parameters_takes_what_it_gets():
+    """There is nothing to judge by."""
+    assert {"any": 1} == fitted(ToolSpec(name="t"), {"any": 1})
