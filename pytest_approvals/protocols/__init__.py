@@ -1,0 +1,1 @@
+"""The protocols of model providers: what they refuse."""

@@ -1,0 +1,312 @@
+"""
+What a provider refuses in the input of its model.
+
+A real provider answers status 400 to an input that breaks one of these rules, whatever the agent had run before; so
+does the scripted model. The rules work on neutral items and are pure.
+
+`chat` is OpenAI chat completions, `responses` OpenAI responses, `messages` Anthropic messages; `none` has no rules.
+Results settle by position: a result belongs to the earliest call of its id that stands before it without one, so that
+ids which come again are told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.agent_side.neutral import Item
+from pytest_approvals.errors import UnknownName
+
+PROVIDERS = ("chat", "responses", "messages", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenRule:
+    """One rule that an input breaks; *ids* are the call or request ids concerned, *text* is in a provider's words."""
+
+    rule: str
+    ids: tuple[str, ...]
+    text: str
+
+
+@dataclass(slots=True)
+class _Input:
+    """An input, read once: the items, and how calls and results, requests and responses settle each other."""
+
+    items: Sequence[Mapping[str, Any]]
+    open: dict[str | None, list[int]] = field(default_factory=dict)
+    closed: set[str | None] = field(default_factory=set)
+    orphans: list[int] = field(default_factory=list)
+    seconds: list[int] = field(default_factory=list)
+    doubled: list[int] = field(default_factory=list)
+    repeated: list[int] = field(default_factory=list)
+    nameless: list[int] = field(default_factory=list)
+    requests: dict[str | None, int] = field(default_factory=dict)
+    responses: list[int] = field(default_factory=list)
+    first: str = ""
+
+    def __post_init__(self) -> None:
+        for index, item in enumerate(self.items):
+            kind = item["kind"]
+            if kind == "call":
+                self._call(index, item.get("id"))
+            elif kind == "result":
+                self._result(index, item.get("id"))
+            elif kind == "approval_request":
+                self.requests[item.get("id")] = index
+            elif kind == "approval_response":
+                self.responses.append(index)
+            if not self.first and kind != "other":
+                self.first = kind
+
+    def _call(self, index: int, call_id: str | None) -> None:
+        if not call_id:
+            self.nameless.append(index)
+        if call_id in self.open:
+            self.doubled.append(index)
+            self.open[call_id].append(index)
+            return
+        if call_id in self.closed:
+            self.repeated.append(index)
+        self.open[call_id] = [index]
+
+    def _result(self, index: int, call_id: str | None) -> None:
+        waiting = self.open.get(call_id)
+        if waiting:
+            waiting.pop(0)
+            if not waiting:
+                del self.open[call_id]
+            self.closed.add(call_id)
+        else:
+            (self.seconds if call_id in self.closed else self.orphans).append(index)
+
+    def id(self, index: int) -> str:
+        return str(self.items[index].get("id") or "")
+
+    def ids(self, indexes: Iterable[int]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.id(index) for index in indexes))
+
+
+_Rule = Callable[[_Input], Iterable[BrokenRule]]
+
+RULES: dict[str, tuple[tuple[str, ...], _Rule]] = {}
+"""Every rule by its name: the providers that have it, and the function, whose docstring says what they answer."""
+
+_OF_PROVIDER: dict[str, list[_Rule]] = {provider: [] for provider in PROVIDERS}
+
+
+def broken_rules(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules: str) -> list[BrokenRule]:
+    """
+    Lists what the provider whose rules are *wire_rules* refuses in *items*; empty for an input that it takes.
+
+    Arguments:
+        items: Neutral items, or the mappings that stand for them in a journal.
+
+    Errors:
+        UnknownName: No provider has such a name.
+    """
+    rules = _OF_PROVIDER.get(wire_rules)
+    if rules is None:
+        raise UnknownName("set of wire rules", wire_rules, PROVIDERS)
+    if not rules:
+        return []
+    read = _Input([item if isinstance(item, Mapping) else _written(item) for item in items])
+    return [broken for rule in rules for broken in rule(read)]
+
+
+def _written(item: Item) -> dict[str, Any]:
+    return {
+        "kind": item.kind,
+        "id": item.id,
+        "arguments": item.arguments,
+        "text": item.text,
+        "message": item.message,
+    }
+
+
+def _rule(*providers: str) -> Callable[[_Rule], _Rule]:
+    def register(rule: _Rule) -> _Rule:
+        RULES[_name(rule)] = (providers, rule)
+        for provider in providers:
+            _OF_PROVIDER[provider].append(rule)
+        return rule
+
+    return register
+
+
+def _name(rule: _Rule) -> str:
+    return str(getattr(rule, "__name__", "")).replace("_", "-")
+
+
+def _broken(rule: _Rule, text: str, *ids: str) -> BrokenRule:
+    return BrokenRule(rule=_name(rule), ids=ids, text=text)
+
+
+# --- the whole input --------------------------------------------------------------------------------------------------
+
+
+@_rule("chat", "responses", "messages")
+def empty_input(read: _Input) -> Iterator[BrokenRule]:
+    """Every provider refuses an input without a message: OpenAI as too short an array, Anthropic as a missing one."""
+    if not read.first:
+        yield _broken(empty_input, "the input holds no message")
+
+
+@_rule("messages")
+def first_not_user(read: _Input) -> Iterator[BrokenRule]:
+    """Anthropic refuses a conversation whose first message is not the user's."""
+    if read.first not in ("", "user", "result"):
+        yield _broken(first_not_user, "the first message must use the user role")
+
+
+@_rule("messages")
+def empty_text(read: _Input) -> Iterator[BrokenRule]:
+    """Anthropic refuses text blocks that hold only white space."""
+    for item in read.items:
+        if item["kind"] in ("user", "say") and not str(item.get("text") or "").strip():
+            yield _broken(empty_text, "text content blocks must contain non-whitespace text")
+
+
+# --- calls and their results ------------------------------------------------------------------------------------------
+
+
+@_rule("chat", "responses", "messages")
+def call_without_result(read: _Input) -> Iterator[BrokenRule]:
+    """
+    Every provider refuses a call that has no result.
+
+    OpenAI chat: the tool call ids "did not have response messages"; OpenAI responses: "no tool output found for
+    function call"; Anthropic: tool use ids "were found without tool_result blocks".
+    """
+    if read.open:
+        ids = read.ids(index for indexes in read.open.values() for index in indexes)
+        yield _broken(call_without_result, f"no result for the calls {', '.join(ids)}", *ids)
+
+
+@_rule("chat", "responses", "messages")
+def result_without_call(read: _Input) -> Iterator[BrokenRule]:
+    """
+    Every provider refuses a result whose call does not stand before it.
+
+    OpenAI chat: a tool message "must be a response to a preceding message with tool_calls"; OpenAI responses: "no tool
+    call found for function call output"; Anthropic: "unexpected tool_use_id found in tool_result blocks".
+    """
+    for index in read.orphans:
+        yield _broken(result_without_call, f"no call before the result of {read.id(index)}", read.id(index))
+
+
+@_rule("chat", "responses", "messages")
+def second_result(read: _Input) -> Iterator[BrokenRule]:
+    """
+    Every provider refuses a second result of one call.
+
+    OpenAI: "duplicate value for tool_call_id"; Anthropic: "each tool_use must have a single result".
+    """
+    for index in read.seconds:
+        yield _broken(second_result, f"another result of {read.id(index)} stands before this one", read.id(index))
+
+
+@_rule("chat", "responses", "messages")
+def duplicate_call_id(read: _Input) -> Iterator[BrokenRule]:
+    """Every provider refuses two unanswered calls with one id, since no result can be told to be whose."""
+    for index in read.doubled:
+        yield _broken(duplicate_call_id, f"two calls have the id {read.id(index)}", read.id(index))
+
+
+@_rule("messages")
+def repeated_call_id(read: _Input) -> Iterator[BrokenRule]:
+    """Anthropic refuses an id that comes again anywhere in the conversation: "tool_use ids must be unique"."""
+    for index in read.repeated:
+        yield _broken(repeated_call_id, f"the call id {read.id(index)} was used before", read.id(index))
+
+
+@_rule("chat", "responses", "messages")
+def call_without_id(read: _Input) -> Iterator[BrokenRule]:
+    """Every provider requires an id of every call; an agent whose model gave none has to make one up."""
+    for index in read.nameless:
+        yield _broken(call_without_id, f"the call of {read.items[index].get('tool')} has no id")
+
+
+@_rule("messages")
+def arguments_not_an_object(read: _Input) -> Iterator[BrokenRule]:
+    """Anthropic carries arguments as an object and refuses anything else; OpenAI carries any text."""
+    for index, item in enumerate(read.items):
+        if item["kind"] == "call" and not isinstance(item.get("arguments"), Mapping | None):
+            yield _broken(arguments_not_an_object, "the input of a call should be an object", read.id(index))
+
+
+@_rule("chat", "messages")
+def result_not_adjacent(read: _Input) -> Iterator[BrokenRule]:
+    """
+    Chat completions and Anthropic want the results of a message's calls right after it, before any other message.
+
+    A result that comes later is, to OpenAI, a call without a response and a tool message without a call; to Anthropic a
+    tool use "without tool_result blocks immediately after". OpenAI responses takes them anywhere after the call.
+    """
+    late = _late_results(read)
+    if late:
+        ids = tuple(dict.fromkeys(late))
+        yield _broken(result_not_adjacent, f"the results of {', '.join(ids)} do not follow their calls at once", *ids)
+
+
+def _late_results(read: _Input) -> list[str]:
+    """The ids of results that come after something other than results followed their calls."""
+    waiting: dict[str, bool] = {}
+    message: int | None = None
+    late: list[str] = []
+    for index, item in enumerate(read.items):
+        kind = item["kind"]
+        if kind == "result":
+            if waiting.pop(read.id(index), False):
+                late.append(read.id(index))
+            message = None
+            continue
+        if kind in ("other", "hosted_result"):
+            continue
+        if waiting and (kind == "user" or message is None or item.get("message") != message):
+            waiting = dict.fromkeys(waiting, True)
+        if kind == "call":
+            message = item.get("message")
+            waiting[read.id(index)] = False
+    return late
+
+
+# --- approvals of hosted calls ----------------------------------------------------------------------------------------
+
+
+@_rule("chat", "messages")
+def approval_item_unknown(read: _Input) -> Iterator[BrokenRule]:
+    """Chat completions and Anthropic have no approval items; a client library refuses them before it sends."""
+    if read.requests or read.responses:
+        ids = read.ids([*read.requests.values(), *read.responses])
+        yield _broken(approval_item_unknown, "approval items are not part of this protocol", *ids)
+
+
+@_rule("responses")
+def request_without_response(read: _Input) -> Iterator[BrokenRule]:
+    """OpenAI responses refuses approval requests that the input leaves open: they "do not have an approval"."""
+    if read.requests:
+        answered = {read.items[index].get("id") for index in read.responses}
+        ids = read.ids(index for seen, index in read.requests.items() if seen not in answered)
+        if ids:
+            yield _broken(request_without_response, f"no approval response for {', '.join(ids)}", *ids)
+
+
+@_rule("responses")
+def unknown_approval_id(read: _Input) -> Iterator[BrokenRule]:
+    """OpenAI responses refuses an approval response to a request that does not stand before it."""
+    for index in read.responses:
+        seen = read.items[index].get("id")
+        if read.requests.get(seen, index) >= index:
+            yield _broken(unknown_approval_id, f"no approval request has the id {seen}", str(seen))
+
+
+@_rule("responses")
+def second_response(read: _Input) -> Iterator[BrokenRule]:
+    """OpenAI responses refuses a second response to one approval request."""
+    seen: set[str] = set()
+    for index in read.responses:
+        if read.id(index) in seen:
+            yield _broken(second_response, f"the request {read.id(index)} is answered twice", read.id(index))
+        seen.add(read.id(index))
