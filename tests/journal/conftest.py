@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def two_calls(numbered: Callable[..., list[Event]]) -> list[Event]:
         TurnEnd(turn=1, outcome="paused", requests=open_ones),
         Saved(name="turn 1", mode="json", size=812),
         AgentStart(tools=["delete_file"], how="restored"),
-        Restored(name="turn 1", mode="json", pending=open_ones),
+        Restored(name="turn 1", mode="json", pending=deepcopy(open_ones)),
         Decide(verdict="approve", q="q1", id="c1", label="c1", source="restored"),
         Decide(verdict="reject", q="q2", id="c2", label="c2", reason="keep b", source="restored"),
         TurnStart(turn=2, decisions=[10, 11]),

@@ -1,0 +1,52 @@
+"""
+The grammar of journals: what must hold of any journal before a check can be asked about it.
+
+The harness keeps to it whatever the agent does. So a journal that breaks it was recorded wrongly, was cut off, or was
+changed by hand, and its verdicts mean nothing. Turns may overlap and conversations may nest; nothing here forbids what
+an agent can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .events import Event, Header, RunEnd
+from .grammar_flow import Agents, Frame, Turns
+from .grammar_sides import Decisions, Models, Tools
+from .grammar_topic import BrokenGrammar, Listener
+
+__all__ = ["BrokenGrammar", "broken_grammar"]
+
+_TOPICS = (Frame, Agents, Turns, Models, Tools, Decisions)
+
+
+def broken_grammar(events: Sequence[Event]) -> list[BrokenGrammar]:
+    """Names all places where a journal breaks the grammar, in the order of their first witness."""
+    found: list[BrokenGrammar] = []
+    topics = [topic(found, cut=_is_cut(events)) for topic in _TOPICS]
+    listening: dict[type[Event], list[Listener]] = {}
+    for topic in topics:
+        for cls, listener in topic.listeners().items():
+            listening.setdefault(cls, []).append(listener)
+    for event in events:
+        for listener in listening.get(type(event), ()):
+            listener(event)
+    for topic in topics:
+        topic.end()
+    _numbers(events, found)
+    return sorted(found, key=lambda broken: broken.witness[:1])
+
+
+def _is_cut(events: Sequence[Event]) -> bool:
+    last = events[-1] if events else None
+    return not isinstance(last, RunEnd) or last.how not in ("completed", "left")
+
+
+def _numbers(events: Sequence[Event], found: list[BrokenGrammar]) -> None:
+    if not events or type(events[0]) is not Header:
+        found.append(BrokenGrammar(text="the journal does not begin with a header", witness=(1,) if events else ()))
+    if events and type(events[-1]) is not RunEnd:
+        found.append(BrokenGrammar(text="the run has no end: the journal was cut off", witness=(len(events),)))
+    for position, event in enumerate(events, 1):
+        if event.n != position:
+            found.append(BrokenGrammar(text=f"event {position} has the number {event.n}", witness=(position,)))

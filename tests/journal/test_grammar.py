@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pytest_approvals.journal.events import (
+    AgentStart,
+    Decide,
+    Event,
+    Gate,
+    Header,
+    ModelAnswer,
+    ModelFailure,
+    ModelRequest,
+    Restored,
+    RunEnd,
+    Saved,
+    Shown,
+    Staged,
+    ToolEnd,
+    ToolStart,
+    TurnEnd,
+    TurnStart,
+)
+from pytest_approvals.journal.grammar import broken_grammar
+
+Edit = Callable[[list[Event]], None]
+
+
+def drop(*positions: int) -> Edit:
+    """Takes events out and closes the gap, naming the moved events anew where others name them."""
+
+    def edit(events: list[Event]) -> None:
+        for position in sorted(positions, reverse=True):
+            del events[position - 1]
+        renumber(events)
+
+    return edit
+
+
+def double(position: int) -> Edit:
+    def edit(events: list[Event]) -> None:
+        events.insert(position, copy.deepcopy(events[position - 1]))
+        renumber(events)
+
+    return edit
+
+
+def insert(after: int, event: Event) -> Edit:
+    def edit(events: list[Event]) -> None:
+        events.insert(after, copy.deepcopy(event))
+        renumber(events)
+
+    return edit
+
+
+def change(position: int, **values: Any) -> Edit:
+    def edit(events: list[Event]) -> None:
+        for name, value in values.items():
+            setattr(events[position - 1], name, value)
+
+    return edit
+
+
+def request_of(position: int, index: int, **values: Any) -> Edit:
+    """Changes one request of a turn end or a restore."""
+
+    def edit(events: list[Event]) -> None:
+        event: Any = events[position - 1]
+        (event.requests if isinstance(event, TurnEnd) else event.pending)[index].update(values)
+
+    return edit
+
+
+def several(*edits: Edit) -> Edit:
+    def edit(events: list[Event]) -> None:
+        for each in edits:
+            each(events)
+
+    return edit
+
+
+def renumber(events: list[Event]) -> None:
+    moved = {event.n: position for position, event in enumerate(events, 1)}
+    for position, event in enumerate(events, 1):
+        event.n = position
+        if isinstance(event, (TurnStart, Staged)):
+            event.decisions = [moved[old] for old in event.decisions if old in moved]
+
+
+LOST = AgentStart(tools=[], how="restored")
+ORACLE: dict[str, Any] = {"oracle": "approve_all()"}
+
+BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
+    "no header": (drop(1), "the journal does not begin with a header", (1,)),
+    "second header": (insert(2, Header(scenario="a/b", agent="x")), "a second header", (1, 3)),
+    "wrong number": (change(4, n=7), "event 4 has the number 7", (4,)),
+    "no end": (drop(18), "the run has no end: the journal was cut off", (17,)),
+    "two ends": (double(18), "the run ends twice", (18, 19)),
+    "unknown end": (
+        change(18, how="fine"),
+        "run.end says 'fine'; valid: completed, left, timeout, interrupted, broken",
+        (18,),
+    ),
+    "no agent": (drop(2), "turn.start in a session that has no agent", (2,)),
+    "agent of unknown kind": (
+        change(2, how="made"),
+        "agent.start says 'made'; valid: built, session, copied, restored, fresh, cold",
+        (2,),
+    ),
+    "two agents": (double(2), "a session begins twice", (2, 3)),
+    "new agent before the first": (
+        change(2, how="fresh"),
+        "an agent is built anew in a session that has not begun",
+        (2,),
+    ),
+    "new agent without state": (drop(9), "a session goes on though its new agent took up no save", (8, 11)),
+    "state without new agent": (drop(8), "a save is taken up, and no agent was built for it", (8,)),
+    "unknown save": (drop(7), "'turn 1' is taken up, and was not saved in this session", (8,)),
+    "failed save": (
+        change(7, error=["OSError", "full"]),
+        "'turn 1' is taken up, and was not saved in this session",
+        (9,),
+    ),
+    "other mode": (change(9, mode="copy"), "what was saved as json is taken up as copy", (7, 9)),
+    "turn numbers": (change(12, turn=3), "turn 3 begins where turn 2 is next", (12,)),
+    "turn ends twice": (double(6), "turn 1 ends, and was not running in this session", (7,)),
+    "turn of another session": (
+        change(6, session="b"),
+        "turn 1 ends, and was not running in this session",
+        (6,),
+    ),
+    "open turn": (drop(17), "turn 2 does not end", (12,)),
+    "unknown outcome": (
+        change(17, outcome="done"),
+        "turn.end says 'done'; valid: paused, finished, failed, timeout",
+        (17,),
+    ),
+    "pause without request": (
+        change(6, requests=[]),
+        "a turn pauses without a request, or has requests and does not pause",
+        (6,),
+    ),
+    "failure without error": (
+        change(17, outcome="failed"),
+        "a turn fails without an error, or has an error and does not fail",
+        (17,),
+    ),
+    "shown outside": (insert(6, Shown(turn=1, what="end")), "turn 1 shows something, and is not running", (7,)),
+    "question numbers": (change(15, m=5), "question 5 begins where question 2 is next", (15,)),
+    "answered twice": (double(5), "question 1 is answered, and was not open", (6,)),
+    "failed after its answer": (
+        insert(5, ModelFailure(m=1, conversation="main", status=500)),
+        "question 1 is answered, and was not open",
+        (6,),
+    ),
+    "open question": (drop(16), "question 2 has no answer", (15,)),
+    "other conversation": (
+        change(16, conversation="o1/helper"),
+        "question 2 is answered in another conversation",
+        (15, 16),
+    ),
+    "other agent": (
+        change(15, agent="helper"),
+        "the model of 'helper' is asked in the conversation of 'main'",
+        (15,),
+    ),
+    "nested in nothing": (
+        several(change(15, conversation="o1/main"), change(16, conversation="o1/main")),
+        "a conversation begins in call o1, which no model made",
+        (15,),
+    ),
+    "calls share a label": (
+        lambda events: events[4].calls[1].update(label="c1"),  # type: ignore[attr-defined]
+        "calls of one answer have no label, or share it",
+        (5,),
+    ),
+    "request about nothing": (
+        several(request_of(6, 1, label="c9"), request_of(9, 1, label="c9"), change(11, label="c9")),
+        "a request is about call c9, which no model made",
+        (6,),
+    ),
+    "execution numbers": (change(13, x=2), "execution 2 begins where execution 1 is next", (13,)),
+    "ended twice": (double(14), "execution 1 ends, and was not running in this session", (15,)),
+    "open execution": (drop(14), "execution 1 does not end", (13,)),
+    "unknown end of a tool": (
+        change(14, how="ok"),
+        "tool.end says 'ok'; valid: returned, raised, asked, cancelled",
+        (14,),
+    ),
+    "returned an error": (change(14, error=["OSError", "gone"]), "an execution returns, and has an error", (14,)),
+    "raised nothing": (
+        change(14, how="raised", result=None),
+        "an execution raises without an error, or with a result",
+        (14,),
+    ),
+    "listed twice": (request_of(9, 1, q="q1", label="c1"), "a request is listed twice at once", (9,)),
+    "request numbers": (
+        several(request_of(6, 1, q="q3"), request_of(9, 1, q="q3"), change(11, q="q3")),
+        "request q3 surfaces where q2 is next",
+        (6,),
+    ),
+    "request about another call": (
+        request_of(9, 0, label="c2"),
+        "request q1 is about another call, or of another session, than where it surfaced",
+        (9,),
+    ),
+    "unknown verdict": (
+        change(10, verdict="yes"),
+        "caller.decide says 'yes'; valid: approve, reject, edit, always, never, raw",
+        (10,),
+    ),
+    "unknown source": (
+        change(10, source="wire"),
+        "caller.decide says 'wire'; valid: held, restored, rebuilt",
+        (10,),
+    ),
+    "approval with arguments": (
+        change(10, arguments={"path": "c.txt"}),
+        "a decision to approve brings arguments or a tool of its own",
+        (10,),
+    ),
+    "unknown request": (
+        change(10, q="q7"),
+        "a decision is about request q7, which has not surfaced in its session",
+        (10,),
+    ),
+    "other id": (
+        change(10, id="c2"),
+        "a decision about request q1 hands over the id or the label of another one",
+        (10,),
+    ),
+    "other label": (
+        change(10, label="c2"),
+        "a decision about request q1 hands over the id or the label of another one",
+        (10,),
+    ),
+    "no request": (
+        change(10, q=None),
+        "a decision about call c1 does not name the request about it",
+        (10,),
+    ),
+    "oracle decides what is settled": (
+        several(insert(17, Decide(verdict="approve", q="q1", id="c1", label="c1", **ORACLE)), change(19, how="broken")),
+        "the oracle decides about request q1, which is not pending",
+        (18,),
+    ),
+    "oracle decides twice": (
+        several(
+            change(10, **ORACLE),
+            insert(11, Decide(verdict="reject", q="q1", id="c1", label="c1", **ORACLE)),
+            change(13, decisions=[10, 11, 12]),
+        ),
+        "the oracle decides twice at once",
+        (10, 12),
+    ),
+    "handed in nothing": (
+        change(12, decisions=[10, 11, 9]),
+        "what is handed in at 9 is no decision of this session, or was handed in before",
+        (9, 12),
+    ),
+    "handed in twice": (
+        change(12, decisions=[10, 11, 10]),
+        "what is handed in at 10 is no decision of this session, or was handed in before",
+        (10, 12),
+    ),
+    "never handed in": (change(12, decisions=[10]), "a decision is never handed in", (11,)),
+}
+
+
+class TestBrokenGrammar:
+    @pytest.mark.parametrize(("edit", "text", "witness"), BROKEN.values(), ids=BROKEN)
+    def test_a_broken_rule_is_named_with_its_events(
+        self, two_calls: list[Event], edit: Edit, text: str, witness: tuple[int, ...]
+    ) -> None:
+        """Whatever breaks the grammar is said in a sentence, with the events that show it."""
+        edit(two_calls)
+
+        found = [(broken.text, broken.witness) for broken in broken_grammar(two_calls)]
+
+        assert (text, witness) in found
+
+    def test_an_empty_journal_has_no_header(self) -> None:
+        """No event at all is broken, too."""
+        assert ["the journal does not begin with a header"] == [broken.text for broken in broken_grammar([])]
+
+    def test_places_come_in_their_order(self, two_calls: list[Event]) -> None:
+        """Several broken places are named from first to last."""
+        several(change(17, outcome="done"), change(10, verdict="yes"), change(2, how="made"))(two_calls)
+
+        assert [2, 10, 17] == [broken.witness[0] for broken in broken_grammar(two_calls)]
+
+
+class TestGoodGrammar:
+    def test_a_clean_run(self, two_calls: list[Event]) -> None:
+        """Nothing is found in what the harness records of a good run."""
+        assert [] == broken_grammar(two_calls)
+
+    def test_a_run_that_was_ended_may_leave_things_open(self, two_calls: list[Event]) -> None:
+        """After a time-out a question may have no answer, a tool no end, and a decision no turn."""
+        del two_calls[15:17]
+        two_calls.insert(15, ToolStart(x=2, tool="read_file", arguments={}))
+        two_calls.insert(16, Decide(verdict="approve", q="q1", id="c1", label="c1"))
+        change(18, how="timeout")(two_calls)
+        renumber(two_calls)
+
+        assert [] == broken_grammar(two_calls)
+
+    def test_turns_may_overlap(self, numbered: Callable[..., list[Event]]) -> None:
+        """Two turns of one session at the same time, each on a copy of its state, are legal."""
+        events = numbered(
+            Header(scenario="a/b", agent="x"),
+            AgentStart(tools=[]),
+            Saved(name="s", mode="json"),
+            TurnStart(turn=1, text="one"),
+            AgentStart(tools=[], how="restored"),
+            Restored(name="s", mode="json"),
+            TurnStart(turn=2, text="two"),
+            TurnEnd(turn=1, outcome="finished"),
+            TurnEnd(turn=2, outcome="finished"),
+            RunEnd(),
+        )
+
+        assert [] == broken_grammar(events)
+
+    def test_conversations_may_nest(self, numbered: Callable[..., list[Event]]) -> None:
+        """A conversation inside a call that a model made is legal, and so are tools of another agent."""
+        outer = {"label": "o1", "id": "o1", "tool": "ask", "arguments": {"input": "x"}}
+        inner = {"label": "o1/c1", "id": "c1", "tool": "pay", "arguments": {}}
+        events = numbered(
+            Header(scenario="a/b", agent="x"),
+            AgentStart(tools=[]),
+            TurnStart(turn=1, text="one"),
+            ModelRequest(m=1, conversation="main", agent="main", items=[]),
+            ModelAnswer(m=1, conversation="main", calls=[outer]),
+            ModelRequest(m=2, conversation="o1/helper", agent="helper", items=[]),
+            ModelAnswer(m=2, conversation="o1/helper", calls=[inner]),
+            Gate(tool="pay", arguments={}, call_id="c1", agent="helper", answer=False),
+            ToolStart(x=1, tool="pay", arguments={}, call_id="c1", agent="helper"),
+            ToolEnd(x=1, how="raised", error=["ToolRaised", "no"]),
+            TurnEnd(turn=1, outcome="failed", error=["ToolRaised", "no"]),
+            RunEnd(),
+        )
+
+        assert [] == broken_grammar(events)
+
+    def test_the_script_may_contradict_and_repeat_itself(self, two_calls: list[Event]) -> None:
+        """Decisions that the scenario wrote may be about one request twice, and about settled ones."""
+        insert(11, Decide(verdict="reject", q="q1", id="c1", label="c1"))(two_calls)
+        change(13, decisions=[10, 11, 12])(two_calls)
+        insert(18, Decide(verdict="approve", q="q1", id="c1", label="c1"))(two_calls)
+        insert(19, TurnStart(turn=3, decisions=[19]))(two_calls)
+        insert(20, TurnEnd(turn=3, outcome="failed", error=["LookupError", "settled"]))(two_calls)
+
+        assert [] == broken_grammar(two_calls)
