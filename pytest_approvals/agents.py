@@ -1,9 +1,9 @@
 """
 The agents that can be named: what a spec says, which adapters there are, and which of them can run here.
 
-An adapter is a module with `FLAVOURS`. Those of this package are the modules of `agent_side.adapters`, and `reference`
-of the simulation; other distributions offer theirs as entry points of the group `pytest_approvals.adapters`, each
-naming such a module.
+An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, the simulation for `reference`, what
+another distribution offers as entry point NAME of the group `pytest_approvals.adapters`, or, in somebody's own project,
+a module `NAME_adapter` in the current folder.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "pytest_approvals.adapters"
 """The entry-point group of adapters that other distributions bring."""
+
+PROJECT_ENDING = "_adapter"
+"""What the name of a module in somebody's own project ends with, after the name of the adapter."""
 
 _OWN = {"reference": "pytest_approvals.simulation"}
 _SPEC = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\.(?P<flavour>\w+))?(?:==(?P<version>[^\s@=]+)|@(?P<checkout>.+))?")
@@ -85,8 +88,7 @@ class LocalAgent:
         spec: What names it.
         adapter: The class that drives it.
         version: Of its framework; None for an agent of our own, and where the framework is not here.
-        where: The folder of its framework, or of the adapter's module for an agent of our own; None where it is not
-            here.
+        where: The folder of its framework, or of the adapter for an agent of our own; None where it is not here.
     """
 
     spec: AgentSpec
@@ -107,8 +109,8 @@ class LocalAgent:
 
 def adapter_names() -> tuple[str, ...]:
     """Gives the names of all adapters, those of this package first."""
-    own = sorted({*_OWN, *_packaged()})
-    return (*own, *sorted(set(_offered()) - set(own)))
+    own = (*_OWN, *sorted(_packaged()))
+    return (*own, *sorted({*_offered(), *_in_project()} - set(own)))
 
 
 def flavours(name: str) -> Mapping[str, type[Agent]]:
@@ -123,19 +125,12 @@ def flavours(name: str) -> Mapping[str, type[Agent]]:
         raise UnknownName("agent", name, adapter_names())
     try:
         module = _module(name)
-    except ImportError as error:
-        raise AdapterError(name, f"importing it fails: {error}") from error
+    except Exception as error:
+        raise AdapterError(name, f"importing it fails: {type(error).__name__}: {error}") from error
     found = getattr(module, "FLAVOURS", None)
     if not isinstance(found, Mapping) or "" not in found:
-        raise AdapterError(
-            name, "its module needs FLAVOURS, a dictionary of Agent classes with the default one under ''"
-        )
+        raise AdapterError(name, "its module needs FLAVOURS, a dictionary of Agent classes, the default one under ''")
     return found
-
-
-def adapter_folder(name: str) -> Path:
-    """Gives the folder that the adapter called *name* stands in, where its waivers stand, too."""
-    return Path(sys.modules[flavours(name)[""].__module__].__file__ or "").parent
 
 
 def adapter_of(spec: AgentSpec) -> type[Agent]:
@@ -152,16 +147,21 @@ def adapter_of(spec: AgentSpec) -> type[Agent]:
     return known[spec.flavour]
 
 
+def adapter_folder(name: str) -> Path:
+    """Gives the folder that the adapter called *name* stands in, where its waivers stand, too."""
+    return Path(sys.modules[flavours(name)[""].__module__].__file__ or "").parent
+
+
 def local_agent(spec: AgentSpec) -> LocalAgent:
     """Says how the agent that *spec* names stands in this environment, whatever version *spec* asks for."""
     adapter = adapter_of(spec)
-    where, installed = _where(adapter), None
-    if adapter.framework is not None:
-        try:
-            installed = version(adapter.framework)
-        except PackageNotFoundError:
-            where = None
-    return LocalAgent(spec=spec, adapter=adapter, version=installed, where=where)
+    if adapter.framework is None:
+        return LocalAgent(spec=spec, adapter=adapter, version=None, where=str(adapter_folder(spec.name)))
+    try:
+        installed = version(adapter.framework)
+    except PackageNotFoundError:
+        return LocalAgent(spec=spec, adapter=adapter, version=None, where=None)
+    return LocalAgent(spec=spec, adapter=adapter, version=installed, where=_where(adapter))
 
 
 def runnable(spec: AgentSpec) -> LocalAgent:
@@ -172,18 +172,18 @@ def runnable(spec: AgentSpec) -> LocalAgent:
         AgentUnavailable: Its framework is not here, or here in another version or from another folder.
     """
     found = local_agent(spec)
-    wanted = f"{found.framework}=={spec.version}" if spec.version else spec.checkout or found.framework
-    remedy = f"install it here: pip install {wanted!r}"
-    if found.framework is None and (spec.version or spec.checkout):
-        raise AgentUnavailable(
-            str(spec), "it is part of this package and has no version of its own", f"write {spec.base}"
-        )
+    name = str(spec)
+    if found.framework is None:
+        if spec.version or spec.checkout:
+            raise AgentUnavailable(name, "it has no framework, and so no version of its own", f"write {spec.base}")
+        return found
+    remedy = f"to install it here: pip install {_requirement(found)}"
     if not found.available:
-        raise AgentUnavailable(str(spec), f"{found.framework} is not installed", remedy)
+        raise AgentUnavailable(name, f"{found.framework} is not installed", remedy)
     if spec.version and spec.version != found.version:
-        raise AgentUnavailable(str(spec), f"{found.framework} {found.version} is installed here", remedy)
+        raise AgentUnavailable(name, f"{found.framework} {found.version} is installed here", remedy)
     if spec.checkout and not _within(found.where, spec.checkout):
-        raise AgentUnavailable(str(spec), f"{found.framework} is imported from {found.where}", remedy)
+        raise AgentUnavailable(name, f"{found.framework} is imported from {found.where}", remedy)
     return found
 
 
@@ -210,20 +210,39 @@ def _offered() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
+def _in_project() -> dict[str, Path]:
+    found = sorted(Path.cwd().glob(f"*{PROJECT_ENDING}.py"))
+    return {path.stem.removesuffix(PROJECT_ENDING): path for path in found if path.stem.isidentifier()}
+
+
 def _module(name: str) -> object:
     if name in _OWN:
         return import_module(_OWN[name])
     if name in _packaged():
         return import_module(f"pytest_approvals.agent_side.adapters.{name}")
-    return _offered()[name].load()
+    if name in _offered():
+        return _offered()[name].load()
+    folder = str(_in_project()[name].parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return import_module(f"{name}{PROJECT_ENDING}")
 
 
 def _where(adapter: type[Agent]) -> str | None:
-    for package in adapter.packages or (adapter.__module__,):
+    for package in adapter.packages:
         found = find_spec(package)
-        if found is not None and found.origin is not None:
-            return str(Path(found.origin).parent)
+        places = (
+            [found.origin] if found and found.origin else list(found.submodule_search_locations or ()) if found else []
+        )
+        if places:
+            return str(Path(places[0]).parent if places[0].endswith(".py") else Path(places[0]))
     return None
+
+
+def _requirement(found: LocalAgent) -> str:
+    if found.spec.version:
+        return f'"{found.framework}=={found.spec.version}"'
+    return f"-e {found.spec.checkout}" if found.spec.checkout else str(found.framework)
 
 
 def _within(where: str | None, folder: str) -> bool:

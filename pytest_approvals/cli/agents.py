@@ -1,0 +1,61 @@
+"""`pytest-approvals agents`: which agents can run here, and what they can and cannot do."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+
+from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, local_agent
+from pytest_approvals.cli.parser import Parser
+from pytest_approvals.errors import AdapterError
+
+
+def add_arguments(parser: Parser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument(
+        "agents", nargs="*", metavar="SPEC", help="tell all about these agents (default: a line for each)"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Prints a line for each agent, or all about those that were named."""
+    if args.agents:
+        print("\n\n".join(_all_about(local_agent(AgentSpec.parse(spec))) for spec in args.agents))
+        return 0
+    for name in adapter_names():
+        try:
+            for flavour in flavours(name):
+                print(_line(local_agent(AgentSpec(name=name, flavour=flavour))))
+        except AdapterError as error:
+            print(f"{name:24} {error.what}")
+    print("\npytest-approvals agents SPEC tells what an agent can and cannot do.")
+    return 0
+
+
+def _line(agent: LocalAgent) -> str:
+    return f"{agent.spec!s:24} {_state(agent):32} {len(agent.adapter.capabilities)} capabilities".rstrip()
+
+
+def _state(agent: LocalAgent) -> str:
+    if agent.framework is None:
+        return "ready"
+    if not agent.available:
+        return f"not here: pip install {agent.framework}"
+    return f"ready: {agent.framework} {agent.version}"
+
+
+def _all_about(agent: LocalAgent) -> str:
+    adapter = agent.adapter
+    lines = [f"{agent.spec}: {_state(agent)}"]
+    lines += [f"  in {agent.where}"] if agent.where else []
+    lines += [f"  bugs of the framework: {adapter.issues}"] if adapter.issues else []
+    lines += [f"  rules of its model inputs: {adapter.wire_rules}"]
+    lines += [f"  store native.{name}: {what}" for name, what in adapter.stores.items()]
+    lines += [_wrapped("can: " + ", ".join(sorted(adapter.capabilities)))]
+    lines += ["  cannot:"] if adapter.missing else []
+    lines += [_wrapped(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, indent: str = "  ") -> str:
+    return textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
