@@ -44,12 +44,13 @@ class Surfaced:
 
     def written(self) -> dict[str, Any]:
         """Gives the request as it stands in a journal."""
-        return {"q": self.q, **written_request(self.latest), "label": self.label}
+        label = {} if self.label is None else {"label": self.label}
+        return {"q": self.q, **label, **written_request(self.latest)}
 
 
 def written_request(request: Request) -> dict[str, Any]:
-    """Gives what the framework tells of a request as it stands in a journal."""
-    return {
+    """Gives what the framework tells of a request as it stands in a journal; what is None is left out."""
+    written = {
         "id": request.id,
         "call_id": request.call_id,
         "tool": request.tool,
@@ -58,6 +59,7 @@ def written_request(request: Request) -> dict[str, Any]:
         "server": request.server,
         "agent": request.agent,
     }
+    return {name: value for name, value in written.items() if value is not None}
 
 
 class Requests:
