@@ -12,9 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_approvals.agent_side.conditions import Approval
-from pytest_approvals.agent_side.contract import Kind, Limits, Parameter, Verdict
+from pytest_approvals.agent_side.contract import Kind, Parameter, Verdict
+from pytest_approvals.agent_side.neutral import Limits
 
 AnswerSource = Literal["held", "restored", "rebuilt"]
+
+PROMPT = "Go ahead."
+"""The first message where a scenario says nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,17 @@ class Behaviour:
     asks_again: str | None = None
     raises: str | None = None
     returns: Any = "ok"
+
+
+def behaviours(
+    *, waits_for: str | None = None, asks_again: str | None = None, raises: str | None = None, returns: Any = "ok"
+) -> tuple[Behaviour, ...]:
+    """
+    Gives what one call does that raises or returns: one behaviour, or two where it asks again before that, the question
+    and what follows.
+    """
+    then = Behaviour(raises=raises, returns=returns, waits_for=None if asks_again else waits_for)
+    return (Behaviour(waits_for=waits_for, asks_again=asks_again), then) if asks_again else (then,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +87,18 @@ class Call:
             script.
         id: The call id that the model gives; None where it gives none.
         arguments: An object, or raw text where the model sends something else.
+        repeats: The id was used before, on purpose.
+        unknown_tool: The tool does not exist, on purpose.
+        invalid: The arguments do not fit the declared parameters, on purpose.
     """
 
     label: str
     id: str | None
     tool: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
+    repeats: bool = False
+    unknown_tool: bool = False
+    invalid: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +148,8 @@ class Answer:
         unknown_id: In place of a label: a request id that the framework never gave.
         address: In place of both, where *malformed_address*: this value, verbatim.
         source: Which copy of the request the answer is made from; None leaves it to the variant.
+        unknown_tool: The tool of an edit does not exist, on purpose.
+        invalid: The arguments of an edit do not fit the declared parameters, on purpose.
     """
 
     label: str | None = None
@@ -139,6 +162,8 @@ class Answer:
     malformed_address: bool = False
     address: Any = None
     source: AnswerSource | None = None
+    unknown_tool: bool = False
+    invalid: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +314,7 @@ class Scenario:
     tools: tuple[Tool, ...] = ()
     agents: Mapping[str, Script] = field(default_factory=dict)
     caller: tuple[Step, ...] | None = None
-    prompt: str = "Go ahead."
+    prompt: str = PROMPT
     reaches: Mapping[str, int] = field(default_factory=dict)
     expect: Expect = Expect()
     limits: Limits = Limits()

@@ -1,0 +1,124 @@
+"""
+Scenarios out of YAML files.
+
+A scenario file is called `NAME.approval.yaml`; its id is its path below the root, without that ending. Every mistake is
+reported as `file:line: what, and the nearest valid word`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.errors import ScenarioError
+from pytest_approvals.scenario.fakes import with_fakes
+from pytest_approvals.scenario.finish import finished
+from pytest_approvals.scenario.mistakes import Mistake, Mistakes, scenario_error
+from pytest_approvals.scenario.parts import Scenario
+
+if TYPE_CHECKING:
+    from pytest_approvals.scenario.schema import ScenarioFile
+
+SUFFIX = ".approval.yaml"
+"""What the name of a scenario file ends with."""
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
+
+
+def load_scenario(path: Path | str, *, root: Path | str) -> Scenario:
+    """
+    Loads one scenario file.
+
+    Arguments:
+        root: The folder that its id counts from.
+
+    Errors:
+        ScenarioError: The file cannot be read, or has a mistake.
+    """
+    path = Path(path)
+    return scenario_from_text(_text(path), name=_id(path, Path(root)), path=str(path))
+
+
+def load_catalogue(folders: Iterable[Path | str]) -> list[Scenario]:
+    """
+    Loads every scenario file below *folders*, in the order of their ids.
+
+    Errors:
+        ScenarioError: A folder is missing, a file has a mistake, or two files have one id.
+    """
+    found: dict[str, Scenario] = {}
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise ScenarioError(str(folder), None, "there is no such folder of scenarios")
+        for path in sorted(folder.rglob(f"*{SUFFIX}")):
+            scenario = load_scenario(path, root=folder)
+            if scenario.id in found:
+                raise ScenarioError(str(path), 1, f"{found[scenario.id].path} has the id {scenario.id!r}, too")
+            found[scenario.id] = scenario
+    return [found[name] for name in sorted(found)]
+
+
+def scenario_from_text(text: str, *, name: str, path: str) -> Scenario:
+    """
+    Makes a scenario of YAML text.
+
+    Arguments:
+        name: Its id.
+        path: What an error calls the text.
+
+    Errors:
+        ScenarioError: The text has a mistake.
+    """
+    from pytest_approvals.scenario.from_file import scenario_from_file
+    from pytest_approvals.scenario.nodes import read
+
+    lines: Mapping[str, int] = {}
+    try:
+        document = read(text)
+        lines = document.lines
+        value, fakes = with_fakes(document.value, name)
+        scenario = scenario_from_file(_validated(value), name=name)
+        return finished(replace(scenario, fakes=fakes, path=path, lines=lines))
+    except Mistake as mistake:
+        raise scenario_error(path, [mistake], lines, text) from None
+    except Mistakes as mistakes:
+        raise scenario_error(path, mistakes.found, lines, text) from None
+
+
+def _validated(value: Any) -> ScenarioFile:
+    from pydantic import ValidationError
+
+    from pytest_approvals.scenario.schema import ScenarioFile
+    from pytest_approvals.scenario.schema_errors import mistakes_in
+
+    try:
+        return ScenarioFile.model_validate(value)
+    except ValidationError as error:
+        raise Mistakes(mistakes_in(error)) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ScenarioError(str(path), None, "there is no such file") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(str(path), None, f"the file is not UTF-8: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise ScenarioError(str(path), None, f"the file cannot be read: {error.strerror}") from None
+
+
+def _id(path: Path, root: Path) -> str:
+    if not path.name.endswith(SUFFIX):
+        raise ScenarioError(str(path), None, f"the name of a scenario file ends with {SUFFIX}")
+    try:
+        below = path.resolve().relative_to(root.resolve())
+    except ValueError:
+        raise ScenarioError(str(path), None, f"the file is not below {root}") from None
+    name = below.as_posix().removesuffix(SUFFIX)
+    if not _ID.fullmatch(name):
+        raise ScenarioError(str(path), None, f"the id {name!r} is not kebab-case: words of a-z and 0-9, joined by -")
+    return name

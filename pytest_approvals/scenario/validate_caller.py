@@ -1,0 +1,145 @@
+"""Mistakes in the caller's script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.errors import nearest
+from pytest_approvals.scenario.labels import tool_of
+from pytest_approvals.scenario.mistakes import Mistake, Path, unless_meant
+from pytest_approvals.scenario.parts import (
+    Answer,
+    Leave,
+    LetOracle,
+    Restart,
+    Restore,
+    Save,
+    Signal,
+    Stage,
+    Step,
+    Together,
+    Trim,
+    Turn,
+)
+from pytest_approvals.scenario.validate_arguments import judged
+from pytest_approvals.scenario.validate_model import no_such_tool
+from pytest_approvals.scenario.view import View
+
+
+def caller_mistakes(view: View) -> Iterator[Mistake]:
+    """Gives the mistakes of the caller's steps and answers."""
+    steps = view.scenario.caller
+    if steps is not None and not steps:
+        yield Mistake(("caller",), "the caller does nothing; leave it out, and the oracle answers until the end")
+    for answer, path in view.answers():
+        yield from _answer(view, answer, path)
+    for step, path in view.steps():
+        yield from _step(step, path)
+    yield from _saves(view)
+    yield from _tools(view)
+    yield from _signals(view)
+    for k, step in enumerate((steps or ())[:-1]):
+        if isinstance(step, Leave):
+            yield Mistake(("caller", k + 1), "the caller left in the step before; nothing can follow")
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _answer(view: View, answer: Answer, path: Path) -> Iterator[Mistake]:
+    about = [answer.label is not None, answer.unknown_id is not None, answer.malformed_address]
+    if sum(about) != 1:
+        yield Mistake(path, "an answer is about one thing: a label, an unknown id, or a malformed address")
+    if answer.label is not None:
+        path = (*path, answer.label)
+        yield from view.unknown_label(answer.label, path, "the answer is about")
+    if answer.verdict == "edit":
+        yield from _edit(view, answer, path)
+    elif answer.arguments is not None or answer.tool is not None:
+        yield Mistake(path, f"only an edit has other arguments or another tool, not {answer.verdict!r}")
+    if answer.reason is not None and answer.verdict not in ("reject", "never"):
+        yield Mistake(path, f"only a rejection has a reason, not {answer.verdict!r}")
+
+
+def _edit(view: View, answer: Answer, path: Path) -> Iterator[Mistake]:
+    if answer.arguments is None:
+        yield Mistake(path, "an edit says all arguments that the call shall have: {edit: {...}}")
+        return
+    one = view.by_label.get(answer.label or "")
+    if one is None:
+        return
+    name = answer.tool or one.call.tool
+    tool = tool_of(view.scenario, one.agent, name)
+    if tool is not None:
+        yield from judged(answer.arguments, tool, (*path, "edit"), invalid=answer.invalid)
+    elif not answer.unknown_tool and not one.call.unknown_tool:
+        yield Mistake((*path, "tool"), unless_meant(no_such_tool(view, one.agent, name), "unknown_tool"))
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def _step(step: Step, path: Path) -> Iterator[Mistake]:
+    match step:
+        case LetOracle(rounds=int(rounds)) if rounds < 1:
+            yield Mistake((*path, "oracle"), f"{rounds} rounds of the oracle mean nothing; 1 is the least")
+        case Trim(keep=keep) if keep < 1:
+            yield Mistake((*path, "trim"), f"a history of {keep} messages is none; 1 is the least")
+        case Stage(answers=()):
+            yield Mistake((*path, "stage"), "there is nothing to stage; give answers by label")
+        case Together(steps=steps) if len(steps) < 2 or not any(isinstance(one, Turn) for one in steps):
+            yield Mistake((*path, "together"), "two or more steps can be simultaneous, one of them a turn at least")
+
+
+def _saves(view: View) -> Iterator[Mistake]:
+    made: dict[str, list[str]] = {}
+    for step, path in view.steps():
+        if isinstance(step, Save):
+            if step.name in made.setdefault(step.session, []):
+                yield Mistake((*path, "save"), f"a save before this one is called {step.name!r}, too")
+            made[step.session].append(step.name)
+        elif isinstance(step, Restore):
+            names = made.get(step.session, [])
+            if step.name not in names:
+                what = f"no save before this step is called {step.name!r}{nearest(step.name, names)}"
+                yield Mistake((*path, "restore"), what)
+
+
+def _tools(view: View) -> Iterator[Mistake]:
+    names = [tool.name for tool in view.scenario.tools]
+    held_back = view.scenario.held_back
+    for k, name in enumerate(held_back):
+        if name not in names:
+            yield Mistake(("held_back", k), f"no tool is called {name!r}{nearest(name, names)}")
+    given: set[str] = set()
+    for step, path in view.steps():
+        if isinstance(step, Restart):
+            given.update(step.with_tools)
+            yield from _restart(step, names, held_back, (*path, "restart"))
+    for k, name in enumerate(held_back):
+        if name in names and name not in given:
+            yield Mistake(("held_back", k), f"{name!r} is held back for ever; `restart: {{with: [{name}]}}` gives it")
+
+
+def _restart(step: Restart, names: list[str], held_back: tuple[str, ...], path: Path) -> Iterator[Mistake]:
+    for k, name in enumerate(step.without):
+        if name not in names:
+            yield Mistake((*path, "without", k), f"no tool is called {name!r}{nearest(name, names)}")
+    for k, name in enumerate(step.with_tools):
+        if name not in held_back:
+            what = f"{name!r} is not held back, so a restart cannot add it{nearest(name, held_back)}"
+            yield Mistake((*path, "with", k), what)
+
+
+def _signals(view: View) -> Iterator[Mistake]:
+    waits = {signal for signal in _awaited(view) if signal is not None}
+    for step, path in view.steps():
+        if isinstance(step, Signal) and step.name not in waits:
+            yield Mistake((*path, "signal"), f"nobody waits for the signal {step.name!r}{nearest(step.name, waits)}")
+
+
+def _awaited(view: View) -> Iterator[str | None]:
+    for tool in view.scenario.tools:
+        yield getattr(tool.approval, "waits_for", None)
+        for behaviours in (tool.behaviours, *tool.per_call.values()):
+            yield from (behaviour.waits_for for behaviour in behaviours)

@@ -1,0 +1,55 @@
+"""The words of the scenario language that are neither tool nor label: what they are, and what each means."""
+
+from __future__ import annotations
+
+DIMENSIONS: dict[str, tuple[object, ...]] = {
+    "serialize": ("none", "copy", "json"),
+    "resume": ("same", "fresh", "cold"),
+    "history": ("whole", "append"),
+    "stream": (False, True),
+    "source": ("held", "restored", "rebuilt"),
+    "oracle": ("script", "approve_all", "reject_all", "random", "allowlist"),
+    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
+    "protocol": ("native",),
+}
+"""
+The dimensions of a variant with their values, the plainest first.
+
+`serialize` has `native.NAME` besides; the last two oracles take something after a colon: `random:7`,
+`allowlist:read_file,list_files`.
+"""
+
+VARIED_ON_REQUEST = ("resume", "history", "source")
+"""The dimensions that `vary` may name."""
+
+REACHES: dict[str, str] = {
+    "paused": "turns that ended with open requests",
+    "finished": "turns that ended with an output",
+    "failed": "turns that failed",
+    "refused": "turns that failed before model or tool was reached",
+    "surfaced": "requests that surfaced, each counted once",
+    "approved": "decisions to approve",
+    "rejected": "decisions to reject",
+    "edited": "decisions to approve with other arguments",
+    "always": "decisions to approve this and all further calls",
+    "never": "decisions to reject this and all further calls",
+    "malformed": "answers that are no decision, or name no request",
+    "unknown": "decisions about a request that was never asked",
+    "staged": "stagings that worked",
+    "cancelled": "times that what was pending was given up",
+    "ran": "executions of tools that began",
+    "raised": "executions of tools that raised",
+    "asked_again": "executions of tools that asked for a second approval",
+    "gated": "questions to an approval condition",
+    "saved": "times that the state was saved",
+    "restored": "times that a save was taken up",
+    "trimmed": "times that the history was trimmed",
+    "model_failed": "failures of the model",
+    "model_refused": "inputs that the model refused",
+    "exhausted": "questions to a model whose script had no further reply",
+    "nested": "conversations of agents that a tool ran",
+}
+"""What a scenario can reach, and what is counted."""
+
+PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
+"""The types of a tool's parameters, in the words of JSON Schema."""
