@@ -1,0 +1,99 @@
+"""What an agent is: which class drives it, and what is known of it without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from .contract import Agent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """
+    What an agent says of itself.
+
+    Attributes:
+        framework, version, where: The distribution, its version, and the folder that it is imported from.
+        capabilities, missing, wire_rules, issues, stores: As in `contract.Agent`.
+    """
+
+    framework: str | None = None
+    version: str | None = None
+    where: str | None = None
+    capabilities: frozenset[str] = frozenset()
+    missing: Mapping[str, str] = field(default_factory=dict)
+    wire_rules: str = "none"
+    issues: str = ""
+    stores: Mapping[str, str] = field(default_factory=dict)
+
+
+def facts_of(adapter: type[Agent]) -> Facts:
+    """Gives what *adapter* says of itself, with what is installed of its framework."""
+    return Facts(
+        framework=adapter.framework,
+        version=_installed(adapter.framework),
+        where=_where(adapter),
+        capabilities=adapter.capabilities,
+        missing=adapter.missing,
+        wire_rules=adapter.wire_rules,
+        issues=adapter.issues,
+        stores=adapter.stores,
+    )
+
+
+def agent_class(name: str) -> type[Agent]:
+    """
+    Gives the class that *name* means: `module:Class`, or an adapter of this package as `NAME` or `NAME.FLAVOUR`.
+
+    Errors:
+        LookupError: There is none, or it is not an `Agent`.
+    """
+    if ":" in name:
+        found = imported(name)
+    else:
+        adapter, _, flavour = name.partition(".")
+        try:
+            found = import_module(f".adapters.{adapter}", __package__).FLAVOURS[flavour]
+        except (ImportError, AttributeError, KeyError) as error:
+            raise LookupError(f"there is no adapter {name!r} ({type(error).__name__}: {error})") from error
+    if not (isinstance(found, type) and issubclass(found, Agent)):
+        raise LookupError(f"{name!r} is not an Agent class")
+    return found
+
+
+def imported(name: str) -> Any:
+    """
+    Gives what `module:attribute` names; the attribute may be a path with dots.
+
+    Errors:
+        LookupError: It cannot be imported.
+    """
+    module, _, path = name.partition(":")
+    try:
+        found: Any = import_module(module)
+        for step in path.split("."):
+            found = getattr(found, step)
+    except (ImportError, AttributeError) as error:
+        raise LookupError(f"{name!r} cannot be imported here ({type(error).__name__}: {error})") from error
+    return found
+
+
+def _installed(framework: str | None) -> str | None:
+    try:
+        return version(framework) if framework else None
+    except PackageNotFoundError:
+        return None
+
+
+def _where(adapter: type[Agent]) -> str | None:
+    for package in adapter.packages or (adapter.__module__,):
+        found = find_spec(package)
+        if found is not None and found.origin is not None:
+            return str(Path(found.origin).parent)
+    return None
