@@ -1,8 +1,8 @@
 """Agents of our own: the reference agent, and the faults that can be seeded into it."""
 
-from .reference import ReferenceAgent
+from .reference import ReferenceAgent, ReferenceAgentOverChat
 
-FLAVOURS = {"": ReferenceAgent}
-"""The flavours of the agent `reference`."""
+FLAVOURS = {"": ReferenceAgent, "chat": ReferenceAgentOverChat}
+"""The flavours of the agent `reference`: on a provider with hosted calls, and on one without."""
 
-__all__ = ["FLAVOURS", "ReferenceAgent"]
+__all__ = ["FLAVOURS", "ReferenceAgent", "ReferenceAgentOverChat"]

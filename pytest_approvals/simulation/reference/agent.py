@@ -7,7 +7,7 @@ Every decision is judged before any takes effect, so that a submission is taken 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import ClassVar, get_args
 
 from pytest_approvals.agent_side.neutral import Decision, Finished, Outcome, Paused, Request, Verdict
 
@@ -229,3 +229,11 @@ class ReferenceAgent(Working):
             if call.stage == "waiting" or (call.inner is not None and any(waiting(call.inner))):
                 call.inner = None
                 self.refuse(call, text, turn)
+
+
+class ReferenceAgentOverChat(ReferenceAgent):
+    """The same agent on a provider that knows no hosted calls, and wants results right behind their calls."""
+
+    capabilities = ReferenceAgent.capabilities - {"hosted_mcp"}
+    missing: ClassVar = {"hosted_mcp": "chat completions have no items for hosted calls"}
+    wire_rules = "chat"

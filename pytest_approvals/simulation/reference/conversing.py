@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_approvals.agent_side.contract import Blueprint, World
@@ -106,9 +106,10 @@ class Conversing(Keeping):
     def take_reply(self, conversation: Conversation, reply: Reply, turn: Turn) -> None:
         """Remembers a reply as one message, and its calls as what is to be worked off."""
         calls = self.calls_of(conversation, reply)
-        said = [hosted_item(result) for result in reply.hosted]
-        said += [Item(kind="say", text=reply.say)] if reply.say else []
-        said += [call_item(call) for call in calls]
+        number = conversation.messages
+        said = [hosted_item(result, number) for result in reply.hosted]
+        said += [Item(kind="say", text=reply.say, message=number)] if reply.say else []
+        said += [call_item(call, number) for call in calls]
         self.remember(conversation, said)
         conversation.calls = calls
         conversation.output = reply.say
@@ -137,13 +138,13 @@ class Conversing(Keeping):
 
     def hear(self, conversation: Conversation, text: str) -> None:
         """Remembers a message of the user, which the model has to answer."""
-        self.remember(conversation, [Item(kind="user", text=text)])
+        self.remember(conversation, [Item(kind="user", text=text, message=conversation.messages)])
         conversation.asks_model = True
 
     def remember(self, conversation: Conversation, said: Sequence[Item]) -> None:
-        """Adds one message to the conversation."""
+        """Adds one message to the conversation, where there is anything in it."""
         if said:
-            conversation.items += [replace(item, message=conversation.messages) for item in said]
+            conversation.items += said
             conversation.messages += 1
 
 
@@ -166,13 +167,13 @@ def _no_number(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-def call_item(call: Call) -> Item:
+def call_item(call: Call, message: int) -> Item:
     """Gives a call as it stands in the model's own reply; a hosted one stands there as the provider's question."""
     kind = "approval_request" if call.kind == "hosted_mcp" else "call"
-    return Item(kind=kind, id=call.id, tool=call.tool, arguments=call.arguments)
+    return Item(kind=kind, id=call.id, tool=call.tool, arguments=call.arguments, message=message)
 
 
-def hosted_item(result: HostedResult) -> Item:
+def hosted_item(result: HostedResult, message: int) -> Item:
     """Gives the provider's report of a call that it ran."""
     return Item(
         kind="hosted_result",
@@ -180,4 +181,5 @@ def hosted_item(result: HostedResult) -> Item:
         tool=result.tool,
         arguments=dict(result.arguments),
         text=result.output if result.error is None else result.error,
+        message=message,
     )

@@ -26,10 +26,9 @@ class Keeping(Agent):
         running: A turn is going on.
     """
 
-    framework = None
     stores: ClassVar = {"sqlite": "one SQLite file with all sessions of a folder"}
     capabilities = frozenset(CAPABILITIES) | {"native.sqlite"}
-    wire_rules = "chat"
+    wire_rules = "responses"
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)

@@ -104,13 +104,16 @@ class Session:
 
 def to_json(state: Any) -> str:
     """Gives a state, or a part of one, as JSON."""
-    return json.dumps(state, default=fields_of, ensure_ascii=False)
+    return _ENCODER.encode(state)
 
 
 def fields_of(value: Any) -> dict[str, Any]:
     """Gives the fields of one of the classes above; those that are None are left out."""
     present = {name: getattr(value, name) for name in value.__slots__}
     return {name: part for name, part in present.items() if part is not None}
+
+
+_ENCODER = json.JSONEncoder(default=fields_of, ensure_ascii=False, check_circular=False)
 
 
 def session_from(written: Mapping[str, Any]) -> Session:

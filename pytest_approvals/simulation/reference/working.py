@@ -172,21 +172,19 @@ class Working(Conversing):
         """Tells the model what came of its calls, in their order, decisions about hosted ones last."""
         for call in conversation.calls:
             if call.kind != "hosted_mcp":
-                self.remember(conversation, [self.result_item(call)])
-        self.remember(
-            conversation,
-            [
-                Item(kind="approval_response", id=call.id, approved=call.approved, text=call.result)
-                for call in conversation.calls
-                if call.kind == "hosted_mcp"
-            ],
-        )
+                self.remember(conversation, [self.result_item(call, conversation.messages)])
+        hosted = [call for call in conversation.calls if call.kind == "hosted_mcp"]
+        self.remember(conversation, [self.response_item(call, conversation.messages) for call in hosted])
         conversation.calls = []
         conversation.asks_model = True
 
-    def result_item(self, call: Call) -> Item:
+    def result_item(self, call: Call, message: int) -> Item:
         """Gives what the model reads as the result of its call."""
-        return Item(kind="result", id=call.id, tool=call.tool, text=call.result)
+        return Item(kind="result", id=call.id, tool=call.tool, text=call.result, message=message)
+
+    def response_item(self, call: Call, message: int) -> Item:
+        """Gives what the provider is answered about a call that it wants to run."""
+        return Item(kind="approval_response", id=call.id, approved=call.approved, text=call.result, message=message)
 
 
 def waiting(conversation: Conversation) -> Iterator[tuple[Conversation, Call]]:
