@@ -1,0 +1,97 @@
+"""One session with an agent, step by step, in a test of its adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any, NoReturn
+
+from pytest_approvals.agent_side.contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request
+from pytest_approvals.errors import AdapterError
+from pytest_approvals.testing.world import SmallWorld
+
+SECONDS = 20
+"""How long a step may take."""
+
+
+class Story:
+    """One session on one world, step by step; every step waits for its end."""
+
+    def __init__(self, adapter: type[Agent], blueprint: Blueprint, world: SmallWorld) -> None:
+        self.adapter = adapter
+        self.blueprint = blueprint
+        self.world = world
+        self.runner = asyncio.Runner()
+        self.agent = self.runner.run(self._built(world))
+
+    async def _built(self, world: SmallWorld) -> Agent:
+        return self.adapter(world, self.blueprint)
+
+    def wait(self, step: Awaitable[Any]) -> Any:
+        """Waits for a step of the agent."""
+
+        async def waited() -> Any:
+            return await asyncio.wait_for(step, SECONDS)
+
+        return self.runner.run(waited())
+
+    def turn(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Outcome:
+        """Takes a turn and sees that its outcome is one."""
+        outcome = self.wait(self.agent.turn(text, decisions, stream=stream))
+        if isinstance(outcome, Finished):
+            return outcome
+        if not isinstance(outcome, Paused) or not outcome.requests or not _are_requests(outcome.requests):
+            self._breaks(f"turn() gave {outcome!r}; it must give Finished, or Paused with at least one Request")
+        return outcome
+
+    def paused(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> tuple[Request, ...]:
+        """Takes a turn that must pause, and gives its requests."""
+        outcome = self.turn(text, *decisions, stream=stream)
+        assert isinstance(outcome, Paused), f"the turn must pause for approval, and gave {outcome!r}"
+        return outcome.requests
+
+    def finished(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Any:
+        """Takes a turn that must finish, and gives its output."""
+        outcome = self.turn(text, *decisions, stream=stream)
+        assert isinstance(outcome, Finished), f"the turn must finish, and gave {outcome!r}"
+        return outcome.output
+
+    def pending(self) -> tuple[Request, ...]:
+        """Lists what is pending."""
+        listed = self.wait(self.agent.pending())
+        if not _are_requests(listed):
+            self._breaks(f"pending() gave {listed!r}; it must list Requests")
+        return tuple(listed)
+
+    def restart(self) -> None:
+        """Dumps the state and loads it into a new agent."""
+        saved = self.wait(self.agent.dump())
+        if not isinstance(saved, str):
+            self._breaks(f"dump() gave {type(saved).__name__}; it must give text")
+        self.wait(self.agent.close())
+        self.agent = self.runner.run(self._built(self.world))
+        self.wait(self.agent.load([saved]))
+
+    def end(self) -> None:
+        """Closes the agent."""
+        try:
+            self.wait(self.agent.close())
+        finally:
+            self.runner.close()
+
+    def _breaks(self, what: str) -> NoReturn:
+        raise AdapterError(f"{self.adapter.__module__}.{self.adapter.__qualname__}", what)
+
+
+def approve(request: Request) -> Decision:
+    """Makes the decision to approve."""
+    return Decision(request=request, verdict="approve")
+
+
+def reject(request: Request, reason: str | None = None) -> Decision:
+    """Makes the decision to reject."""
+    return Decision(request=request, verdict="reject", reason=reason)
+
+
+def _are_requests(listed: Any) -> bool:
+    return isinstance(listed, Sequence) and all(isinstance(one, Request) for one in listed)

@@ -1,0 +1,115 @@
+"""A world without a harness: plays the replies that a test wrote, runs tools as told, and records."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.agent_side.conditions import needs_approval
+from pytest_approvals.agent_side.contract import MAIN, Item, ModelCall, Parameter, Reply, ScriptExhausted, ToolSpec
+from pytest_approvals.errors import AdapterError, UnknownName
+from pytest_approvals.harness.chunking import cut
+
+
+class SmallWorld:
+    """
+    The `World` of one session in a test of an adapter.
+
+    It is strict: what an adapter hands over that is not of the contract's types is an `AdapterError`.
+
+    Arguments:
+        replies: What the model answers, in order; an exception is raised in its place.
+        tools: The tools; their conditions are answered from here.
+        results: By tool: what it returns, or an exception that it raises; `ok` for all others.
+
+    Attributes:
+        inputs: What the model was sent, each time.
+        ran: Every execution of a tool: its name and arguments.
+        gates: Every call that the framework's policy asked about: its tool and arguments.
+        seen: Everything that a stream showed.
+    """
+
+    def __init__(
+        self, replies: Sequence[Reply | Exception], tools: Sequence[ToolSpec], results: Mapping[str, Any] | None = None
+    ) -> None:
+        self.replies = list(replies)
+        self.tools = {tool.name: tool for tool in tools}
+        self.results = dict(results or {})
+        self.inputs: list[Sequence[Item]] = []
+        self.ran: list[tuple[str, dict[str, Any]]] = []
+        self.gates: list[tuple[str, Any]] = []
+        self.seen: list[tuple[str, dict[str, Any]]] = []
+
+    async def model(
+        self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
+    ) -> Reply:
+        """Gives the next reply; see `World.model`."""
+        _expect(items, Item, "World.model takes Items", agent)
+        self.inputs.append(tuple(items))
+        if not self.replies:
+            raise ScriptExhausted(agent)
+        reply = self.replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def run(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        call_id: str | None,
+        *,
+        agent: str = MAIN,
+        real: Callable[[], Awaitable[Any]] | None = None,
+    ) -> Any:
+        """Runs a tool; see `World.run`."""
+        _expect([tool], str, "World.run takes the tool's name first", agent)
+        _expect([arguments], Mapping, "World.run takes the arguments as a mapping", agent)
+        _expect([call_id], str | None, "World.run takes a call id, or None", agent)
+        if tool not in self.tools:
+            raise AdapterError(agent, str(UnknownName("tool", tool, self.tools)))
+        self.ran.append((tool, dict(arguments)))
+        result = self.results.get(tool, "ok")
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
+        """Answers from the tool's condition; see `World.gate`."""
+        asked_before = self.gates.count((tool, arguments))
+        self.gates.append((tool, arguments))
+        return needs_approval(self.tools[tool].approval, arguments, asked_before)
+
+    async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
+        """Answers as `gate` does."""
+        return self.gate(tool, arguments, call_id, agent=agent)
+
+    def shown(self, what: str, **facts: Any) -> None:
+        """Notes what a stream showed; see `World.shown`."""
+        self.seen.append((what, facts))
+
+    def told(self) -> list[str | None]:
+        """Gives the results in the latest input of the model."""
+        return [item.text for item in self.inputs[-1] if item.kind == "result"]
+
+
+def _expect(values: Iterable[object], kind: Any, rule: str, agent: str) -> None:
+    for value in values:
+        if not isinstance(value, kind):
+            raise AdapterError(agent, f"{rule}, not {value!r}")
+
+
+def reply(say: str | None = None, *calls: ModelCall) -> Reply:
+    """Makes a reply of the model, with the chunks that it is streamed in."""
+    return Reply(say=say, calls=calls, chunks=cut(say, calls, "tokens"))
+
+
+def call(tool: str, call_id: str | None = "c1", **arguments: Any) -> ModelCall:
+    """Makes a call of the model."""
+    return ModelCall(id=call_id, tool=tool, arguments=arguments)
+
+
+def tool(name: str, approval: Any = "never", **types: str) -> ToolSpec:
+    """Makes a tool with required parameters of these types."""
+    parameters = {parameter: Parameter(type=kind) for parameter, kind in types.items()}
+    return ToolSpec(name=name, description=f"The tool {name}.", parameters=parameters, approval=approval)
