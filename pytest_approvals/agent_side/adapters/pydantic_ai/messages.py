@@ -1,0 +1,61 @@
+"""Messages of the framework in the neutral form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...contract import Item
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ToolCallPart
+
+
+def items(messages: Iterable[ModelMessage]) -> list[Item]:
+    """Gives the input of the model as a provider would get it; *messages* went through the framework's repairs."""
+    return [_item(part, number) for number, message in enumerate(messages) for part in message.parts]
+
+
+def _item(part: Any, number: int) -> Item:
+    kind = part.part_kind
+    if kind == "user-prompt":
+        return Item(kind="user", text=_text(part.content), message=number)
+    if kind == "text":
+        return Item(kind="say", text=part.content, message=number)
+    if kind == "tool-call":
+        return Item(kind="call", id=part.tool_call_id, tool=part.tool_name, arguments=arguments(part), message=number)
+    if kind == "tool-return":
+        return _result(part, part.model_response_str(), number)
+    if kind == "retry-prompt":
+        return _retry(part, number)
+    return Item(kind="other", text=_text(getattr(part, "content", kind)), message=number)
+
+
+def _result(part: Any, text: str, number: int) -> Item:
+    return Item(kind="result", id=part.tool_call_id, tool=part.tool_name, text=text, message=number)
+
+
+def _retry(part: Any, number: int) -> Item:
+    """Releases before 2.0 answer a call with a retry prompt; one without a tool is a message to the model."""
+    if part.tool_name is None:
+        return Item(kind="user", text=part.model_response(), message=number)
+    return _result(part, part.model_response(), number)
+
+
+def _text(content: str | Sequence[Any]) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(part if isinstance(part, str) else str(getattr(part, "content", part)) for part in content)
+
+
+def arguments(part: ToolCallPart) -> dict[str, Any] | str:
+    """
+    Gives the arguments of a call as the framework sends them.
+
+    The framework keeps an object where the model gave one and a text where it was streamed; both mean the same. What is
+    no object is sent wrapped into one; releases that do not wrap it send the text.
+    """
+    try:
+        return dict(part.args_as_dict())
+    except (ValueError, AssertionError):
+        return str(part.args)

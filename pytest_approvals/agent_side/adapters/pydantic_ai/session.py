@@ -1,0 +1,169 @@
+"""One session of an agent: its turns, and what is kept between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy, deepcopy
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from . import facts
+
+if TYPE_CHECKING:
+    from pydantic_ai import DeferredToolRequests, DeferredToolResults
+
+    from .state import State
+
+Self = TypeVar("Self", bound="PydanticAI")
+
+
+class PydanticAI(Agent):
+    """
+    A Pydantic AI agent whose gates are declared: `requires_approval=True`, and `approval_required(predicate)` for
+    conditions.
+
+    What it keeps between turns is what the documentation tells a caller to keep: the message history, and beside it the
+    `DeferredToolRequests` of the last result, from which `pending` reads. After a failed turn it keeps the messages
+    that `capture_run_messages` holds (`state.after_failure` names the places).
+    """
+
+    framework = "pydantic-ai-slim"
+    capabilities = facts.CLAIMED
+    missing = facts.MISSING
+    wire_rules = "chat"
+    issues = "https://github.com/pydantic/pydantic-ai/issues"
+    packages = ("pydantic_ai",)
+
+    raised: ClassVar[bool] = False
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        from .state import State
+        from .subject import Subject
+
+        self._state = State()
+        self._append = blueprint.history == "append"
+        self._specs = {spec.name: spec for spec in blueprint.tools}
+        self._subject = Subject(blueprint, raised=self.raised)
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        return self._outcome(await self._run(text, self._results(decisions), stream=stream))
+
+    async def _run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
+        from .state import after
+
+        with self._running() as before:
+            result = await self._subject.run(text, before.messages, results, shown=self._shown if stream else None)
+        self._state = after(before, result, append=self._append)
+        return result
+
+    @contextmanager
+    def _running(self) -> Iterator[State]:
+        """Within, the framework's objects find this session's world; a run that fails leaves what it got to."""
+        from pydantic_ai import capture_run_messages
+
+        from .model import RUNNING
+        from .state import after_failure
+
+        before = self._state
+        token = RUNNING.set(self.world)
+        try:
+            with capture_run_messages() as captured:
+                yield before
+        except BaseException:
+            self._state = after_failure(before, captured, append=self._append)
+            raise
+        finally:
+            RUNNING.reset(token)
+
+    def _outcome(self, result: Any) -> Outcome:
+        from .results import output, said
+
+        waiting = self._state.requests
+        if waiting is None:
+            return Finished(output=output(result))
+        requests = self._listed(waiting)
+        if not requests:
+            raise Unsupported("attach", "the run waits for calls that run elsewhere; only approvals can be answered")
+        return Paused(requests=requests, text=said(result))
+
+    def _shown(self, event: Any) -> None:
+        from .streaming import seen
+
+        for what, told in seen(event, self._specs):
+            self.world.shown(what, **told)
+
+    # --- requests and decisions ---------------------------------------------------------------------------------------
+
+    async def pending(self) -> Sequence[Request]:
+        return self._listed(self._state.requests)
+
+    def _listed(self, requests: DeferredToolRequests | None) -> tuple[Request, ...]:
+        from .decisions import open_requests
+
+        return open_requests(requests, self._specs)
+
+    def _results(self, decisions: Sequence[Decision]) -> DeferredToolResults | None:
+        from .decisions import results
+
+        place = self.blueprint.options.get("raw_in", "approvals")
+        return results(decisions, self._state.requests, aside=self._state.results, raw_in=place)
+
+    async def stage(self, decisions: Sequence[Decision]) -> None:
+        """
+        Keeps a `DeferredToolResults` with the history until the next run: its type adapter is documented for that.
+        """
+        self._state.results = self._results(decisions)
+
+    async def cancel(self) -> None:
+        """Closes the open calls with `repair_messages`, which the framework names where a new prompt is refused."""
+        from .state import given_up
+
+        self._state = given_up(self._state)
+
+    async def trim(self, keep: int) -> None:
+        """Takes the conversation from a `ConversationStore` with a `limit`, the framework's own window."""
+        from .state import trimmed
+
+        self._state = await trimmed(self._state, keep)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    async def dump(self) -> str:
+        from .state import dumped
+
+        return dumped(self._state, append=self._append)
+
+    async def load(self, parts: Sequence[str]) -> None:
+        from .state import loaded
+
+        self._state = loaded(parts)
+
+    async def copy_from(self, other: Agent) -> None:
+        assert isinstance(other, PydanticAI)
+        self._state = deepcopy(other._state)
+
+    async def another_session(self: Self, world: World) -> Self:
+        from .state import State
+
+        other = copy(self)
+        other.world = world
+        other._state = State()
+        return other
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        return self._subject.tools()
+
+
+class Raised(PydanticAI):
+    """
+    A Pydantic AI agent whose tools ask from within: their bodies raise `ApprovalRequired` unless
+    `ctx.tool_call_approved`.
+    """
+
+    capabilities = facts.CLAIMED_RAISED
+    missing = facts.MISSING_RAISED
+    raised = True

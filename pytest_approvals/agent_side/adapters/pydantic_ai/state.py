@@ -1,0 +1,143 @@
+"""
+What a caller keeps between two runs, and how it is written down.
+
+A paused run leaves nothing behind but its result: the caller keeps the message history and, because the messages do not
+show what kind of answer a call needs nor the metadata it was deferred with, the `DeferredToolRequests` beside it. Each
+is written with the framework's own type adapter. Answers that are to be used later are kept as `DeferredToolResults`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai import DeferredToolRequests, DeferredToolResults
+from pydantic_ai import messages as framework
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+
+REQUESTS: TypeAdapter[DeferredToolRequests] = TypeAdapter(DeferredToolRequests)
+RESULTS: TypeAdapter[DeferredToolResults] = TypeAdapter(DeferredToolResults)
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """
+    What a caller keeps.
+
+    Attributes:
+        messages: The history.
+        requests: What the last run paused for.
+        results: Answers that were put aside.
+        since: Where the messages start that the last step added; all before are as they were saved.
+    """
+
+    messages: list[ModelMessage] = field(default_factory=list)
+    requests: DeferredToolRequests | None = None
+    results: DeferredToolResults | None = None
+    since: int = 0
+
+
+def dumped(state: State, *, append: bool) -> str:
+    """Gives *state* as text; with *append* only the messages that the last step added."""
+    since = state.since if append else 0
+    parts = {
+        "since": since,
+        "messages": ModelMessagesTypeAdapter.dump_json(state.messages[since:]).decode(),
+        "requests": state.requests and REQUESTS.dump_json(state.requests).decode(),
+        "results": state.results and RESULTS.dump_json(state.results).decode(),
+    }
+    return json.dumps(parts)
+
+
+def loaded(parts: Sequence[str]) -> State:
+    """Gives the state that `dumped` wrote, in one text or in several that each add to the ones before."""
+    state = State()
+    for part in map(json.loads, parts):
+        state.since = part["since"]
+        state.messages = [*state.messages[: state.since], *ModelMessagesTypeAdapter.validate_json(part["messages"])]
+        state.requests = part["requests"] and REQUESTS.validate_json(part["requests"])
+        state.results = part["results"] and RESULTS.validate_json(part["results"])
+    return state
+
+
+# --- after a run ------------------------------------------------------------------------------------------------------
+
+
+def after(before: State, result: Any, *, append: bool) -> State:
+    """Gives what to keep of a run that came to its end; with *append* the earlier messages stay as they were kept."""
+    new = result.new_messages()
+    messages = [*before.messages, *new] if append else result.all_messages()
+    output = result.output
+    return State(
+        messages=messages,
+        requests=output if isinstance(output, DeferredToolRequests) else None,
+        since=len(messages) - len(new),
+    )
+
+
+def after_failure(before: State, captured: Sequence[ModelMessage], *, append: bool) -> State:
+    """
+    Gives what to keep of a run that failed, as the framework documents it ("Recovering a failed run's messages"): the
+    messages that `capture_run_messages` holds.
+
+    A response that broke off is discarded, which the documentation leaves to the application ("Message History After
+    Cancellation"): going on then asks the model again. A run that added nothing, because it was refused, leaves what
+    was there before. Answers put aside count as handed over in any case.
+    """
+    start = len(_as_sent(before.messages))
+    added = list(captured[start:])
+    while added and isinstance(added[-1], framework.ModelResponse) and _interrupted(added[-1]):
+        added.pop()
+    if not any(message.parts for message in added):
+        return replace(before, results=None)
+    earlier = before.messages if append else captured[:start]
+    messages = [*earlier, *added]
+    return State(messages=messages, requests=_still_open(before.requests, messages), since=len(earlier))
+
+
+def _interrupted(message: ModelMessage) -> bool:
+    return getattr(message, "state", "complete") == "interrupted"
+
+
+def _as_sent(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """What a run makes of a history before it adds to it; releases that do not tell start from it unchanged."""
+    repair = getattr(framework, "repair_messages", None)
+    return repair(messages, repair_last_response=False) if repair else messages
+
+
+def _still_open(requests: DeferredToolRequests | None, messages: Sequence[ModelMessage]) -> DeferredToolRequests | None:
+    """The requests whose calls stand unanswered in the last response."""
+    if requests is None:
+        return None
+    called: set[str] = set()
+    for message in messages:
+        if isinstance(message, framework.ModelResponse):
+            called = {part.tool_call_id for part in message.parts if isinstance(part, framework.ToolCallPart)}
+        else:
+            called -= {getattr(part, "tool_call_id", "") for part in message.parts}
+    approvals = [call for call in requests.approvals if call.tool_call_id in called]
+    return replace(requests, approvals=approvals) if approvals else None
+
+
+# --- between runs -----------------------------------------------------------------------------------------------------
+
+
+def given_up(state: State) -> State:
+    """Gives the state with every open call closed."""
+    return State(messages=framework.repair_messages(state.messages))
+
+
+async def trimmed(state: State, keep: int) -> State:
+    """Gives the state as a store loads it again with only the last *keep* messages."""
+    from pydantic_ai.conversation import Conversation
+    from pydantic_ai.conversation_store import InMemoryConversationStore
+
+    store = InMemoryConversationStore()
+    whole = Conversation(messages=state.messages, deferred_tool_requests=state.requests)
+    await store.save(whole)
+    window = await store.load(whole.conversation_id, limit=keep)
+    assert window is not None
+    return State(messages=window.messages, requests=window.deferred_tool_requests, results=state.results)

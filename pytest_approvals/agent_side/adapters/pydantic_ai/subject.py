@@ -1,0 +1,80 @@
+"""The framework's agent object, made from a blueprint or taken from a person, and its run calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from pydantic_ai import DeferredToolResults, UsageLimits
+from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.messages import ModelMessage
+
+from ...contract import Blueprint, Limits, ToolSpec
+from .attached import Probes, taken
+from .tools import build
+
+
+class Subject:
+    """
+    An agent object, which several sessions may share, and how it is run.
+
+    Arguments:
+        raised: The bodies of gated tools ask, not their definitions.
+        capabilities: The framework's capabilities that a built agent has besides.
+    """
+
+    def __init__(self, blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> None:
+        self._options: dict[str, Any] = _limits(blueprint.limits)
+        self._tools = blueprint.tools
+        self._probes: Probes | None = None
+        if blueprint.attachment is None:
+            self._agent: AbstractAgent[Any, Any] = build(blueprint.tools, raised=raised, capabilities=capabilities)
+            return
+        self._agent = taken(blueprint.attachment.subject)
+        self._probes = Probes(self._agent, blueprint.attachment)
+        self._options |= blueprint.attachment.run_options
+        self._tools = self._probes.specs()
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of the agent, as the framework has them."""
+        return self._tools
+
+    async def run(
+        self,
+        text: str | None,
+        messages: Sequence[ModelMessage],
+        results: DeferredToolResults | None,
+        *,
+        shown: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """
+        Runs the agent until it pauses or finishes, and gives the framework's result.
+
+        Arguments:
+            shown: Is told every event of the stream; without it the run is not streamed.
+        """
+        options = {**self._options, "message_history": messages, "deferred_tool_results": results}
+        with self._probed():
+            if shown is None:
+                return await self._agent.run(text, **options)
+            return await _streamed(self._agent.run_stream_events(text, **options), shown)
+
+    def _probed(self) -> AbstractContextManager[None]:
+        return self._probes.around() if self._probes else nullcontext()
+
+
+async def _streamed(events: Any, shown: Callable[[Any], None]) -> Any:
+    """Consumes a stream to its end and gives the result that its last event carries."""
+    result = None
+    async with events if hasattr(events, "__aenter__") else nullcontext(events) as stream:
+        async for event in stream:
+            shown(event)
+            result = getattr(event, "result", result) if event.event_kind == "agent_run_result" else result
+    return result
+
+
+def _limits(limits: Limits) -> dict[str, Any]:
+    given = {"request_limit": limits.model_replies, "tool_calls_limit": limits.tool_calls}
+    set_here: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not None}
+    return {"usage_limits": UsageLimits(**set_here)} if set_here else {}
