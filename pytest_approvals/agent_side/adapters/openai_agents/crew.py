@@ -1,0 +1,81 @@
+"""The agents that a session runs: made from tool specs, with a scripted model each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from agents import Agent, RunConfig, Tool
+
+from ...contract import MAIN, Blueprint, ToolSpec
+from .model import ScriptedChatModel, ScriptedModel
+from .servers import ScenarioServer
+from .tools import hosted, made, policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """
+    The agents of a session, and how they are run.
+
+    Attributes:
+        main: The agent that the caller talks to.
+        agents: All agents, by the name that requests show.
+        labels: What the harness calls an agent, by the name that requests show.
+        options: Keyword arguments for `Runner.run`.
+        release: Undoes what was done to a person's own agents.
+    """
+
+    main: Agent[Any]
+    agents: dict[str, Agent[Any]]
+    labels: dict[str, str] = field(default_factory=dict)
+    tools: tuple[ToolSpec, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    release: Callable[[], None] = lambda: None
+
+    def label(self, name: str) -> str:
+        """Gives what the harness calls the agent that the SDK calls *name*."""
+        return self.labels.get(name, name)
+
+
+def made_crew(blueprint: Blueprint, *, chat: bool) -> Crew:
+    """Makes the agents that *blueprint* describes."""
+    model = ScriptedChatModel if chat else ScriptedModel
+    agents = {name: Agent[Any](name=name, model=model(name)) for name in _names(blueprint.tools)}
+    for name, agent in agents.items():
+        own = [spec for spec in blueprint.tools if spec.agent == name]
+        agent.tools = _tools(own, agents)
+        agent.mcp_servers = [ScenarioServer(*one) for one in _by_server(own, "mcp")]
+    options: dict[str, Any] = {"run_config": RunConfig(tracing_disabled=True)}
+    if blueprint.limits.model_replies is not None:
+        options["max_turns"] = blueprint.limits.model_replies
+    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, options=options)
+
+
+def _names(specs: Iterable[ToolSpec]) -> list[str]:
+    names = [MAIN]
+    for spec in specs:
+        names += [name for name in (spec.agent, spec.runs) if name is not None and name not in names]
+    return names
+
+
+def _tools(own: list[ToolSpec], agents: dict[str, Agent[Any]]) -> list[Tool]:
+    tools: list[Tool] = [_local(spec, agents) for spec in own if spec.kind == "function"]
+    return tools + [hosted(*one) for one in _by_server(own, "hosted_mcp")]
+
+
+def _local(spec: ToolSpec, agents: dict[str, Agent[Any]]) -> Tool:
+    if spec.runs is None:
+        return made(spec)
+    return agents[spec.runs].as_tool(
+        spec.name, spec.description, needs_approval=policy(spec.name, spec.agent, spec.approval)
+    )
+
+
+def _by_server(own: list[ToolSpec], kind: str) -> list[tuple[str, list[ToolSpec]]]:
+    servers: dict[str, list[ToolSpec]] = {}
+    for spec in own:
+        if spec.kind == kind:
+            servers.setdefault(spec.server or "server", []).append(spec)
+    return list(servers.items())

@@ -1,0 +1,127 @@
+"""Approval requests and decisions, in the words of the SDK: items of a `RunState`, and `approve` and `reject` on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...contract import Decision, Kind, Request, Unsupported
+from .items import parsed
+from .output import arguments_text
+
+if TYPE_CHECKING:
+    from agents import RunState, ToolApprovalItem
+
+    from .crew import Crew
+
+
+def request_of(item: ToolApprovalItem, crew: Crew) -> Request:
+    """Gives what *item* shows to the human."""
+    kind, server = _kind(item)
+    call_id = item.call_id
+    return Request(
+        id=call_id or "",
+        call_id=call_id,
+        tool=item.name or "",
+        arguments=parsed(item.arguments if item.arguments is not None else ""),
+        kind=kind,
+        server=server,
+        agent=crew.label(item.agent.name),
+        handle=item,
+    )
+
+
+def _kind(item: ToolApprovalItem) -> tuple[Kind, str | None]:
+    raw: Any = item.raw_item
+    if getattr(raw, "type", None) == "mcp_approval_request":
+        return "hosted_mcp", raw.server_label
+    if item.tool_origin is not None and item.tool_origin.type.value == "mcp":
+        return "mcp", item.tool_origin.mcp_server_name
+    return "function", None
+
+
+def apply(state: RunState[Any], decision: Decision, crew: Crew) -> None:
+    """
+    Puts *decision* into *state*, by "Human-in-the-loop" of the SDK's guides.
+
+    Errors:
+        Unsupported: The SDK has no such decision.
+    """
+    decide = _METHODS.get(decision.verdict)
+    if decide is None:
+        raise Unsupported({"raw": "malformed_verdict"}.get(decision.verdict, decision.verdict))
+    decide(state, addressed(state, decision, crew), decision.reason)
+
+
+def _approve(state: RunState[Any], item: Any, reason: str | None) -> None:
+    state.approve(item)
+
+
+def _always(state: RunState[Any], item: Any, reason: str | None) -> None:
+    state.approve(item, always_approve=True)
+
+
+def _reject(state: RunState[Any], item: Any, reason: str | None) -> None:
+    state.reject(item, rejection_message=reason)
+
+
+def _never(state: RunState[Any], item: Any, reason: str | None) -> None:
+    state.reject(item, always_reject=True, rejection_message=reason)
+
+
+_METHODS: dict[str, Callable[[Any, Any, str | None], None]] = {
+    "approve": _approve,
+    "always": _always,
+    "reject": _reject,
+    "never": _never,
+}
+
+
+def addressed(state: RunState[Any], decision: Decision, crew: Crew) -> Any:
+    """
+    Gives what is handed to the SDK as the item.
+
+    That is the object that the decision was made from. Where there is none, because the request came as JSON, it is
+    looked up in *state*, as the server of a web client does; what is not pending there is made from the request.
+    """
+    request = decision.request
+    if request is None:
+        return decision.address
+    if request.handle is not None:
+        return request.handle
+    return listed(state, request, crew) or made_item(request, crew)
+
+
+def listed(state: RunState[Any], request: Request, crew: Crew) -> ToolApprovalItem | None:
+    """Finds the pending item of *state* that *request* shows: the same one, else one of the same agent and call id."""
+    items = [(item, request_of(item, crew)) for item in state.get_interruptions()]
+    same = (item for item, shown in items if shown == request)
+    alike = (item for item, shown in items if (shown.id, shown.agent) == (request.id, request.agent))
+    return next(same, None) or next(alike, None)
+
+
+def made_item(request: Request, crew: Crew) -> ToolApprovalItem:
+    """Makes an item that says what *request* says; the SDK judges whether it was ever asked."""
+    from agents import ToolApprovalItem
+    from openai.types.responses import ResponseFunctionToolCall
+    from openai.types.responses.response_output_item import McpApprovalRequest
+
+    arguments = arguments_text(request.arguments)
+    agent = crew.agents.get(request.agent, crew.main)
+    raw: Any
+    if request.kind == "hosted_mcp":
+        raw = McpApprovalRequest(
+            type="mcp_approval_request",
+            id=request.id,
+            name=request.tool,
+            server_label=request.server or "",
+            arguments=arguments,
+        )
+    else:
+        raw = ResponseFunctionToolCall(
+            type="function_call",
+            call_id=request.call_id or request.id,
+            name=request.tool,
+            arguments=arguments,
+        )
+    return ToolApprovalItem(agent=agent, raw_item=raw)

@@ -1,0 +1,201 @@
+"""The three flavours of the adapter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from . import facts
+from .current import recorded_by
+
+if TYPE_CHECKING:
+    from agents import RunState
+
+    from .crew import Crew
+
+
+class OpenAIAgents(Agent):
+    """The caller keeps the input list of the conversation and the `RunState` of its run."""
+
+    framework = "openai-agents"
+    capabilities = facts.claimed(facts.MISSING)
+    missing = facts.MISSING
+    wire_rules = "responses"
+    issues = facts.ISSUES
+    stores = facts.STORES
+    packages = ("agents",)
+    uses_session: ClassVar[bool] = False
+
+    def __init__(
+        self, world: World, blueprint: Blueprint, *, crew: Crew | None = None, session: str = "conversation"
+    ) -> None:
+        super().__init__(world, blueprint)
+        from .memory import Memory
+
+        self._own_crew = crew is None
+        self._crew = crew if crew is not None else self._crew_of(blueprint)
+        self._sessions = 1
+        stored = blueprint.serialize == "native.sqlite"
+        path = os.path.join(blueprint.directory, "sessions.db") if stored and blueprint.directory else ":memory:"
+        self._memory = Memory(session=stored or self.uses_session, path=path, name=session)
+
+    def _crew_of(self, blueprint: Blueprint) -> Crew:
+        chat = self.wire_rules == "chat"
+        if blueprint.attachment is not None:
+            from .attach import attached_crew
+
+            return attached_crew(blueprint.attachment, blueprint.limits, chat=chat)
+        from .crew import made_crew
+
+        return made_crew(blueprint, chat=chat)
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
+        with recorded_by(self.world):
+            if decisions:
+                results = await self._answer(text, decisions, stream)
+            elif text is not None:
+                results = [await self._begin(self._memory.input_with(text), stream)]
+            else:
+                results = await self._go_on(stream)
+        return self._outcome(results)
+
+    async def _begin(self, given: Any, stream: bool) -> Any:
+        self._memory.begins(given)
+        result = await self._run(given, stream)
+        self._memory.ends(result, None)
+        return result
+
+    async def _resume(self, run: RunState[Any], stream: bool) -> Any:
+        result = await self._run(run, stream)
+        self._memory.ends(result, run)
+        return result
+
+    async def _answer(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
+        runs = self._put(decisions, text)
+        return [await self._resume(run, stream) for run in runs]
+
+    async def _go_on(self, stream: bool) -> list[Any]:
+        runs = self._memory.paused()
+        if not runs and self._memory.unanswered is not None:
+            return [await self._begin(self._memory.unanswered, stream)]
+        if not self._memory.runs:
+            return [await self._begin(self._memory.history, stream)]
+        return [await self._resume(run, stream) for run in runs or self._memory.runs[-1:]]
+
+    async def _run(self, given: Any, stream: bool) -> Any:
+        from agents import Runner
+
+        options = self._run_options()
+        if not stream:
+            return await Runner.run(self._crew.main, given, **options)
+        from .shown import tell
+
+        result = Runner.run_streamed(self._crew.main, given, **options)
+        async for event in result.stream_events():
+            tell(event, self.world)
+        self.world.shown("end")
+        return result
+
+    def _run_options(self) -> dict[str, Any]:
+        session = self._memory.session
+        return self._crew.options if session is None else {**self._crew.options, "session": session}
+
+    def _put(self, decisions: Sequence[Decision], text: str | None = None) -> list[RunState[Any]]:
+        """Puts the decisions into the runs that they are about, and *text* into the newest of these."""
+        from .decisions import apply
+
+        if not self._memory.runs:
+            raise Unsupported("unknown_request", "there is no RunState before a run has ended")
+        pairs = [(self._run_of(decision), decision) for decision in decisions]
+        runs = [run for run in self._memory.runs if any(run is one for one, _ in pairs)]
+        if text is not None:
+            runs[-1].add_input(text)
+        for run, decision in pairs:
+            apply(run, decision, self._crew)
+        return runs
+
+    def _run_of(self, decision: Decision) -> RunState[Any]:
+        from .decisions import listed
+
+        newest = self._memory.runs[-1]
+        if decision.request is None or len(self._memory.runs) == 1:
+            return newest
+        listing = (run for run in reversed(self._memory.runs) if listed(run, decision.request, self._crew))
+        return next(listing, newest)
+
+    def _outcome(self, results: Sequence[Any]) -> Outcome:
+        from .decisions import request_of
+        from .outcome import output_of, text_beside
+
+        items = [item for result in results for item in result.interruptions]
+        if items:
+            requests = tuple(request_of(item, self._crew) for item in items)
+            return Paused(requests=requests, text=text_beside(results[-1]))
+        return Finished(output=output_of(results[-1]))
+
+    async def pending(self) -> Sequence[Request]:
+        """See `Agent.pending`."""
+        from .decisions import request_of
+
+        return [request_of(item, self._crew) for run in self._memory.runs for item in run.get_interruptions()]
+
+    async def stage(self, decisions: Sequence[Decision]) -> None:
+        """See `Agent.stage`; a `RunState` is changed by each decision, whether it is resumed or not."""
+        self._put(decisions)
+
+    async def dump(self) -> str:
+        """See `Agent.dump`."""
+        return await self._memory.dump(self._crew.options.get("context"))
+
+    async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
+        await self._memory.load(parts[-1], self._crew, self._crew.options.get("context"))
+
+    async def another_session(self, world: World) -> Agent:
+        """See `Agent.another_session`."""
+        self._sessions += 1
+        return type(self)(world, self.blueprint, crew=self._crew, session=f"conversation {self._sessions}")
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
+        return self._crew.tools
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        self._memory.close()
+        if self._own_crew:
+            self._crew.release()
+
+
+class SessionAgents(OpenAIAgents):
+    """A `SQLiteSession` keeps the history of the conversation, the caller the `RunState` of each paused run."""
+
+    capabilities = facts.claimed(facts.SESSION_MISSING)
+    missing = facts.SESSION_MISSING
+    uses_session = True
+
+    async def trim(self, keep: int) -> None:
+        """Limits what new runs get of the history, with `SessionSettings.limit`."""
+        self._memory.limit = keep
+
+    def _run_options(self) -> dict[str, Any]:
+        options = super()._run_options()
+        if self._memory.limit is None:
+            return options
+        from dataclasses import replace
+
+        from agents import SessionSettings
+
+        limited = replace(options["run_config"], session_settings=SessionSettings(limit=self._memory.limit))
+        return {**options, "run_config": limited}
+
+
+class ChatAgents(SessionAgents):
+    """As `SessionAgents`, with the model's input in the form in which the SDK sends it over Chat Completions."""
+
+    capabilities = facts.claimed(facts.CHAT_MISSING)
+    missing = facts.CHAT_MISSING
+    wire_rules = "chat"

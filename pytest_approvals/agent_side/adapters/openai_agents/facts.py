@@ -1,0 +1,34 @@
+"""What the flavours can express, and for what they cannot, the API that is missing or refuses."""
+
+from __future__ import annotations
+
+from ...capabilities import CAPABILITIES
+
+ISSUES = "https://github.com/openai/openai-agents-python/issues"
+
+STORES = {"sqlite": "a SQLiteSession with a file, which holds the history, and the RunState as text beside it"}
+
+MISSING = {
+    "edit": "RunState.approve takes no arguments, and an item whose arguments were changed cannot be approved",
+    "edit_tool": "RunState.approve takes no other tool",
+    "cancel": "RunState has approve and reject; giving up a paused run is dropping its state",
+    "malformed_verdict": "a decision is a method, RunState.approve or RunState.reject; no value stands for it",
+    "missing_ids": "ResponseFunctionToolCall requires a call_id, and agents.Model asks for a non-empty one",
+    "asks_again": "needs_approval is asked before the body; nothing that a body raises or returns is an interruption",
+    "limit_tool_calls": "Runner.run has max_turns; RunConfig.tool_execution limits only how many tools run at once",
+    "serialize.copy": "copy.deepcopy of a RunState loses the paused runs of agent tools, which live in a registry "
+    "beside it (agents.agent_tool_state)",
+    "history.append": "RunState.to_json gives the whole run each time",
+    "trim": "without a session nothing trims: the input list is the caller's",
+}
+
+SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"}
+
+CHAT_MISSING = SESSION_MISSING | {
+    "hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request",
+}
+
+
+def claimed(missing: dict[str, str]) -> frozenset[str]:
+    """Gives the capabilities of a flavour that lacks *missing*."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

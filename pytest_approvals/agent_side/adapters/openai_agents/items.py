@@ -1,0 +1,172 @@
+"""The model's input in its neutral form: Responses items as the SDK hands them to a model, and chat messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ...contract import Item
+
+
+def parsed(arguments: Any) -> Any:
+    """
+    Gives arguments parsed where they are the text of a JSON object, else as they are.
+
+    >>> parsed('{"amount": 5}'), parsed('[5]')
+    ({'amount': 5}, '[5]')
+    """
+    try:
+        value = json.loads(arguments)
+    except (TypeError, ValueError):
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def text_of(content: Any) -> str:
+    """Gives the text of a message's or a result's content: a string, or a list of parts."""
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    return "".join(_part_text(part) for part in content)
+
+
+def _part_text(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return str(part)
+    for name in ("text", "refusal"):
+        if isinstance(part.get(name), str):
+            return str(part[name])
+    return json.dumps(part, sort_keys=True)
+
+
+# --- Responses --------------------------------------------------------------------------------------------------------
+
+
+def from_responses(given: str | Iterable[Mapping[str, Any]]) -> list[Item]:
+    """
+    Gives the input of a Responses model as items.
+
+    What the model said in a row is one message, results in a row are one, each message of the caller is its own.
+    """
+    if isinstance(given, str):
+        return [Item(kind="user", text=given)]
+    items: list[Item] = []
+    message, before = -1, ""
+    for written in given:
+        side = _SIDES.get(_type(written), "other")
+        if side != before or side == "caller":
+            message, before = message + 1, side
+        items.append(_READERS.get(_type(written), _other)(written, message))
+    return items
+
+
+def _type(written: Mapping[str, Any]) -> str:
+    kind = written.get("type") or "message"
+    return f"message of {written.get('role')}" if kind == "message" else str(kind)
+
+
+def _user(written: Mapping[str, Any], message: int) -> Item:
+    return Item(kind="user", text=text_of(written.get("content")), message=message)
+
+
+def _say(written: Mapping[str, Any], message: int) -> Item:
+    return Item(kind="say", text=text_of(written.get("content")), message=message)
+
+
+def _call(written: Mapping[str, Any], message: int) -> Item:
+    return Item(
+        kind="call",
+        id=written["call_id"],
+        tool=written["name"],
+        arguments=parsed(written["arguments"]),
+        message=message,
+    )
+
+
+def _result(written: Mapping[str, Any], message: int) -> Item:
+    return Item(kind="result", id=written["call_id"], text=text_of(written.get("output")), message=message)
+
+
+def _approval_request(written: Mapping[str, Any], message: int) -> Item:
+    return Item(
+        kind="approval_request",
+        id=written["id"],
+        tool=written["name"],
+        arguments=parsed(written["arguments"]),
+        message=message,
+    )
+
+
+def _approval_response(written: Mapping[str, Any], message: int) -> Item:
+    return Item(
+        kind="approval_response",
+        id=written["approval_request_id"],
+        approved=written["approve"],
+        text=written.get("reason"),
+        message=message,
+    )
+
+
+def _hosted_result(written: Mapping[str, Any], message: int) -> Item:
+    error = written.get("error")
+    told = written.get("output") if error is None else text_of(error.get("content", [error]))
+    return Item(
+        kind="hosted_result",
+        id=written.get("approval_request_id") or written["id"],
+        tool=written["name"],
+        arguments=parsed(written["arguments"]),
+        text=told,
+        message=message,
+    )
+
+
+def _other(written: Mapping[str, Any], message: int) -> Item:
+    return Item(kind="other", text=json.dumps(written, sort_keys=True, default=str), message=message)
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], int], Item]] = {
+    "message of user": _user,
+    "message of assistant": _say,
+    "function_call": _call,
+    "function_call_output": _result,
+    "mcp_approval_request": _approval_request,
+    "mcp_approval_response": _approval_response,
+    "mcp_call": _hosted_result,
+}
+
+_SIDES = {
+    "message of user": "caller",
+    "message of assistant": "model",
+    "function_call": "model",
+    "mcp_approval_request": "model",
+    "mcp_call": "model",
+    "function_call_output": "results",
+    "mcp_approval_response": "results",
+}
+
+
+# --- Chat Completions -------------------------------------------------------------------------------------------------
+
+
+def from_chat(messages: Iterable[Mapping[str, Any]]) -> list[Item]:
+    """Gives the messages of a Chat Completions request as items."""
+    return [item for number, message in enumerate(messages) for item in _chat_items(message, number)]
+
+
+def _chat_items(written: Mapping[str, Any], message: int) -> Iterator[Item]:
+    role, content = written.get("role"), written.get("content")
+    if role == "tool":
+        yield Item(kind="result", id=written["tool_call_id"], text=text_of(content), message=message)
+    elif role == "user":
+        yield Item(kind="user", text=text_of(content), message=message)
+    elif role == "assistant":
+        if content:
+            yield Item(kind="say", text=text_of(content), message=message)
+        for call in written.get("tool_calls") or ():
+            function = call["function"]
+            arguments = parsed(function["arguments"])
+            yield Item(kind="call", id=call["id"], tool=function["name"], arguments=arguments, message=message)
+    else:
+        yield Item(kind="other", text=text_of(content), message=message)

@@ -1,0 +1,118 @@
+"""
+What the caller keeps between turns.
+
+Without a session: the input list of the next run. With one, its name, because the history is in the store. In both
+cases the `RunState` of each run that a decision may still be about.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agents import RunState, SQLiteSession
+
+    from .crew import Crew
+
+
+class Memory:
+    """
+    The caller's side of one conversation.
+
+    Attributes:
+        runs: The states of the runs, the newest last.
+        unanswered: The input of a run that failed before it had a state, to be handed in again.
+        limit: How many items of the history a new run gets; None gives all.
+    """
+
+    def __init__(self, *, session: bool, path: str, name: str) -> None:
+        self.runs: list[RunState[Any]] = []
+        self.unanswered: Any = None
+        self.limit: int | None = None
+        self._history: list[Any] = []
+        self._result: Any = None
+        self._uses_session = session
+        self._path = path
+        self._name = name
+        self._session: SQLiteSession | None = None
+
+    @property
+    def session(self) -> SQLiteSession | None:
+        """The session that all runs are given; opened when it is first needed."""
+        if self._uses_session and self._session is None:
+            from agents import SQLiteSession
+
+            self._session = SQLiteSession(self._name, self._path)
+        return self._session
+
+    @property
+    def history(self) -> list[Any]:
+        """The input list of the next run, without its message."""
+        if self._result is not None:
+            self._history, self._result = self._result.to_input_list(), None
+        return self._history
+
+    def input_with(self, text: str) -> Any:
+        """Gives the input of a run that begins with *text*."""
+        if self._uses_session:
+            return text
+        before = self.unanswered if self.unanswered is not None else self.history
+        return [*before, {"role": "user", "content": text}]
+
+    def begins(self, given: Any) -> None:
+        """Remembers the input of a run until it has ended well; the session has stored a text by then."""
+        self.unanswered = [] if isinstance(given, str) else given
+
+    def ends(self, result: Any, resumed: RunState[Any] | None) -> None:
+        """Takes the result of a run that began with a message, or of one that was *resumed*."""
+        self.unanswered = None
+        kept = self.runs if resumed is not None or self._uses_session else []
+        paused = [run for run in kept if run is not resumed and run.get_interruptions()]
+        self.runs = [*paused, result.to_state()]
+        if not self._uses_session:
+            self._result = result
+
+    def paused(self) -> list[RunState[Any]]:
+        """Gives the runs that wait for decisions."""
+        return [run for run in self.runs if run.get_interruptions()]
+
+    async def dump(self, context: Any) -> str:
+        """Gives all of it as text; with a store, what the store holds is left there."""
+        written: dict[str, Any] = {"runs": [run.to_json(**_without(context)) for run in self.runs]}
+        if self.unanswered is not None:
+            written["unanswered"] = self.unanswered
+        if not self._uses_session:
+            written["history"] = self.history
+        elif self.session is not None:
+            written |= {"session": self._name, "limit": self.limit}
+            if self._path == _IN_MEMORY:
+                written["items"] = await self.session.get_items()
+        return json.dumps(written)
+
+    async def load(self, text: str, crew: Crew, context: Any) -> None:
+        """Takes up what `dump` gave."""
+        from agents import RunState
+
+        written = json.loads(text)
+        self._history = written.get("history", [])
+        self._name, self.limit = written.get("session", self._name), written.get("limit")
+        if "items" in written and self.session is not None:
+            await self.session.add_items(written["items"])
+        self.unanswered = written.get("unanswered")
+        override = {} if context is None else {"context_override": context}
+        self.runs = [await RunState.from_json(crew.main, run, **override) for run in written["runs"]]
+
+    def close(self) -> None:
+        """Closes the session."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+_IN_MEMORY = ":memory:"
+
+
+def _without(context: Any) -> dict[str, Any]:
+    # A person's own context object is handed in again on load, as the guide has it for what cannot be stored.
+    return {} if context is None or isinstance(context, dict) else {"context_serializer": lambda _: {}}

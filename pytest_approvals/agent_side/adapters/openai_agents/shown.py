@@ -1,0 +1,27 @@
+"""What the SDK's stream shows to its consumer, told to the world as it is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...contract import World
+from .items import text_of
+
+
+def tell(event: Any, world: World) -> None:
+    """Tells what one event of `RunResultStreaming.stream_events` shows."""
+    if event.type != "run_item_stream_event":
+        return
+    raw = event.item.raw_item
+    if event.name == "message_output_created":
+        world.shown("text", text="".join(getattr(part, "text", "") for part in raw.content))
+    elif event.name == "tool_called":
+        world.shown("call", id=_field(raw, "call_id") or _field(raw, "id"), tool=_field(raw, "name"))
+    elif event.name == "tool_output":
+        world.shown("result", id=_field(raw, "call_id"), text=text_of(_field(raw, "output")))
+    elif event.name == "mcp_approval_requested":
+        world.shown("request", id=_field(raw, "id"), tool=_field(raw, "name"))
+
+
+def _field(raw: Any, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)

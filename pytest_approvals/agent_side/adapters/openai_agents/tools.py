@@ -1,0 +1,106 @@
+"""
+Tools made from tool specs.
+
+`function_tool` reads a signature, so each tool gets one; what the SDK does with it is what it does for anybody's.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agents import FunctionTool, HostedMCPTool, RunContextWrapper, function_tool
+from agents.tool_context import ToolContext
+
+from ...contract import Approval, Parameter, ToolSpec
+from .current import world
+
+Policy = Callable[[RunContextWrapper[Any], dict[str, Any], str], Awaitable[bool]]
+"""The SDK's own form of a policy: it is given the context, the arguments and the call id."""
+
+_TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list[Any],
+    "object": dict[str, Any],
+    "null": None,
+}
+
+
+def made(spec: ToolSpec) -> FunctionTool:
+    """Gives the function tool that *spec* describes."""
+    parameters = tuple((name, one.type, one.required, repr(one.default)) for name, one in spec.parameters.items())
+    prototype = _PROTOTYPES.get(key := (spec.name, spec.agent, spec.description, parameters))
+    if prototype is None:
+        # A signature costs a pydantic model, a hundred times what a copy costs.
+        prototype = _PROTOTYPES[key] = _prototype(spec)
+    tool = copy.copy(prototype)
+    tool.needs_approval = policy(spec.name, spec.agent, spec.approval)
+    return tool
+
+
+_PROTOTYPES: dict[tuple[Any, ...], FunctionTool] = {}
+
+
+def _prototype(spec: ToolSpec) -> FunctionTool:
+    name, agent = spec.name, spec.agent
+
+    async def body(context: ToolContext[Any], **arguments: Any) -> Any:
+        return await world().run(name, arguments, context.tool_call_id, agent=agent)
+
+    body.__name__ = name
+    parameters = [_parameter(name, one) for name, one in spec.parameters.items()]
+    give_signature(body, parameters)
+    return function_tool(
+        body, name_override=name, description_override=spec.description, use_docstring_info=False, strict_mode=False
+    )
+
+
+def _parameter(name: str, one: Parameter) -> inspect.Parameter:
+    default = inspect.Parameter.empty if one.required else one.default
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=_TYPES.get(one.type, Any))
+
+
+def give_signature(body: Any, parameters: list[inspect.Parameter]) -> None:
+    """Makes *body* look like a function that takes the context and *parameters*."""
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ToolContext[Any])
+    body.__signature__ = inspect.Signature([context, *parameters])
+    body.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
+
+
+def policy(tool: str, agent: str, approval: Approval) -> bool | Policy:
+    """Gives what the SDK takes as `needs_approval`."""
+    if isinstance(approval, str):
+        return approval == "always"
+    slow = approval.waits_for is not None
+
+    async def needs_approval(_: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
+        if slow:
+            return await world().gate_slowly(tool, arguments, call_id, agent=agent)
+        return world().gate(tool, arguments, call_id, agent=agent)
+
+    return needs_approval
+
+
+def hosted(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
+    """
+    Gives the hosted tool for the *specs* of one server.
+
+    A provider knows always and never; a call that is gated on a condition is asked about always.
+    """
+    ungated = [spec.name for spec in specs if spec.approval == "never"]
+    gated = [spec.name for spec in specs if spec.approval != "never"]
+    return HostedMCPTool(
+        tool_config={
+            "type": "mcp",
+            "server_label": server,
+            "server_url": f"https://{server}.invalid/mcp",
+            "allowed_tools": [spec.name for spec in specs],
+            "require_approval": {"always": {"tool_names": gated}, "never": {"tool_names": ungated}},
+        }
+    )
