@@ -26,6 +26,7 @@ CAPABILITIES: dict[str, str] = {
     "malformed_verdict": "something that is no decision can be put where a decision goes",
     "malformed_address": "something that is no request can be put where a request goes",
     "unknown_request": "a decision can name a request that was never asked",
+    "tampered_request": "a decision can carry a request that says other arguments than were asked",
     "contradiction": "one submission can hold two decisions about one request",
     "repeated_decision": "a decision about a settled request can be handed in again while the session goes on",
     "late_decision": "a decision can be handed in after the session finished",

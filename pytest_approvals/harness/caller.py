@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.neutral import Decision, Request
@@ -193,7 +194,7 @@ class Caller:
                 continue
             source = self._source_of(answer.source or self.play.variant.source, surfaced)
             if surfaced is not None:
-                request = surfaced.copy_from(source)
+                request = _tampered(surfaced.copy_from(source), answer)
             if answer.label is not None and answer.verdict in _LASTING:
                 self._said[session.name, answer.label] = answer
             decisions.append(_decision(answer, request))
@@ -202,7 +203,8 @@ class Caller:
 
     def _addressed(self, session: Session, answer: Answer, surfaced: Surfaced | None) -> Request | None:
         if answer.unknown_id is not None:
-            return Request(id=answer.unknown_id, call_id=answer.unknown_id, tool="", arguments={})
+            made = Request(id=answer.unknown_id, call_id=answer.unknown_id, tool="", arguments={})
+            return _tampered(made, answer)
         if answer.malformed_address or answer.label is None:
             return None
         if surfaced is not None:
@@ -212,8 +214,7 @@ class Caller:
     def _forged(self, session: Session, label: str) -> Request | None:
         """Makes a request of a call that needs no approval: the approval of what was never asked."""
         call = session.world.progress.call(label)
-        tool = self.play.tools.get(call.tool) if call else None
-        if call is None or tool is None or tool.approval == "always":
+        if call is None or call.declared is None or call.declared.approval == "always":
             return None
         return Request(
             id=call.id or label,
@@ -253,6 +254,7 @@ class Caller:
                 arguments=dict(answer.arguments) if answer.arguments is not None else None,
                 tool=answer.tool,
                 raw=_raw(answer),
+                shows=_shown(answer),
                 source=source,
                 oracle=oracle,
                 missing=missing,
@@ -316,6 +318,19 @@ def _decision(answer: Answer, request: Request | None) -> Decision:
         raw=answer.raw,
         address=answer.address,
     )
+
+
+def _tampered(request: Request, answer: Answer) -> Request:
+    """Gives the request as the caller hands it over; a copy that was tampered with has no handle any more."""
+    if answer.shows is None and answer.shows_tool is None:
+        return request
+    arguments = request.arguments if answer.shows is None else answer.shows
+    return replace(request, arguments=arguments, tool=answer.shows_tool or request.tool, handle=None)
+
+
+def _shown(answer: Answer) -> dict[str, Any] | None:
+    shown = {"tool": answer.shows_tool, "arguments": answer.shows}
+    return {name: value for name, value in shown.items() if value is not None} or None
 
 
 def _raw(answer: Answer) -> Any:

@@ -7,7 +7,7 @@ play and nothing of each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from pytest_approvals.scenario.parts import Scenario, Tool, Variant
 from .requests import Requests
 from .signals import Signals
 from .sources import AgentSource
+from .tools import ProbeTools
 
 
 @dataclass(slots=True)
@@ -83,10 +84,10 @@ class Play:
     requests: Requests = field(default_factory=Requests)
     counters: Counters = field(default_factory=Counters)
     held_back: frozenset[str] = frozenset()
-    tools: dict[str, Tool] = field(init=False)
+    tools: ProbeTools = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tools = {tool.name: tool for tool in self.scenario.tools}
+        self.tools = ProbeTools(self.scenario.tools)
         self.held_back = frozenset(self.scenario.held_back)
 
     @property
@@ -97,13 +98,18 @@ class Play:
     def begin(self, tools: tuple[ToolSpec, ...] = ()) -> None:
         """Records the header, once; *tools* are those that the agent turned out to have."""
         if not self.header.n:
-            self.header.tools |= declared_tools(tools)
+            self.header.tools |= {_key(spec): _declared(spec) for spec in tools if not self._is_known(spec)}
             self.journal.record(self.header)
+
+    def _is_known(self, spec: ToolSpec) -> bool:
+        """Says whether the scenario declares this tool as the agent has it; a person's own agent may bring others."""
+        known = self.tools.seen(spec.agent, spec.name)
+        return known is not None and known.approval == spec.approval
 
     def blueprint(self, directory: str = "") -> Blueprint:
         """Gives what the agent is built from now: the tools that it has at this point of the story."""
         return Blueprint(
-            tools=tuple(tool_spec(tool) for tool in self.scenario.tools if tool.name not in self.held_back),
+            tools=tuple(tool_spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back),
             limits=self.scenario.limits,
             serialize=self.variant.serialize,
             history=self.variant.history,
@@ -115,7 +121,7 @@ class Play:
 def tool_spec(tool: Tool) -> ToolSpec:
     """Gives a scenario's tool as adapters see it: what it is, not what it does."""
     return ToolSpec(
-        name=tool.name,
+        name=tool.visible_name,
         parameters=tool.parameters,
         description=tool.description or f"The tool {tool.name}.",
         approval=tool.approval,
@@ -132,9 +138,13 @@ def all_behaviours(tool: Tool) -> tuple[Any, ...]:
     return (*tool.behaviours, *(one for several in tool.per_call.values() for one in several))
 
 
-def declared_tools(specs: tuple[ToolSpec, ...]) -> dict[str, Any]:
-    """Gives tools as they stand in a journal's header."""
-    return {spec.name: _declared(spec) for spec in specs}
+def declared_tools(tools: Iterable[Tool]) -> dict[str, Any]:
+    """Gives a scenario's tools as they stand in a journal's header."""
+    return {tool.key: _declared(tool_spec(tool)) | ({"called": tool.called} if tool.called else {}) for tool in tools}
+
+
+def _key(spec: ToolSpec) -> str:
+    return spec.name if spec.agent == MAIN else f"{spec.agent}/{spec.name}"
 
 
 def _declared(spec: ToolSpec) -> dict[str, Any]:
@@ -174,7 +184,7 @@ def header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int)
         version=facts.version,
         where=facts.where,
         variant={name: getattr(variant, name) for name in variant.__slots__},
-        tools=declared_tools(tuple(tool_spec(tool) for tool in scenario.tools)),
+        tools=declared_tools(scenario.tools),
         wire_rules=facts.wire_rules,
         capabilities=sorted(facts.capabilities),
         reaches=dict(scenario.reaches),

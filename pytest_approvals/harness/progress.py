@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.neutral import Kind
 from pytest_approvals.journal.arguments import same_arguments
+from pytest_approvals.scenario.parts import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class PlayedCall:
     Attributes:
         label: The full one, with the path of the calls that run its agent.
         reply: The number of the question to the model that it answers.
+        declared: The tool that it calls; None where there is no such tool.
     """
 
     label: str
@@ -34,6 +36,7 @@ class PlayedCall:
     arguments: Mapping[str, Any] | str
     kind: Kind = "function"
     server: str | None = None
+    declared: Tool | None = None
 
 
 @dataclass(slots=True, kw_only=True)

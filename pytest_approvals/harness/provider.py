@@ -24,6 +24,10 @@ Provided = tuple[str, HostedResult]
 """The label of a hosted call and what the provider reports of it."""
 
 
+def _runs_at_once(call: PlayedCall) -> bool:
+    return call.kind == "hosted_mcp" and call.declared is not None and call.declared.approval == "never"
+
+
 class Provider:
     """Runs hosted calls for one session."""
 
@@ -38,12 +42,7 @@ class Provider:
 
     async def run_ungated(self, calls: Sequence[PlayedCall]) -> list[Provided]:
         """Runs those of the calls whose tools are hosted and need nobody's approval."""
-        tools = self._world.play.tools
-        return [
-            await self._run(call)
-            for call in calls
-            if call.kind == "hosted_mcp" and tools[call.tool].approval == "never"
-        ]
+        return [await self._run(call) for call in calls if _runs_at_once(call)]
 
     def _hosted(self) -> list[PlayedCall]:
         return [call for call in self._world.progress.calls if call.kind == "hosted_mcp"]

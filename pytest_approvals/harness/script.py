@@ -16,6 +16,7 @@ from pytest_approvals.journal.arguments import parsed
 from pytest_approvals.scenario.parts import Call, Reply, Scenario, Script, Tool
 
 from .progress import PlayedCall, Progress
+from .tools import ProbeTools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +39,7 @@ class Conversation:
         return f"{self.outer}/{call.label}" if self.outer else call.label
 
 
-def conversation_of(
-    scenario: Scenario, tools: dict[str, Tool], agent: str, items: Sequence[Item], progress: Progress
-) -> Conversation:
+def conversation_of(scenario: Scenario, agent: str, items: Sequence[Item], progress: Progress) -> Conversation:
     """
     Tells which conversation a model input belongs to, and notes in *progress* where a new one begins.
 
@@ -49,7 +48,7 @@ def conversation_of(
     if agent == MAIN or agent not in scenario.agents:
         return Conversation(name=MAIN, agent=agent, outer="", replies=scenario.agents[MAIN].replies)
     prompt = next((item.text or "" for item in items if item.kind == "user"), "")
-    outer = _outer_call(tools, agent, prompt, items, progress)
+    outer = _outer_call(agent, prompt, items, progress)
     name = f"{outer}/{agent}" if outer else agent
     return Conversation(name=name, agent=agent, outer=outer, replies=_replies(scenario.agents[agent], prompt))
 
@@ -64,48 +63,51 @@ def next_reply(conversation: Conversation, progress: Progress) -> Reply | None:
 
 
 def played(
-    conversation: Conversation, reply: Reply, number: int, tools: dict[str, Tool]
+    conversation: Conversation, reply: Reply, number: int, tools: ProbeTools
 ) -> list[tuple[PlayedCall, ModelCall]]:
     """Gives the calls of a reply, each as the harness remembers it and as the agent gets it."""
-    return [_played(conversation, call, number, tools.get(call.tool)) for call in reply.calls]
+    return [_played(conversation, call, number, tools.named(conversation.agent, call.tool)) for call in reply.calls]
 
 
 def _played(conversation: Conversation, call: Call, number: int, tool: Tool | None) -> tuple[PlayedCall, ModelCall]:
-    kind = tool.kind if tool else "function"
-    server = tool.server if tool else None
+    made = ModelCall(
+        id=call.id,
+        tool=tool.visible_name if tool else call.tool,
+        arguments=call.arguments,
+        kind=tool.kind if tool else "function",
+        server=tool.server if tool else None,
+    )
     remembered = PlayedCall(
         label=conversation.label(call),
         reply=number,
         agent=conversation.agent,
-        id=call.id,
-        tool=call.tool,
-        arguments=call.arguments,
-        kind=kind,
-        server=server,
+        id=made.id,
+        tool=made.tool,
+        arguments=made.arguments,
+        kind=made.kind,
+        server=made.server,
+        declared=tool,
     )
-    return remembered, ModelCall(id=call.id, tool=call.tool, arguments=call.arguments, kind=kind, server=server)
+    return remembered, made
 
 
 def _replies(script: Script, prompt: str) -> tuple[Reply, ...]:
     return script.by_prompt.get(prompt, script.replies)
 
 
-def _outer_call(tools: dict[str, Tool], agent: str, prompt: str, items: Sequence[Item], progress: Progress) -> str:
-    """
-    Finds the call that runs this conversation: the one that opened it, or for a new one the latest that has opened
-    none.
-    """
+def _outer_call(agent: str, prompt: str, items: Sequence[Item], progress: Progress) -> str:
+    """Finds the call that runs this conversation: the one that opened it, or for a new one the first to open none."""
     key = (agent, prompt)
     begins = all(item.kind in ("user", "other") for item in items)
     known = [label for label, opened in progress.delegated.items() if opened == key]
-    free = [call.label for call in progress.calls if call.label not in progress.delegated and _runs(call, tools, *key)]
+    free = [call.label for call in progress.calls if call.label not in progress.delegated and _runs(call, *key)]
     if begins and free:
         progress.delegated[free[0]] = key
         return free[0]
     return known[-1] if known else ""
 
 
-def _runs(call: PlayedCall, tools: dict[str, Tool], agent: str, prompt: str) -> bool:
-    tool = tools.get(call.tool)
+def _runs(call: PlayedCall, agent: str, prompt: str) -> bool:
     arguments = parsed(call.arguments)
-    return tool is not None and tool.runs == agent and isinstance(arguments, dict) and arguments.get("input") == prompt
+    runs = call.declared.runs if call.declared else None
+    return runs == agent and isinstance(arguments, dict) and arguments.get("input") == prompt

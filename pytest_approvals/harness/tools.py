@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.failures import AsksAgain, ToolRaised
 from pytest_approvals.scenario.parts import Behaviour, Tool
 
 from .signals import Signals
+
+
+class ProbeTools:
+    """The scenario's tools, as scripts and as agents name them."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._all = tuple(tools)
+
+    def named(self, agent: str, name: str) -> Tool | None:
+        """Gives the tool that an agent has under this name in the scenario."""
+        return next((tool for tool in self._all if tool.agent == agent and tool.name == name), None)
+
+    def seen(self, agent: str, name: str) -> Tool | None:
+        """Gives the tool that an agent calls by this name; an agent that nobody knows may be any."""
+        called = [tool for tool in self._all if tool.visible_name == name]
+        return next((tool for tool in called if tool.agent == agent), called[0] if called else None)
 
 
 def behaviour_of(tool: Tool, label: str | None, executed_before: int) -> Behaviour:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from pytest_approvals.agent_side.conditions import Condition, needs_approval
+from pytest_approvals.agent_side.conditions import Approval, Condition, needs_approval
 from pytest_approvals.agent_side.failures import (
     AsksAgain,
     ConditionRaised,
@@ -64,7 +64,7 @@ class RecordingWorld:
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> PlayedReply:
         """See `contract.World.model`."""
-        conversation = conversation_of(self.play.scenario, self.play.tools, agent, items, self.progress)
+        conversation = conversation_of(self.play.scenario, agent, items, self.progress)
         number = self.play.counters.next_model()
         self._record(
             ModelRequest(
@@ -150,7 +150,7 @@ class RecordingWorld:
         call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
         number = self.started(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
-            result = await (real() if real is not None else self._behave(tool, call, arguments))
+            result = await (real() if real is not None else self._behave(tool, agent, call, arguments))
         except BaseException as error:
             self.ended(number, error=error, call=call)
             raise
@@ -205,8 +205,8 @@ class RecordingWorld:
                 self.play.requests.close(self.session, call.label)
             self.play.signals.give(f"ended {call.label}")
 
-    async def _behave(self, tool: str, call: PlayedCall | None, arguments: Mapping[str, Any]) -> Any:
-        known = self.play.tools.get(tool)
+    async def _behave(self, tool: str, agent: str, call: PlayedCall | None, arguments: Mapping[str, Any]) -> Any:
+        known = call.declared if call else self.play.tools.seen(agent, tool)
         if known is None:
             return None
         before = self.progress.executions[call.label] if call else 0
@@ -218,7 +218,7 @@ class RecordingWorld:
         """Runs a hosted call as the provider does, in its own world: the agent is not asked."""
         number = self.started(call.tool, arguments, call.id, agent=call.agent, by="provider", call=call)
         try:
-            result = await self._behave(call.tool, call, arguments)
+            result = await self._behave(call.tool, call.agent, call, arguments)
         except Exception as error:
             self.ended(number, error=error, call=call)
             raise
@@ -229,8 +229,7 @@ class RecordingWorld:
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `contract.World.gate`."""
-        approval = self.play.tools[tool].approval
-        call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
+        approval, call = self._approval(tool, arguments, call_id, agent)
         key = call.label if call else f"{tool} {call_id}"
         before = self.progress.gates[key]
         self.progress.gates[key] += 1
@@ -243,10 +242,18 @@ class RecordingWorld:
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `contract.World.gate_slowly`."""
-        approval = self.play.tools[tool].approval
+        approval, _ = self._approval(tool, arguments, call_id, agent)
         if isinstance(approval, Condition) and approval.waits_for is not None:
             await self.play.signals.wait(approval.waits_for)
         return self.gate(tool, arguments, call_id, agent=agent)
+
+    def _approval(
+        self, tool: str, arguments: Any, call_id: str | None, agent: str
+    ) -> tuple[Approval, PlayedCall | None]:
+        """Finds the call that the policy is asked about, and what is declared for it."""
+        call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
+        known = call.declared if call else self.play.tools.seen(agent, tool)
+        return (known.approval if known else "always"), call
 
     def gated(
         self,

@@ -72,7 +72,7 @@ class Header(Event):
 
     Attributes:
         agent: The agent as it was named; *framework*, *version* and *where* say what it was in truth.
-        tools: By name: `approval` (a word or the fields of a condition), `parameters` (name to type, required,
+        tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition), `parameters` (name to type, required,
             default), `kind`, `server`, `agent`, `runs`.
         requires: The capabilities that the variant needs.
     """
@@ -184,6 +184,7 @@ class Decide(Event):
     Attributes:
         q: The request, as the harness numbered it; None for a decision about nothing that was asked.
         id: The request id that was handed over: the framework's, or an unknown one.
+        shows: The tool and the arguments that the request handed over says, where they are not those that were asked.
         source: `held`, `restored` or `rebuilt`: the copy that the answer was made from.
         oracle: Who decided; `script` for the caller's script.
         missing: The oracle had no answer, so this rejection stands in its place.
@@ -198,6 +199,7 @@ class Decide(Event):
     arguments: dict[str, Any] | None = None
     tool: str | None = None
     raw: Any = None
+    shows: dict[str, Any] | None = None
     source: str = "held"
     oracle: str = "script"
     missing: bool | None = None

@@ -60,9 +60,12 @@ class Tool:
         behaviours: What its executions do: the k-th execution of one call does the k-th, the last one for ever.
         per_call: Behaviours of single calls, by label, instead.
         runs: The agent that a call runs; its behaviour is then that agent's.
+        called: What model and agent call the tool, where that differs from its name here: two servers may offer tools
+            of one name.
     """
 
     name: str
+    called: str | None = None
     description: str = ""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     approval: Approval = "never"
@@ -72,6 +75,16 @@ class Tool:
     runs: str | None = None
     behaviours: tuple[Behaviour, ...] = (Behaviour(),)
     per_call: Mapping[str, tuple[Behaviour, ...]] = field(default_factory=dict)
+
+    @property
+    def visible_name(self) -> str:
+        """The name that model and agent know."""
+        return self.called or self.name
+
+    @property
+    def key(self) -> str:
+        """The name that is unique in the scenario: that of another agent's tool begins with the agent."""
+        return self.name if self.agent == "main" else f"{self.agent}/{self.name}"
 
 
 # --- the model's script -----------------------------------------------------------------------------------------------
@@ -147,6 +160,9 @@ class Answer:
         label: The call that it is about; None for a decision about nothing that was asked.
         unknown_id: In place of a label: a request id that the framework never gave.
         address: In place of both, where *malformed_address*: this value, verbatim.
+        shows: The request that is handed over says these arguments in place of the real ones: a tampered copy. With
+            *unknown_id*, the arguments of a request that is forged from nothing.
+        shows_tool: Likewise, the tool.
         source: Which copy of the request the answer is made from; None leaves it to the variant.
         unknown_tool: The tool of an edit does not exist, on purpose.
         invalid: The arguments of an edit do not fit the declared parameters, on purpose.
@@ -161,6 +177,8 @@ class Answer:
     unknown_id: str | None = None
     malformed_address: bool = False
     address: Any = None
+    shows: Mapping[str, Any] | None = None
+    shows_tool: str | None = None
     source: AnswerSource | None = None
     unknown_tool: bool = False
     invalid: bool = False
