@@ -2,8 +2,7 @@
 The agents that can be named: what a spec says, which adapters there are, and which of them can run here.
 
 An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, the simulation for `reference`, what
-another distribution offers as entry point NAME of the group `pytest_approvals.adapters`, or, in somebody's own project,
-a module `NAME_adapter` in the current folder.
+others bring (see `extensions.py`), or, in somebody's own project, a module `NAME_adapter` in the current folder.
 """
 
 from __future__ import annotations
@@ -13,20 +12,17 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_approvals.errors import AdapterError, AgentUnavailable, UnknownName, UsageError
+from pytest_approvals.errors import AdapterError, AgentUnavailable, ApprovalsError, UnknownName, UsageError
+from pytest_approvals.extensions import brought, names_of
 
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Agent
-
-ENTRY_POINTS = "pytest_approvals.adapters"
-"""The entry-point group of adapters that other distributions bring."""
 
 PROJECT_ENDING = "_adapter"
 """What the name of a module in somebody's own project ends with, after the name of the adapter."""
@@ -110,7 +106,7 @@ class LocalAgent:
 def adapter_names() -> tuple[str, ...]:
     """Gives the names of all adapters, those of this package first."""
     own = (*_OWN, *sorted(_packaged()))
-    return (*own, *sorted({*_offered(), *_in_project()} - set(own)))
+    return (*own, *sorted({*names_of("adapters"), *_in_project()} - set(own)))
 
 
 def flavours(name: str) -> Mapping[str, type[Agent]]:
@@ -125,9 +121,11 @@ def flavours(name: str) -> Mapping[str, type[Agent]]:
         raise UnknownName("agent", name, adapter_names())
     try:
         module = _module(name)
+    except ApprovalsError:
+        raise
     except Exception as error:
         raise AdapterError(name, f"importing it fails: {type(error).__name__}: {error}") from error
-    found = getattr(module, "FLAVOURS", None)
+    found = module if isinstance(module, Mapping) else getattr(module, "FLAVOURS", None)
     if not isinstance(found, Mapping) or "" not in found:
         raise AdapterError(name, "its module needs FLAVOURS, a dictionary of Agent classes, the default one under ''")
     return found
@@ -205,11 +203,6 @@ def _packaged() -> tuple[str, ...]:
     return tuple(found.name for found in pkgutil.iter_modules(folder.__path__) if not found.name.startswith("_"))
 
 
-@cache
-def _offered() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-
-
 def _in_project() -> dict[str, Path]:
     found = sorted(Path.cwd().glob(f"*{PROJECT_ENDING}.py"))
     return {path.stem.removesuffix(PROJECT_ENDING): path for path in found if path.stem.isidentifier()}
@@ -220,8 +213,8 @@ def _module(name: str) -> object:
         return import_module(_OWN[name])
     if name in _packaged():
         return import_module(f"pytest_approvals.agent_side.adapters.{name}")
-    if name in _offered():
-        return _offered()[name].load()
+    if name in names_of("adapters"):
+        return brought("adapters", name)
     folder = str(_in_project()[name].parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals import agents
+from pytest_approvals import extensions
 from pytest_approvals.agents import AgentSpec, adapter_names, flavours, local_agent, runnable
 from pytest_approvals.errors import AdapterError, AgentUnavailable, UnknownName, UsageError
 from pytest_approvals.simulation import ReferenceAgent
@@ -126,12 +126,12 @@ def test_an_entry_point_is_an_adapter(project: Path, monkeypatch: pytest.MonkeyP
     (info / "entry_points.txt").write_text("[pytest_approvals.adapters]\nbrought = offered\n")
     write_adapter(project / "offered.py")
     monkeypatch.syspath_prepend(project)
-    agents._offered.cache_clear()
+    extensions._offered.cache_clear()
 
     try:
         assert ["", "loud"] == list(flavours("brought"))
     finally:
-        agents._offered.cache_clear()
+        extensions._offered.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,144 @@
+"""
+Where scenarios stand: in the folders of somebody's project, and in the catalogue of this package.
+
+A project names its folders in the ini entry `approvals_scenarios`; without it they are in `scenarios`. Where it has
+none, the catalogue of this package stands in.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from configparser import ConfigParser
+from configparser import Error as IniError
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.errors import UnknownName, UsageError
+
+SUFFIX = ".approval.yaml"
+"""What the name of a scenario file ends with."""
+
+INI = "approvals_scenarios"
+"""The ini entry with a project's folders of scenarios."""
+
+_TABLES = {
+    "pytest.toml": (("pytest",),),
+    ".pytest.toml": (("pytest",),),
+    "pyproject.toml": (("tool", "pytest"), ("tool", "pytest", "ini_options")),
+}
+_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "pytest", "setup.cfg": "tool:pytest"}
+
+
+def stock_folder() -> Path:
+    """Gives the folder of the catalogue: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).parent
+    installed = package / "catalogue"
+    return installed if installed.is_dir() else package.parent / "scenarios"
+
+
+def project_folders(here: Path) -> tuple[Path, ...]:
+    """Gives the folders with the scenarios of the project that *here* is in; none where it has no scenarios."""
+    for folder in (here, *here.parents):
+        named = _named_in(folder)
+        if named is not None:
+            return tuple(folder / name for name in named)
+    usual = here / "scenarios"
+    return (usual,) if any(usual.rglob(f"*{SUFFIX}")) else ()
+
+
+def scenarios_in(folders: Iterable[Path]) -> dict[str, Path]:
+    """Gives the scenario files below *folders* by their ids, in the order of the folders, then of the ids."""
+    found: dict[str, Path] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob(f"*{SUFFIX}")):
+            found.setdefault(path.relative_to(folder).as_posix().removesuffix(SUFFIX), path)
+    return found
+
+
+def known_scenarios(here: Path) -> dict[str, Path]:
+    """Gives every scenario that can be named: those of the project, then those of the catalogue."""
+    return scenarios_in((*project_folders(here), stock_folder()))
+
+
+def chosen(words: Sequence[str], here: Path) -> dict[str, Path]:
+    """
+    Gives the scenarios that *words* name, in the order of their ids; without words, those of the project or else the
+    catalogue.
+
+    Arguments:
+        words: Ids, families, patterns with `*` and `?`, files or folders.
+
+    Errors:
+        UnknownName: A word names nothing.
+        UsageError: There are no scenarios at all.
+    """
+    known = known_scenarios(here)
+    if not words:
+        own = scenarios_in(project_folders(here) or (stock_folder(),))
+        if not own:
+            raise UsageError(f"there are no scenarios: no *{SUFFIX} below {here}, and none in {stock_folder()}")
+        return own
+    found: dict[str, Path] = {}
+    for word in words:
+        found |= _named(word, known, here)
+    return dict(sorted(found.items()))
+
+
+def root_of(path: Path, folders: Iterable[Path]) -> Path:
+    """
+    Gives the folder that the id of a scenario file counts from: the innermost of *folders* or of the catalogue that it
+    is in, else a folder called `scenarios` above it, else its own folder.
+    """
+    above = path.resolve().parents
+    places = [place.resolve() for place in (*folders, stock_folder())]
+    inside = [folder for folder in above if folder in places or folder.name == "scenarios"]
+    return inside[0] if inside else above[0]
+
+
+def _named(word: str, known: Mapping[str, Path], here: Path) -> dict[str, Path]:
+    plain = word.removesuffix("/").removesuffix(SUFFIX)
+    pattern = [plain, f"{plain}/*"]
+    found = {name: path for name, path in known.items() if any(fnmatchcase(name, one) for one in pattern)}
+    if found:
+        return found
+    place = (here / word).resolve()
+    if place.is_file() and place.name.endswith(SUFFIX):
+        return {place.relative_to(root_of(place, project_folders(here))).as_posix().removesuffix(SUFFIX): place}
+    inside = scenarios_in([place]) if place.is_dir() else {}
+    if not inside:
+        raise UnknownName("scenario", word, {*known, *(name.partition("/")[0] for name in known)})
+    return inside
+
+
+def _named_in(folder: Path) -> list[str] | None:
+    for name, tables in _TABLES.items():
+        for table in tables:
+            value = _from_toml(folder / name, table)
+            if value is not None:
+                return value
+    for name, section in _SECTIONS.items():
+        value = _from_ini(folder / name, section)
+        if value is not None:
+            return value
+    return None
+
+
+def _from_toml(path: Path, table: Sequence[str]) -> list[str] | None:
+    try:
+        content: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    for key in (*table, INI):
+        content = content.get(key) if isinstance(content, dict) else None
+    return content.split() if isinstance(content, str) else content
+
+
+def _from_ini(path: Path, section: str) -> list[str] | None:
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read_string(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, IniError):
+        return None
+    return parser.get(section, INI).split() if parser.has_option(section, INI) else None
