@@ -1,0 +1,46 @@
+"""What can be imported from the package itself."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pytest_approvals
+
+
+@pytest.mark.parametrize("name", pytest_approvals.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    """What `__all__` lists can be imported."""
+    assert getattr(pytest_approvals, name) is not None
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    """The imports for type checkers give each public name once."""
+    tree = ast.parse(Path(pytest_approvals.__file__).read_text(encoding="utf-8"))
+    checking = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = [
+        alias.asname or alias.name
+        for node in ast.walk(checking)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+
+    assert sorted(pytest_approvals.__all__) == sorted(seen)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """As in every module."""
+    with pytest.raises(AttributeError, match="module 'pytest_approvals' has no attribute 'scenarios'"):
+        pytest_approvals.scenarios  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_else() -> None:
+    """Names are imported when they are first used."""
+    code = "import sys, typing; before = set(sys.modules); import pytest_approvals; print(*set(sys.modules) - before)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert ["pytest_approvals"] == printed.split()

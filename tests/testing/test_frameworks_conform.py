@@ -1,0 +1,19 @@
+"""The conformance kit on every flavour of the adapters of this package."""
+
+from __future__ import annotations
+
+from pytest_approvals.agents import adapter_names, flavours
+from pytest_approvals.testing import AdapterTests
+
+
+def _class_name(name: str, flavour: str) -> str:
+    return "Test" + "".join(word.title() for word in f"{name}_{flavour}".split("_"))
+
+
+for _name in adapter_names():
+    for _flavour, _adapter in flavours(_name).items():
+        _tests = type(
+            _class_name(_name, _flavour), (AdapterTests,), {"adapter": _adapter, "__doc__": f"{_name}.{_flavour}"}
+        )
+        globals()[_tests.__name__] = _tests
+del _tests
