@@ -97,6 +97,10 @@ def _walk(part: Any, path: Place, fill: Callable[[_Wish, Place], Any]) -> Any:
     return part
 
 
+def _in_text(text: str, path: Place, fill: Callable[[_Wish, Place], Any]) -> str:
+    return _IN_TEXT.sub(lambda found: str(fill(_Wish(name=found["name"], named=found["named"]), path)), text)
+
+
 def _wish(part: Mapping[str, Any], path: Place) -> _Wish:
     named, arguments = part.get("as"), part.get("with", {})
     if named is not None and not isinstance(named, str):

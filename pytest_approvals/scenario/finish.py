@@ -11,16 +11,19 @@ from pytest_approvals.scenario.parts import Scenario, Tool
 from pytest_approvals.scenario.validate import mistakes_in
 
 
-def finished(scenario: Scenario) -> Scenario:
+def finished(scenario: Scenario, *, attached: bool = False) -> Scenario:
     """
     Gives the scenario as it can be played.
+
+    Arguments:
+        attached: It is played by a person's own agent, which has tools that the scenario does not know.
 
     Errors:
         Mistake, Mistakes: It has mistakes.
     """
     scenario = replace(scenario, tools=tuple(map(_with_input, scenario.tools)))
     scenario = labelled(scenario)
-    if found := tuple(mistakes_in(scenario)):
+    if found := tuple(mistakes_in(scenario, attached=attached)):
         raise Mistakes(found)
     return scenario
 

@@ -69,6 +69,7 @@ def _tool(key: str, file: ToolFile) -> parts.Tool:
     agent, _, name = key.rpartition("/")
     return parts.Tool(
         name=name,
+        called=file.called,
         description=file.description,
         parameters={name: _parameter(one) for name, one in file.parameters.items()},
         approval=_approval(file.approval),
@@ -217,12 +218,13 @@ def _entry(entry: StrayAnswerFile | Mapping[str, AnswerFile | str]) -> Iterable[
         yield parts.Answer(label=str(label), **_answer(answer))
 
 
+_BESIDE = ("tool", "shows", "shows_tool", "source", "invalid", "unknown_tool")
+
+
 def _answer(file: AnswerFile | str) -> dict[str, Any]:
     if isinstance(file, str):
         return {"verdict": file}
-    facts: dict[str, Any] = {
-        key: getattr(file, key) for key in ("tool", "source", "invalid", "unknown_tool") if file.given(key)
-    }
+    facts: dict[str, Any] = {key: plain(getattr(file, key)) for key in _BESIDE if file.given(key)}
     if file.verdict is not None:
         return {"verdict": file.verdict, **facts}
     if file.reject is not None:

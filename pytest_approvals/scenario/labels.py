@@ -146,6 +146,11 @@ def tool_of(scenario: Scenario, agent: str, name: str) -> Tool | None:
     return next((tool for tool in scenario.tools if tool.name == name and tool.agent == agent), None)
 
 
+def visible_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
+    """Gives the tool that *agent* calls by that name."""
+    return next((tool for tool in scenario.tools if tool.visible_name == name and tool.agent == agent), None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Walk:
     scenario: Scenario

@@ -55,9 +55,9 @@ class ScenarioFile(FilePart):
     """What happens, in one sentence that can be quoted in a bug report."""
     about: str = ""
     """Prose around it: why it matters, and what goes wrong in practice."""
-    sources: Annotated[list[Source], Field(examples=[["owner/repository#123"]])] = Field(default_factory=list)
+    sources: list[Source] = Field(default_factory=list, examples=[["owner/repository#123"]])
     """Public issues that it stands for: OWNER/REPO#NUMBER or an address."""
-    requires: Annotated[list[Name], Field(examples=[["parallel"]])] = Field(default_factory=list)
+    requires: list[Name] = Field(default_factory=list, examples=[["parallel"]])
     """Capabilities that an agent needs for it, besides those that the content shows."""
     tools: dict[str, ToolFile] = Field(default_factory=dict)
     """The tools by name; a tool of another agent is called AGENT/TOOL, or has the key `agent`."""
@@ -69,7 +69,7 @@ class ScenarioFile(FilePart):
     """What the caller does; without it, it sends the prompt and lets the oracle answer until the end."""
     prompt: Name | None = None
     """The first message, for a scenario without a caller."""
-    reaches: Annotated[dict[str, Count], Field(examples=[{"paused": 1, "rejected": 1}])] = Field(default_factory=dict)
+    reaches: dict[str, Count] = Field(default_factory=dict, examples=[{"paused": 1, "rejected": 1}])
     """What must happen at least so often on the reference agent in every variant."""
     expect: ExpectFile = ExpectFile()
     """Guards of the story."""
@@ -81,7 +81,7 @@ class ScenarioFile(FilePart):
     """Dimensions of the variants that are pinned to one value or to a few."""
     vary: list[Literal["resume", "history", "source"]] = Field(default_factory=list)
     """Dimensions that are varied though they are not by default."""
-    oracles: Annotated[list[Name], Field(examples=[["approve_all", "random:7"]])] = Field(default_factory=list)
+    oracles: list[Name] = Field(default_factory=list, examples=[["approve_all", "random:7"]])
     """Who decides what the story leaves open, each in variants of its own."""
     held_back: list[Name] = Field(default_factory=list)
     """Tools that the agent gets only from a restart with them on."""

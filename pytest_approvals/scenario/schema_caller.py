@@ -31,6 +31,10 @@ class AnswerFile(FilePart):
     """For `edit`: another tool that shall run instead."""
     raw: Json = None
     """Put verbatim where the framework takes a decision."""
+    shows: dict[str, Any] | None = None
+    """The request that is handed over says these arguments in place of the real ones."""
+    shows_tool: Name | None = None
+    """The request that is handed over says this tool in place of the real one."""
     source: Literal["held", "restored", "rebuilt"] | None = None
     """Which copy of the request the answer is made from; by default the variant says."""
     invalid: bool = False

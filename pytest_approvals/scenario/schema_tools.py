@@ -10,7 +10,10 @@ from pydantic import Field, Tag
 from pytest_approvals.scenario.schema_base import FilePart, Json, Name, by_shape, wrong_key
 
 TypeName = Literal["string", "integer", "number", "boolean", "array", "object"]
-OptionalTypeName = Literal["string?", "integer?", "number?", "boolean?", "array?", "object?"]
+ShortTypeName = Literal[
+    "string", "integer", "number", "boolean", "array", "object",
+    "string?", "integer?", "number?", "boolean?", "array?", "object?",
+]  # fmt: skip
 
 
 class ParameterFile(FilePart):
@@ -96,7 +99,7 @@ ApprovalFile = Annotated[
 Parameters = dict[
     str,
     Annotated[
-        Annotated[TypeName | OptionalTypeName, Tag("=text")] | Annotated[ParameterFile, Tag("=mapping")],
+        Annotated[ShortTypeName, Tag("=text")] | Annotated[ParameterFile, Tag("=mapping")],
         by_shape("the name of a type, or a mapping with type, default, required"),
     ],
 ]
@@ -115,6 +118,8 @@ class ToolFile(BehaviourFile):
     """Its parameters: the name of a type, with `?` where the model may leave it out, or a mapping."""
     description: str = ""
     """What the model is told about it."""
+    called: Name | None = None
+    """What model and agent call it, where that is not its name here: two servers may offer tools of one name."""
     kind: Literal["function", "mcp", "hosted_mcp"] = "function"
     """Who runs it: the framework, a server that the framework connects to, or the model's provider."""
     server: Name | None = None

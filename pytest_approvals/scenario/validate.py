@@ -18,9 +18,14 @@ from pytest_approvals.scenario.validate_tools import tool_mistakes
 from pytest_approvals.scenario.view import View
 
 
-def mistakes_in(scenario: Scenario) -> Iterator[Mistake]:
-    """Gives every mistake in a scenario that has its labels."""
-    view = View.of(scenario)
+def mistakes_in(scenario: Scenario, *, attached: bool = False) -> Iterator[Mistake]:
+    """
+    Gives every mistake in a scenario that has its labels.
+
+    Arguments:
+        attached: A person's own agent plays it: which tools there are, and what their arguments are, is not known here.
+    """
+    view = View.of(scenario, attached=attached)
     yield from frame_mistakes(view)
     yield from tool_mistakes(view)
     yield from model_mistakes(view)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_approvals.errors import nearest
-from pytest_approvals.scenario.labels import tool_of
 from pytest_approvals.scenario.mistakes import Mistake, Path, unless_meant
 from pytest_approvals.scenario.parts import (
     Answer,
@@ -22,7 +21,7 @@ from pytest_approvals.scenario.parts import (
     Turn,
 )
 from pytest_approvals.scenario.validate_arguments import judged
-from pytest_approvals.scenario.validate_model import no_such_tool
+from pytest_approvals.scenario.validate_model import edited_tool, no_such_tool
 from pytest_approvals.scenario.view import View
 
 
@@ -57,6 +56,9 @@ def _answer(view: View, answer: Answer, path: Path) -> Iterator[Mistake]:
         yield from _edit(view, answer, path)
     elif answer.arguments is not None or answer.tool is not None:
         yield Mistake(path, f"only an edit has other arguments or another tool, not {answer.verdict!r}")
+    shown = answer.shows is not None or answer.shows_tool is not None
+    if shown and answer.malformed_address:
+        yield Mistake((*path, "shows"), "a malformed address is no request that could show something")
     if answer.reason is not None and answer.verdict not in ("reject", "never"):
         yield Mistake(path, f"only a rejection has a reason, not {answer.verdict!r}")
 
@@ -66,14 +68,14 @@ def _edit(view: View, answer: Answer, path: Path) -> Iterator[Mistake]:
         yield Mistake(path, "an edit says all arguments that the call shall have: {edit: {...}}")
         return
     one = view.by_label.get(answer.label or "")
-    if one is None:
+    if one is None or view.attached:
         return
-    name = answer.tool or one.call.tool
-    tool = tool_of(view.scenario, one.agent, name)
+    tool = edited_tool(view.scenario, one, answer)
     if tool is not None:
         yield from judged(answer.arguments, tool, (*path, "edit"), invalid=answer.invalid)
     elif not answer.unknown_tool and not one.call.unknown_tool:
-        yield Mistake((*path, "tool"), unless_meant(no_such_tool(view, one.agent, name), "unknown_tool"))
+        what = no_such_tool(view, one.agent, answer.tool or one.call.tool)
+        yield Mistake((*path, "tool"), unless_meant(what, "unknown_tool"))
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -106,7 +108,9 @@ def _saves(view: View) -> Iterator[Mistake]:
 
 
 def _tools(view: View) -> Iterator[Mistake]:
-    names = [tool.name for tool in view.scenario.tools]
+    if view.attached:
+        return
+    names = [tool.key for tool in view.scenario.tools]
     held_back = view.scenario.held_back
     for k, name in enumerate(held_back):
         if name not in names:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.errors import nearest
-from pytest_approvals.scenario.labels import Occurrence, script_path, tool_of
+from pytest_approvals.scenario.labels import Occurrence, script_path, tool_of, visible_tool
 from pytest_approvals.scenario.mistakes import Mistake, Path, unless_meant
-from pytest_approvals.scenario.parts import Call, Reply, Script, Turn
+from pytest_approvals.scenario.parts import Answer, Call, Reply, Scenario, Script, Tool, Turn
 from pytest_approvals.scenario.validate_arguments import comparable, judged
 from pytest_approvals.scenario.view import View
 
@@ -84,6 +84,8 @@ def _reply(reply: Reply, path: Path) -> Iterator[Mistake]:
 
 
 def _call(view: View, agent: str, call: Call, path: Path) -> Iterator[Mistake]:
+    if view.attached:
+        return
     tool = tool_of(view.scenario, agent, call.tool)
     if tool is None:
         if not call.unknown_tool:
@@ -113,9 +115,11 @@ def _equal_arguments(view: View) -> Iterator[Mistake]:
         return
     seen: dict[tuple[str, str, str], str] = {}
     for one in view.calls:
-        key = (one.opening, one.call.tool, _comparable(view, one))
+        tool = tool_of(view.scenario, one.agent, one.call.tool)
+        name = tool.visible_name if tool is not None else one.call.tool
+        key = (one.opening, name, comparable(one.call.arguments, tool))
         if key in seen:
-            what = f"{one.label} and {seen[key]} call {one.call.tool} with equal arguments, so their effects look alike"
+            what = f"{one.label} and {seen[key]} call {name} with equal arguments, so their effects look alike"
             hint = "make them differ, or say `equal_arguments: true` at the top if that is meant"
             yield Mistake((*one.path, "arguments"), f"{what}; {hint}")
         seen.setdefault(key, one.label)
@@ -127,14 +131,18 @@ def _equal_edits(view: View, seen: dict[tuple[str, str], str]) -> Iterator[Mista
         one = view.by_label.get(answer.label or "")
         if answer.verdict != "edit" or answer.arguments is None or one is None:
             continue
-        name = answer.tool or one.call.tool
-        other = seen.get((name, comparable(answer.arguments, tool_of(view.scenario, one.agent, name))))
-        if other is not None:
+        tool = edited_tool(view.scenario, one, answer)
+        name = tool.visible_name if tool is not None else answer.tool or one.call.tool
+        other = seen.get((name, comparable(answer.arguments, tool)))
+        if other is not None and other != one.label:
             what = f"the edit makes {one.label} call {name} with the arguments of {other}, so their effects look alike"
             yield Mistake(
                 (*path, str(answer.label)), f"{what}; say `equal_arguments: true` at the top if that is meant"
             )
 
 
-def _comparable(view: View, one: Occurrence) -> str:
-    return comparable(one.call.arguments, tool_of(view.scenario, one.agent, one.call.tool))
+def edited_tool(scenario: Scenario, one: Occurrence, answer: Answer) -> Tool | None:
+    """Gives the tool that an edited call runs: another one by the name that the agent knows, or its own."""
+    if answer.tool is not None:
+        return visible_tool(scenario, one.agent, answer.tool)
+    return tool_of(scenario, one.agent, one.call.tool)

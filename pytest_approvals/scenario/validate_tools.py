@@ -23,12 +23,13 @@ _COMPARISONS = ("greater_than", "less_than", "equals", "starts_with", "one_of")
 
 def tool_mistakes(view: View) -> Iterator[Mistake]:
     """Gives the mistakes of the tools."""
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, str | None]] = set()
     for tool in view.scenario.tools:
         path = view.tool_path(tool)
-        if (tool.agent, tool.name) in seen:
-            yield Mistake(path, f"the agent {tool.agent!r} has two tools that are called {tool.name!r}")
-        seen.add((tool.agent, tool.name))
+        names = {(tool.agent, tool.name, ""), (tool.agent, tool.visible_name, tool.server)}
+        if names & seen:
+            yield Mistake(path, f"the agent {tool.agent!r} has two tools that are called {tool.visible_name!r}")
+        seen |= names
         yield from _identity(view, tool, path)
         yield from _parameters(tool, path)
         if isinstance(tool.approval, Condition):
@@ -39,8 +40,9 @@ def tool_mistakes(view: View) -> Iterator[Mistake]:
 
 def _identity(view: View, tool: Tool, path: Path) -> Iterator[Mistake]:
     agents = view.scenario.agents
-    if not _NAME.fullmatch(tool.name):
-        yield Mistake(path, f"{tool.name!r} cannot be the name of a tool: letters, digits, _ and -, 64 at most")
+    for name in sorted({tool.name, tool.visible_name}):
+        if not _NAME.fullmatch(name):
+            yield Mistake(path, f"{name!r} cannot be the name of a tool: letters, digits, _ and -, 64 at most")
     if tool.agent not in agents:
         yield Mistake((*path, "agent"), f"no agent is called {tool.agent!r}{nearest(tool.agent, agents)}")
     if tool.kind == "function" and tool.server is not None:
@@ -116,7 +118,7 @@ def _one_of(tool: Tool) -> str:
 
 def _per_call(view: View, tool: Tool, path: Path) -> Iterator[Mistake]:
     # An edit can bring another tool to a call, so that its own behaviour for that call makes sense, too.
-    edited = {answer.label for answer, _ in view.answers() if answer.tool == tool.name}
+    edited = {answer.label for answer, _ in view.answers() if answer.tool == tool.visible_name}
     own = {one.label for one in view.calls if (one.agent, one.call.tool) == (tool.agent, tool.name)} | edited
     for label, behaviours in tool.per_call.items():
         if label not in own:

@@ -19,17 +19,19 @@ class View:
     Attributes:
         calls: Every call that the scripts can make.
         by_label: One of them for each full label.
+        attached: A person's own agent plays it, with tools that are not known here.
     """
 
     scenario: Scenario
     calls: tuple[Occurrence, ...]
     by_label: dict[str, Occurrence]
+    attached: bool = False
 
     @classmethod
-    def of(cls, scenario: Scenario) -> View:
+    def of(cls, scenario: Scenario, *, attached: bool = False) -> View:
         """Looks at *scenario*."""
         calls = occurrences(scenario)
-        return cls(scenario=scenario, calls=calls, by_label={one.label: one for one in calls})
+        return cls(scenario=scenario, calls=calls, by_label={one.label: one for one in calls}, attached=attached)
 
     def tool_path(self, tool: Tool) -> Path:
         """Gives the place of a tool, which a file may call after its agent, too."""

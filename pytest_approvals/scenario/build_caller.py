@@ -1,0 +1,187 @@
+"""
+The caller's script in Python: answers and steps.
+
+An answer says what a decision is (`approve("c1")`), a step what the caller does (`decide(approve("c1"))`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_approvals.errors import UsageError
+from pytest_approvals.scenario.parts import (
+    Answer,
+    AnswerSource,
+    Cancel,
+    Leave,
+    LetOracle,
+    Restart,
+    Restore,
+    Save,
+    Signal,
+    Stage,
+    Step,
+    Together,
+    Trim,
+    Turn,
+)
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def approve(label: str | None = None, *, source: AnswerSource | None = None) -> Answer:
+    """Approves the call with that label; without one, the answer is for `unknown` or `malformed`."""
+    return Answer(label=label, verdict="approve", source=source)
+
+
+def reject(label: str | None = None, reason: str | None = None, *, source: AnswerSource | None = None) -> Answer:
+    """Rejects the call with that label."""
+    return Answer(label=label, verdict="reject", reason=reason, source=source)
+
+
+def edit(
+    label: str | None,
+    arguments: Mapping[str, Any],
+    *,
+    tool: str | None = None,
+    invalid: bool = False,
+    unknown_tool: bool = False,
+    source: AnswerSource | None = None,
+) -> Answer:
+    """Approves the call with that label with other arguments, all of them given, and perhaps another tool."""
+    return Answer(
+        label=label,
+        verdict="edit",
+        arguments=dict(arguments),
+        tool=tool,
+        invalid=invalid,
+        unknown_tool=unknown_tool,
+        source=source,
+    )
+
+
+def always(label: str | None = None, *, source: AnswerSource | None = None) -> Answer:
+    """Approves the call with that label and all further calls of its tool."""
+    return Answer(label=label, verdict="always", source=source)
+
+
+def never(label: str | None = None, reason: str | None = None, *, source: AnswerSource | None = None) -> Answer:
+    """Rejects the call with that label and all further calls of its tool."""
+    return Answer(label=label, verdict="never", reason=reason, source=source)
+
+
+def raw(label: str | None, value: Any, *, source: AnswerSource | None = None) -> Answer:
+    """Puts *value* verbatim where the framework takes a decision."""
+    return Answer(label=label, verdict="raw", raw=value, source=source)
+
+
+def unknown(request_id: str, answer: Answer | None = None) -> Answer:
+    """Makes *answer*, by default an approval, one about a request id that was never given."""
+    return replace(answer or approve(), label=None, unknown_id=request_id)
+
+
+def malformed(address: Any, answer: Answer | None = None) -> Answer:
+    """Puts *address* verbatim where the framework takes a request, with *answer*, by default an approval."""
+    return replace(answer or approve(), label=None, malformed_address=True, address=address)
+
+
+def showing(answer: Answer, arguments: Mapping[str, Any] | None = None, *, tool: str | None = None) -> Answer:
+    """Makes *answer* one that hands over a request with these arguments, or this tool, in place of the real ones."""
+    return replace(answer, shows=None if arguments is None else dict(arguments), shows_tool=tool)
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def send(text: str, *answers: Answer, session: str = "") -> Turn:
+    """Sends a message, together with answers where some are given."""
+    return Turn(text=text, answers=answers, session=session)
+
+
+def decide(*answers: Answer, session: str = "") -> Turn:
+    """Hands in answers."""
+    return Turn(answers=answers, session=session)
+
+
+def go_on(*, session: str = "") -> Turn:
+    """Resumes the agent without text and without answers."""
+    return Turn(session=session)
+
+
+def let_oracle(rounds: int | None = None, *, session: str = "") -> LetOracle:
+    """Lets the oracle answer what is pending, until nothing is or *rounds* are over."""
+    return LetOracle(rounds=rounds, session=session)
+
+
+def stage(*answers: Answer, session: str = "") -> Stage:
+    """Puts answers into the state, without going on."""
+    return Stage(answers=answers, session=session)
+
+
+def save(name: str, *, session: str = "") -> Save:
+    """Saves the state under a name."""
+    return Save(name=name, session=session)
+
+
+def restore(name: str, *, session: str = "") -> Restore:
+    """Takes up the state that was saved under that name."""
+    return Restore(name=name, session=session)
+
+
+def restart(
+    *, fresh: bool = False, without: Iterable[str] = (), with_tools: Iterable[str] = (), session: str = ""
+) -> Restart:
+    """Builds the agent anew from the saved state."""
+    return Restart(fresh=fresh, without=tuple(without), with_tools=tuple(with_tools), session=session)
+
+
+def cancel(*, session: str = "") -> Cancel:
+    """Gives up what is pending."""
+    return Cancel(session=session)
+
+
+def trim(keep: int, *, session: str = "") -> Trim:
+    """Lets the framework's own trimming keep the last *keep* messages."""
+    return Trim(keep=keep, session=session)
+
+
+def signal(name: str) -> Signal:
+    """Gives a signal, for the tools and conditions that wait for it."""
+    return Signal(name=name)
+
+
+def together(*steps: Turn | Signal) -> Together:
+    """Takes turns at the same time."""
+    return Together(steps=steps)
+
+
+def leave() -> Leave:
+    """Leaves: nobody answers what is pending now."""
+    return Leave()
+
+
+def as_steps(given: Iterable[Any]) -> tuple[Step, ...]:
+    """
+    Gives the steps of a caller, where a text may stand for sending it, and answers for deciding.
+
+    Errors:
+        UsageError: Something is no step.
+    """
+    if isinstance(given, (str, Answer)):
+        raise UsageError(f"caller= is a list of steps, and not {given!r}")
+    return tuple(map(_as_step, given))
+
+
+def _as_step(given: Any) -> Step:
+    match given:
+        case str():
+            return send(given)
+        case Answer():
+            return decide(given)
+        case list() | tuple() if given and all(isinstance(one, Answer) for one in given):
+            return decide(*given)
+    if isinstance(given, Step):
+        return given
+    raise UsageError(f"a step of the caller is a text, an answer, a list of answers or a step, and not {given!r}")
