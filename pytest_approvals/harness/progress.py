@@ -45,6 +45,7 @@ class Progress:
     What one session went through so far.
 
     Attributes:
+        opening: The first message that its main conversation began with.
         positions: How many replies each conversation has played.
         calls: What the model has asked for, in order.
         delegated: The conversation that each call of an agent-running tool opened, by the call's label.
@@ -53,6 +54,7 @@ class Progress:
         provided: The labels of the hosted calls that the provider has run.
     """
 
+    opening: str | None = None
     positions: Counter[str] = field(default_factory=Counter)
     calls: list[PlayedCall] = field(default_factory=list)
     delegated: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Progress:
     def copy(self) -> Progress:
         """Gives an independent copy."""
         return Progress(
+            opening=self.opening,
             positions=self.positions.copy(),
             calls=self.calls.copy(),
             delegated=self.delegated.copy(),

@@ -45,9 +45,12 @@ def conversation_of(scenario: Scenario, agent: str, items: Sequence[Item], progr
 
     An agent that the scenario has no script for (one that was handed over to, say) speaks in the main conversation.
     """
-    if agent == MAIN or agent not in scenario.agents:
-        return Conversation(name=MAIN, agent=agent, outer="", replies=scenario.agents[MAIN].replies)
     prompt = next((item.text or "" for item in items if item.kind == "user"), "")
+    if agent == MAIN or agent not in scenario.agents:
+        # The first message may be trimmed away later on, so the session remembers what it began with.
+        progress.opening = prompt if progress.opening is None else progress.opening
+        replies = _replies(scenario.agents[MAIN], progress.opening)
+        return Conversation(name=MAIN, agent=agent, outer="", replies=replies)
     outer = _outer_call(agent, prompt, items, progress)
     name = f"{outer}/{agent}" if outer else agent
     return Conversation(name=name, agent=agent, outer=outer, replies=_replies(scenario.agents[agent], prompt))
