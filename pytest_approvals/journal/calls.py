@@ -63,12 +63,12 @@ class Declared:
 
     @classmethod
     def of(cls, name: str, written: Mapping[str, Any]) -> Declared:
-        """Reads one entry of `Header.tools`."""
+        """Reads one entry of `Header.tools`; its name is the one that model and agent know."""
         approval = written.get("approval", "never")
         if isinstance(approval, Mapping):
             approval = Condition(**{key: _frozen(value) for key, value in approval.items()})
         return cls(
-            name=name,
+            name=written.get("called") or name.rpartition("/")[2],
             approval=approval,
             parameters=written.get("parameters") or {},
             kind=written.get("kind") or "function",
@@ -131,8 +131,8 @@ class Given:
 
     @property
     def approves(self) -> bool:
-        """Whether it lets the call run."""
-        return self.verdict in APPROVING or (self.verdict == "raw" and self.event.raw is True)
+        """Whether it lets the call run; where a decision goes, a plain true may be one."""
+        return self.verdict in APPROVING or (self.verdict == "raw" and self.event.raw == {"verdict": True})
 
     @property
     def rejects(self) -> bool:

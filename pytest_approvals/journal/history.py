@@ -104,6 +104,8 @@ class _Reader:
         self.decisions: dict[int, Given] = {}
         self.executions: dict[tuple[str, int], Execution] = {}
         self.exchanges: dict[tuple[str, int], Exchange] = {}
+        self.declared: dict[str, list[Declared]] = {}
+        self.unsaved: dict[str, list[TurnSeen]] = {}
 
     def read(self) -> History:
         for event in self.history.events:
@@ -119,10 +121,14 @@ class _Reader:
     def header(self, event: Header) -> None:
         self.history.header = event
         self.history.declared = {name: Declared.of(name, tool) for name, tool in event.tools.items()}
+        for tool in self.history.declared.values():
+            self.declared.setdefault(tool.name, []).append(tool)
 
     def end(self, event: RunEnd) -> None:
         self.history.end = event
-        self._list(self.line(event.session), event.n, event.pending)
+        for entry in event.pending:
+            line = next((line for line in self.lines.values() if entry.get("q") in line.by_q), self.line(event.session))
+            self._list(line, event.n, (entry,))
 
     def build(self, event: AgentStart) -> None:
         self.history.builds.append(event)
@@ -149,6 +155,7 @@ class _Reader:
         for other in others:
             other.overlaps = turn.overlaps = True
         others.append(turn)
+        self.unsaved.setdefault(event.session, []).append(turn)
         line.last_turn = self.turns[event.session, event.turn] = turn
         self.history.turns.append(turn)
         self._hand_in(line, turn, event)
@@ -169,8 +176,7 @@ class _Reader:
         if turn is None:
             return
         turn.end = event
-        if turn in self.open[event.session]:
-            self.open[event.session].remove(turn)
+        self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
         line = self.lines[event.session] = self.all_lines[event.session, turn.fork]
         self._list(line, event.n, event.requests)
 
@@ -293,11 +299,16 @@ class _Reader:
             answer=event,
             kind=written.get("kind") or "function",
             server=written.get("server"),
-            declared=self.history.declared.get(written["tool"]),
+            declared=self._declared(exchange.agent, written["tool"], written.get("server")),
             turn=exchange.turn,
         )
         line.add(call, conversation)
         self.history.calls.append(call)
+
+    def _declared(self, agent: str, tool: str, server: str | None) -> Declared | None:
+        """Of several tools with one name, the one of this agent and server."""
+        known = self.declared.get(tool, ())
+        return max(known, key=lambda each: (each.agent == agent, each.server == server), default=None)
 
     def _report(self, line: Line, event: ModelAnswer, hosted: Mapping[str, Any]) -> None:
         """The provider reports a hosted call that it ran: the model knows its result."""
@@ -375,8 +386,12 @@ class _Reader:
     # --- the store's side ---------------------------------------------------------------------------------------------
 
     def save(self, event: Saved) -> None:
+        """Turns on two copies of one state are saved after both of them, in their order."""
+        unsaved = self.unsaved.get(event.session, [])
+        together = bool(unsaved) and event.mode != "none"
+        fork = unsaved.pop(0).fork if together else self.line(event.session).fork.number
         if event.error is None:
-            self.saves[event.session, event.name] = (self.line(event.session).fork.number, event.n)
+            self.saves[event.session, event.name] = (fork, event.n)
         self.history.of_kind.setdefault(Saved, []).append(event)
 
     def restore(self, event: Restored) -> None:
