@@ -1,0 +1,220 @@
+"""
+The transcript: a journal as text that is made to be read in a code review.
+
+    turn 1
+      caller  sends "Delete a.txt"
+      model   is asked "Delete a.txt"
+      model   calls c1 delete_file(path="a.txt")
+      agent   pauses for c1
+
+    turn 2
+      caller  approves c1
+      tool    c1 delete_file(path="a.txt") starts
+      tool    c1 returns "deleted a.txt"
+      model   is told c1: "deleted a.txt"
+      model   says "Done."
+      agent   finishes with "Done."
+
+    end
+      run     ends
+
+    calls
+      c1 delete_file(path="a.txt"): asked → approved → ran → told "deleted a.txt"
+
+It is the same for every variant of a correct agent: what the state went through between turns, how the reply was
+streamed and from which copy a decision was made leave no trace in it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+
+from .events import (
+    AgentStart,
+    Event,
+    Gate,
+    Header,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRefusal,
+    ModelRequest,
+    Restored,
+    RunEnd,
+    Saved,
+    Shown,
+    TurnStart,
+)
+from .history import History
+from .normalise import NOWHERE, Passage, Place, Places, in_reading_order, placeholders
+from .sentences import Sentences, rewinds
+from .turns import TurnSeen
+from .wording import said_call, said_fate
+
+_OF_MODELS = (ModelRequest, ModelAnswer, ModelFailure, ModelRefusal, ModelExhausted)
+
+
+class Transcript:
+    """
+    What happened in a run, as text. Transcripts are equal where their texts are.
+
+    Attributes:
+        lines: The lines of the text.
+    """
+
+    __slots__ = ("lines",)
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = tuple(lines)
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Transcript:
+        """Makes the transcript of a journal, whole or cut off."""
+        return cls.of_history(History.of(events))
+
+    @classmethod
+    def of_history(cls, history: History) -> Transcript:
+        """Makes the transcript of a journal that was read already."""
+        replaced = placeholders(history.header.fakes if history.header is not None else {})
+        return cls(replaced(line).rstrip() for line in _Writer(history).lines())
+
+    @classmethod
+    def parse(cls, text: str) -> Transcript:
+        """Takes up a rendered transcript."""
+        return cls(text.splitlines())
+
+    def render(self) -> str:
+        """Gives the text, which ends with a line feed."""
+        return "\n".join(self.lines) + "\n"
+
+    def differences(self, other: Transcript) -> list[str]:
+        """Gives the lines that differ, `-` for those of this one and `+` for those of *other*, with their turns."""
+        found = difflib.unified_diff(self.lines, other.lines, n=3, lineterm="")
+        return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+
+    def __eq__(self, other: object) -> bool:
+        return self.lines == other.lines if isinstance(other, Transcript) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __repr__(self) -> str:
+        return self.render()
+
+
+class _Writer:
+    """Writes the transcript of one journal."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.sentences = Sentences(history)
+        self.places = Places(history)
+        self.rewinds = rewinds(history)
+        self.blocks: dict[int, list[Passage]] = {turn.number: [] for turn in history.turns}
+        self.last: list[Passage] = []
+        self.turn_of: dict[int, int] = {}
+        self.place_of: dict[int, Place] = {}
+        self.gates: set[tuple[int | None, tuple[str, ...]]] = set()
+        self._note_places()
+
+    def lines(self) -> Iterator[str]:
+        for event in self.history.events:
+            if not self._is_left_out(event):
+                self._tell(event)
+        for turn in self.history.turns:
+            yield _heading(turn, self.history)
+            yield from _indented(self.blocks[turn.number])
+            yield ""
+        yield "end"
+        yield from _indented(self.last)
+        yield from self._calls()
+
+    # --- where an event stands ---
+
+    def _note_places(self) -> None:
+        for turn in self.history.turns:
+            self.turn_of[turn.start.n] = turn.number
+            if turn.end is not None:
+                self.turn_of[turn.end.n] = turn.number
+            for given in turn.decisions:
+                if not given.staged:
+                    self.turn_of[given.n] = turn.number
+        for exchange in self.history.exchanges:
+            place = self.places.of_conversation(exchange.session, exchange.fork, exchange.conversation)
+            for n in (exchange.n, *((exchange.reply.n,) if exchange.reply is not None else ())):
+                self._note(n, exchange.turn, place)
+        for run in self.history.executions:
+            if run.start is not None:
+                place = self.places.of_call(run.call) if run.call is not None else NOWHERE
+                for n in (run.n, *((run.end.n,) if run.end is not None else ())):
+                    self._note(n, run.turn, place)
+        for call in self.history.calls:
+            for gate in call.gates:
+                self.place_of.setdefault(gate.n, self.places.of_call(call))
+
+    def _note(self, n: int, turn: TurnSeen | None, place: Place) -> None:
+        self.place_of[n] = place
+        if turn is not None:
+            self.turn_of[n] = turn.number
+
+    def _tell(self, event: Event) -> None:
+        number = self._turn(event)
+        sentences = tuple(self.sentences.of(event))
+        if isinstance(event, Gate):
+            if (number, sentences) in self.gates:
+                return
+            self.gates.add((number, sentences))
+        block = self.last if number is None else self.blocks[number]
+        block.append(Passage(place=self.place_of.get(event.n, ()), sentences=sentences))
+
+    def _turn(self, event: Event) -> int | None:
+        """The turn that an event is told in: its own, else the one that runs, else the next one."""
+        known = self.turn_of.get(event.n)
+        if known is not None or isinstance(event, RunEnd):
+            return known
+        for turn in self.history.turns:
+            if turn.end is None or turn.end.n > event.n:
+                return turn.number
+        return None
+
+    def _is_left_out(self, event: Event) -> bool:
+        if isinstance(event, (Header, AgentStart, Shown)):
+            return True
+        if isinstance(event, (Saved, Restored)):
+            return event.error is None and event.n not in self.rewinds
+        return isinstance(event, TurnStart) and event.text is None and bool(event.decisions)
+
+    # --- the calls ---
+
+    def _calls(self) -> Iterator[str]:
+        restores = {event.n for event in self.history.events_of(Restored)}
+        for fork in self.history.forks:
+            calls = [call for call in self.history.calls if (call.session, call.fork) == (fork.session, fork.number)]
+            if calls:
+                session = f" of session {fork.session}" if fork.session else ""
+                again = f" after going back ({fork.number})" if fork.number else ""
+                yield ""
+                yield f"calls{session}{again}"
+                for call in sorted(calls, key=self.places.of_call):
+                    yield f"  {call.label} {said_call(call.tool, call.arguments)}: {said_fate(call, restores)}"
+
+
+def _heading(turn: TurnSeen, history: History) -> str:
+    session = f" of session {turn.session}" if turn.session else ""
+    before = [
+        other.number
+        for other in history.turns
+        if other.start.n < turn.start.n and (other.end is None or other.end.n > turn.start.n)
+    ]
+    beside = f", while turn {before[0]} runs" if before else ""
+    return f"turn {turn.number}{session}{beside}"
+
+
+def _indented(passages: list[Passage]) -> Iterator[str]:
+    for each in in_reading_order(passages):
+        for sentence in each.sentences:
+            yield f"  {sentence}"
