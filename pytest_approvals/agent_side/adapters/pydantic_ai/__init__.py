@@ -4,14 +4,17 @@ Pydantic AI (`pydantic-ai-slim`).
 A run that needs approval ends, with `DeferredToolRequests` as its output; a decision is a second run, given the message
 history and `DeferredToolResults`. There is no paused object and no record of requests: what the caller keeps is all.
 
-Flavours: by default gates are declared; in `raised` the tools ask from within.
+Flavours: by default gates are declared; in `raised` the tools ask from within; in `inline` gates are declared, and the
+run waits for the answers in a handler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...contract import Agent
-from .session import PydanticAI, Raised
+from pytest_approvals.agent_side.contract import Agent
 
-FLAVOURS: Mapping[str, type[Agent]] = {"": PydanticAI, "raised": Raised}
+from .inline import Inline
+from .kept import PydanticAI, Raised
+
+FLAVOURS: Mapping[str, type[Agent]] = {"": PydanticAI, "raised": Raised, "inline": Inline}

@@ -20,7 +20,8 @@ from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, WrapperToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 
-from ...contract import MAIN, AsksAgain, Attachment, Parameter, ToolSpec
+from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Attachment, Parameter, ToolSpec
+
 from .model import RUNNING, scripted
 
 _CALLED: ContextVar[str] = ContextVar("name under which the model called the tool")

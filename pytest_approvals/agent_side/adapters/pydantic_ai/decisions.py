@@ -11,21 +11,25 @@ from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
-from ...contract import MAIN, Decision, Request, ToolSpec, Unsupported
+from pytest_approvals.agent_side.contract import MAIN, Decision, Request, ToolSpec, Unsupported
+
 from .messages import arguments
 from .nested import KEY, answers
 from .state import REQUESTS
 
 Path = tuple[str, ...]
 
+Specs = Mapping[tuple[str, str], ToolSpec]
+"""Tools by agent and name."""
 
-def open_requests(requests: DeferredToolRequests | None, specs: Mapping[str, ToolSpec]) -> tuple[Request, ...]:
+
+def open_requests(requests: DeferredToolRequests | None, specs: Specs) -> tuple[Request, ...]:
     """Gives what a person is shown; a call that waits for the agent it runs is shown as what that agent waits for."""
     return tuple(request for _, request in _walk(requests, specs)) if requests else ()
 
 
 def _walk(
-    requests: DeferredToolRequests, specs: Mapping[str, ToolSpec], agent: str = MAIN, above: Path = ()
+    requests: DeferredToolRequests, specs: Specs, agent: str = MAIN, above: Path = ()
 ) -> Iterator[tuple[Path, Request]]:
     for call in requests.approvals:
         path = (*above, call.tool_call_id)
@@ -33,7 +37,7 @@ def _walk(
         if inner is not None:
             yield from _walk(REQUESTS.validate_python(inner["requests"]), specs, inner["agent"], path)
             continue
-        spec = specs.get(call.tool_name)
+        spec = specs.get((agent, call.tool_name))
         yield (
             path,
             Request(

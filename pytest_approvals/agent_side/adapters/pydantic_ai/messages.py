@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...contract import Item
+from pytest_approvals.agent_side.contract import Item
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ToolCallPart

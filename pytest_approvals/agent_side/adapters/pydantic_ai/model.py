@@ -16,7 +16,8 @@ from pydantic_ai import exceptions
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from ...contract import Chunk, ModelCall, ModelDown, Reply, World
+from pytest_approvals.agent_side.contract import Chunk, ModelCall, ModelDown, Reply, World
+
 from .messages import items
 
 NAME = "scripted"

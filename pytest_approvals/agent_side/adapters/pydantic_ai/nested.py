@@ -24,9 +24,10 @@ KEY = "delegated"
 def delegate(agents: Mapping[str, Agent[None, Any]], name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
     """Gives the body of a tool that runs the agent called *name*, one of *agents* by the time it is called."""
 
-    async def body(ctx: RunContext[None], input: str) -> Any:
+    async def body(ctx: RunContext[None], **arguments: str) -> Any:
         given = (ctx.tool_call_metadata or {}).get(KEY) if ctx.tool_call_approved else None
-        result = await agents[name].run(*([input] if given is None else []), **_resume(given))
+        begin: dict[str, Any] = {"user_prompt": arguments["input"]} if given is None else _resume(given)
+        result = await agents[name].run(**begin)
         if isinstance(result.output, DeferredToolRequests):
             raise ApprovalRequired(metadata={KEY: _waiting(name, result)})
         return result.output
@@ -43,9 +44,7 @@ def _waiting(name: str, result: Any) -> dict[str, Any]:
     }
 
 
-def _resume(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    if given is None:
-        return {}
+def _resume(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "message_history": ModelMessagesTypeAdapter.validate_python(given["history"]),
         "deferred_tool_results": answers(given),

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy, deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from copy import copy
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
-from . import facts
+from pytest_approvals.agent_side.contract import (
+    Agent,
+    Blueprint,
+    Decision,
+    Finished,
+    Outcome,
+    Paused,
+    Request,
+    ToolSpec,
+    Unsupported,
+    World,
+)
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from pydantic_ai import DeferredToolRequests, DeferredToolResults
 
     from .state import State
 
-Self = TypeVar("Self", bound="PydanticAI")
 
-
-class PydanticAI(Agent):
+class Session(Agent):
     """
-    A Pydantic AI agent whose gates are declared: `requires_approval=True`, and `approval_required(predicate)` for
-    conditions.
+    A session on a Pydantic AI agent; flavours differ in what gates calls and in what is kept between turns.
 
-    What it keeps between turns is what the documentation tells a caller to keep: the message history, and beside it the
-    `DeferredToolRequests` of the last result, from which `pending` reads. After a failed turn it keeps the messages
-    that `capture_run_messages` holds (`state.after_failure` names the places).
+    After a failed turn it keeps the messages that `capture_run_messages` holds; `state.after_failure` names the places.
     """
 
     framework = "pydantic-ai-slim"
-    capabilities = facts.CLAIMED
-    missing = facts.MISSING
     wire_rules = "chat"
     issues = "https://github.com/pydantic/pydantic-ai/issues"
     packages = ("pydantic_ai",)
@@ -44,8 +49,12 @@ class PydanticAI(Agent):
 
         self._state = State()
         self._append = blueprint.history == "append"
-        self._specs = {spec.name: spec for spec in blueprint.tools}
-        self._subject = Subject(blueprint, raised=self.raised)
+        self._specs = {(spec.agent, spec.name): spec for spec in blueprint.tools}
+        self._subject = Subject(blueprint, raised=self.raised, capabilities=self._handlers())
+
+    def _handlers(self) -> Sequence[Any]:
+        """The capabilities of the framework that a built agent has besides its tools."""
+        return ()
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -74,10 +83,14 @@ class PydanticAI(Agent):
             with capture_run_messages() as captured:
                 yield before
         except BaseException:
-            self._state = after_failure(before, captured, append=self._append)
+            self._state = after_failure(before, captured, asked=self._asked(before), append=self._append)
             raise
         finally:
             RUNNING.reset(token)
+
+    def _asked(self, before: State) -> DeferredToolRequests | None:
+        """The requests that the caller knew of when a run failed that had begun with the state *before*."""
+        return before.requests
 
     def _outcome(self, result: Any) -> Outcome:
         from .results import output, said
@@ -99,7 +112,10 @@ class PydanticAI(Agent):
     # --- requests and decisions ---------------------------------------------------------------------------------------
 
     async def pending(self) -> Sequence[Request]:
-        return self._listed(self._state.requests)
+        return self._listed(self._open())
+
+    def _open(self) -> DeferredToolRequests | None:
+        return self._state.requests
 
     def _listed(self, requests: DeferredToolRequests | None) -> tuple[Request, ...]:
         from .decisions import open_requests
@@ -110,13 +126,7 @@ class PydanticAI(Agent):
         from .decisions import results
 
         place = self.blueprint.options.get("raw_in", "approvals")
-        return results(decisions, self._state.requests, aside=self._state.results, raw_in=place)
-
-    async def stage(self, decisions: Sequence[Decision]) -> None:
-        """
-        Keeps a `DeferredToolResults` with the history until the next run: its type adapter is documented for that.
-        """
-        self._state.results = self._results(decisions)
+        return results(decisions, self._open(), aside=self._state.results, raw_in=place)
 
     async def cancel(self) -> None:
         """Closes the open calls with `repair_messages`, which the framework names where a new prompt is refused."""
@@ -124,29 +134,9 @@ class PydanticAI(Agent):
 
         self._state = given_up(self._state)
 
-    async def trim(self, keep: int) -> None:
-        """Takes the conversation from a `ConversationStore` with a `limit`, the framework's own window."""
-        from .state import trimmed
-
-        self._state = await trimmed(self._state, keep)
-
     # --- state --------------------------------------------------------------------------------------------------------
 
-    async def dump(self) -> str:
-        from .state import dumped
-
-        return dumped(self._state, append=self._append)
-
-    async def load(self, parts: Sequence[str]) -> None:
-        from .state import loaded
-
-        self._state = loaded(parts)
-
-    async def copy_from(self, other: Agent) -> None:
-        assert isinstance(other, PydanticAI)
-        self._state = deepcopy(other._state)
-
-    async def another_session(self: Self, world: World) -> Self:
+    async def another_session(self, world: World) -> Self:
         from .state import State
 
         other = copy(self)
@@ -156,14 +146,3 @@ class PydanticAI(Agent):
 
     def tools(self) -> tuple[ToolSpec, ...]:
         return self._subject.tools()
-
-
-class Raised(PydanticAI):
-    """
-    A Pydantic AI agent whose tools ask from within: their bodies raise `ApprovalRequired` unless
-    `ctx.tool_call_approved`.
-    """
-
-    capabilities = facts.CLAIMED_RAISED
-    missing = facts.MISSING_RAISED
-    raised = True

@@ -78,7 +78,9 @@ def after(before: State, result: Any, *, append: bool) -> State:
     )
 
 
-def after_failure(before: State, captured: Sequence[ModelMessage], *, append: bool) -> State:
+def after_failure(
+    before: State, captured: Sequence[ModelMessage], *, asked: DeferredToolRequests | None, append: bool
+) -> State:
     """
     Gives what to keep of a run that failed, as the framework documents it ("Recovering a failed run's messages"): the
     messages that `capture_run_messages` holds.
@@ -86,6 +88,9 @@ def after_failure(before: State, captured: Sequence[ModelMessage], *, append: bo
     A response that broke off is discarded, which the documentation leaves to the application ("Message History After
     Cancellation"): going on then asks the model again. A run that added nothing, because it was refused, leaves what
     was there before. Answers put aside count as handed over in any case.
+
+    Arguments:
+        asked: The requests that the caller knows; those whose calls still have no result stay open.
     """
     start = len(_as_sent(before.messages))
     added = list(captured[start:])
@@ -95,7 +100,7 @@ def after_failure(before: State, captured: Sequence[ModelMessage], *, append: bo
         return replace(before, results=None)
     earlier = before.messages if append else captured[:start]
     messages = [*earlier, *added]
-    return State(messages=messages, requests=_still_open(before.requests, messages), since=len(earlier))
+    return State(messages=messages, requests=_still_open(asked, messages), since=len(earlier))
 
 
 def _interrupted(message: ModelMessage) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from ...contract import ToolSpec
-from .decisions import open_requests
+from .decisions import Specs, open_requests
 
 
-def seen(event: Any, specs: Mapping[str, ToolSpec]) -> Iterator[tuple[str, dict[str, Any]]]:
+def seen(event: Any, specs: Specs) -> Iterator[tuple[str, dict[str, Any]]]:
     """Gives what one event shows, as arguments for `World.shown`."""
     kind = event.event_kind
     if kind in ("part_start", "part_delta"):

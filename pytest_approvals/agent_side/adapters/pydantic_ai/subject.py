@@ -10,7 +10,8 @@ from pydantic_ai import DeferredToolResults, UsageLimits
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import ModelMessage
 
-from ...contract import Blueprint, Limits, ToolSpec
+from pytest_approvals.agent_side.contract import Blueprint, Limits, ToolSpec
+
 from .attached import Probes, taken
 from .tools import build
 

@@ -18,7 +18,8 @@ from typing import Any
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from ...contract import MAIN, AsksAgain, Condition, ToolSpec
+from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, ToolSpec
+
 from .model import RUNNING, scripted
 from .nested import delegate
 
@@ -100,7 +101,7 @@ def _run(spec: ToolSpec) -> Body:
         try:
             return await RUNNING.get().run(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
         except AsksAgain as asked:
-            raise ApprovalRequired() from asked
+            raise ApprovalRequired from asked
 
     return body
 
@@ -108,7 +109,7 @@ def _run(spec: ToolSpec) -> Body:
 def _asking(spec: ToolSpec, inner: Body) -> Body:
     async def body(ctx: RunContext[None], **arguments: Any) -> Any:
         if not ctx.tool_call_approved and await _gated(spec, ctx, arguments):
-            raise ApprovalRequired()
+            raise ApprovalRequired
         return await inner(ctx, **arguments)
 
     return body

@@ -1,0 +1,131 @@
+"""
+Runs that wait: a handler of the capability `HandleDeferredToolCalls` holds a run until the caller has answered.
+
+The run lives in a task of its own. A turn hands the caller's answers to the handler, and ends where the handler is
+asked the next time or the run ends. What the handler leaves unanswered surfaces as the run's output; it is then
+answered as usual, by another run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.agent_side.contract import Blueprint, Decision, Outcome, Paused, Unsupported, World
+
+from . import facts
+from .session import Session
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from pydantic_ai import DeferredToolRequests, DeferredToolResults, RunContext
+
+    from .state import State
+
+_ASKED: ContextVar[Inline] = ContextVar("session whose run asks")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Question:
+    """What a handler waits for, and where it gets the answer."""
+
+    context: RunContext[Any]
+    requests: DeferredToolRequests
+    answer: asyncio.Future[DeferredToolResults | None]
+
+
+class Inline(Session):
+    """A Pydantic AI agent whose runs wait for the caller's answers in a `HandleDeferredToolCalls` handler."""
+
+    capabilities = facts.CLAIMED_INLINE
+    missing = facts.MISSING_INLINE
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._question: _Question | None = None
+        self._last: DeferredToolRequests | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._moved = asyncio.Event()
+
+    def _handlers(self) -> Sequence[Any]:
+        from pydantic_ai.capabilities import HandleDeferredToolCalls
+
+        return [HandleDeferredToolCalls(handler=_handle)]
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        results = self._results(decisions)
+        if self._question is None:
+            self._last = None
+            self._task = asyncio.create_task(self._asking_run(text, results, stream=stream))
+        elif text is None:
+            self._answered(results)
+        else:
+            raise Unsupported("message_while_pending", "a run that waits in its handler takes no prompt")
+        return await self._next()
+
+    async def _asking_run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
+        _ASKED.set(self)
+        try:
+            return await self._run(text, results, stream=stream)
+        finally:
+            self._moved.set()
+
+    async def _next(self) -> Outcome:
+        await self._moved.wait()
+        self._moved.clear()
+        if self._question is not None:
+            return Paused(requests=self._listed(self._question.requests))
+        assert self._task is not None
+        return self._outcome(await self._task)
+
+    async def ask(self, context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+        """Lets the running turn end, and waits for the answers of a later one."""
+        self._question = _Question(context=context, requests=requests, answer=asyncio.Future())
+        self._last = requests
+        self._moved.set()
+        try:
+            return await self._question.answer
+        finally:
+            self._question = None
+
+    def _answered(self, results: DeferredToolResults | None) -> None:
+        assert self._question is not None
+        self._question.answer.set_result(results)
+        self._question = None
+
+    def _open(self) -> DeferredToolRequests | None:
+        return self._question.requests if self._question else super()._open()
+
+    def _asked(self, before: State) -> DeferredToolRequests | None:
+        return self._last or super()._asked(before)
+
+    async def cancel(self) -> None:
+        """Cancels a run that waits with `RunContext.cancel`, then closes what its history leaves open."""
+        if self._question is not None and self._task is not None:
+            from pydantic_ai import RunCancelled
+
+            self._question.context.cancel()
+            with suppress(RunCancelled):
+                await self._task
+            self._moved.clear()
+        await super().cancel()
+
+    async def another_session(self, world: World) -> Self:
+        other = await super().another_session(world)
+        other._question, other._last, other._task, other._moved = None, None, None, asyncio.Event()
+        return other
+
+    async def close(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            with suppress(BaseException):
+                await self._task
+
+
+async def _handle(context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+    return await _ASKED.get().ask(context, requests)
