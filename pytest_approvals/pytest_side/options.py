@@ -71,6 +71,9 @@ OPTIONS = (
     Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
 )
 
+SUFFIX = ".approval.yaml"
+"""What the name of a scenario file ends with."""
+
 SCENARIOS_INI = "approvals_scenarios"
 """The ini entry with folders whose scenarios are collected besides those that pytest finds itself."""
 
@@ -82,6 +85,17 @@ def add_options(parser: pytest.Parser) -> None:
         group.addoption(option.flag, dest=option.ini, default=None, help=option.help, **_action(option))
         parser.addini(option.ini, option.help, type="args" if option.kind == "words" else "string", default=None)
     parser.addini(SCENARIOS_INI, "folders with scenarios outside of the usual collection", type="args", default=[])
+
+
+def is_configured(config: pytest.Config) -> bool:
+    """Whether an option or an ini entry is set at all."""
+    return bool(config.getini(SCENARIOS_INI)) or any(given(config, option) is not None for option in OPTIONS)
+
+
+def given(config: pytest.Config, option: Option) -> Any:
+    """Gives what was given for an option, on the command line or else in the ini file; None where nothing was."""
+    found = config.getoption(option.ini)
+    return found if found is not None else config.getini(option.ini) or None
 
 
 def _action(option: Option) -> dict[str, Any]:

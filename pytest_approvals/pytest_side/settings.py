@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
-from pytest_approvals.pytest_side.options import OPTIONS, SCENARIOS_INI, Option
+from pytest_approvals.pytest_side.options import OPTIONS, SCENARIOS_INI, Option, given
 
 if TYPE_CHECKING:
     import pytest
@@ -66,13 +66,13 @@ def read_settings(config: pytest.Config) -> Settings:
     Errors:
         UsageError: A value cannot be used; the option, the value and what is valid are named.
     """
-    given = {option.name: _given(config, option) for option in OPTIONS}
+    texts = {option.name: given(config, option) for option in OPTIONS}
     folders = tuple(config.rootpath / name for name in config.getini(SCENARIOS_INI))
-    return settings_of(given, config.invocation_params.dir, folders)
+    return settings_of(texts, config.invocation_params.dir, folders)
 
 
 def settings_of(
-    given: Mapping[str, Any],
+    texts: Mapping[str, Any],
     here: Path,
     folders: tuple[Path, ...] = (),
     spell: Callable[[Option], str] = lambda option: option.flag,
@@ -89,7 +89,7 @@ def settings_of(
     """
     values: dict[str, Any] = {"pinned": {}}
     for option in OPTIONS:
-        text = given.get(option.name)
+        text = texts.get(option.name)
         if text is None or text == ():
             continue
         try:
@@ -97,11 +97,6 @@ def settings_of(
         except ApprovalsError as error:
             raise UsageError(f"{spell(option)}: {error}") from None
     return Settings(folders=folders, **values)
-
-
-def _given(config: pytest.Config, option: Option) -> Any:
-    found = config.getoption(option.ini)
-    return found if found is not None else config.getini(option.ini) or None
 
 
 def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None:

@@ -1,0 +1,88 @@
+"""Waiting for asynchronous work where a test is not asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, TypeVar
+
+from pytest_approvals.errors import UsageError
+
+T = TypeVar("T")
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """
+    Waits for *work* in an event loop of its own, and leaves alone whichever loop is set or running here.
+
+    It runs in this thread; only where an event loop is running here already, it runs in another thread, while this
+    loop stands still.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(work)
+    return _in_another_thread(work)
+
+
+def require_asyncio() -> None:
+    """
+    Sees that asyncio runs this code.
+
+    Errors:
+        UsageError: Another library does, trio say.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        what = "arun needs a running asyncio event loop; under anyio let the fixture anyio_backend return 'asyncio'"
+        raise UsageError(what) from None
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    # With a factory, the runner does not touch the event loop that is set for this thread.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(work)
+
+
+class _Thread(threading.Thread):
+    """Runs something in another thread and keeps what came of it."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__(name="approvals", daemon=True)
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = self.work()
+        except BaseException as error:
+            self.error = error
+
+
+def _in_another_thread(work: Coroutine[Any, Any, T]) -> T:
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def noted() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append((asyncio.get_running_loop(), task))
+        return await work
+
+    context = copy_context()
+    thread = _Thread(lambda: context.run(_run, noted()))
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        for loop, task in started:
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
+    if thread.error is not None:
+        raise thread.error
+    result: T = thread.result
+    return result
