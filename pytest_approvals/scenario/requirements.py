@@ -1,0 +1,253 @@
+"""
+Which capabilities a scenario needs in a variant.
+
+What the content shows by itself, besides what the scenario `requires`:
+
+| capability | shown by |
+|---|---|
+| `streaming` | the variant streams |
+| `go_on_without_answer` | `go_on`, where nothing was staged before it |
+| `message_while_pending` | `send` while requests are open |
+| `message_with_answers` | `send` and `decide` in one step |
+| `partial_answers` | answers about some of the open requests |
+| `reject_reason` | a rejection with a reason |
+| `edit`, `edit_tool` | `edit`, with another `tool` |
+| `always`, `never` | these verdicts |
+| `stage`, `cancel`, `trim` | these steps |
+| `malformed_verdict`, `malformed_address` | `raw`, `malformed` |
+| `unknown_request` | `unknown`, or an answer about a call that was made and needs no approval |
+| `tampered_request` | `shows` or `shows_tool` in an answer about a call |
+| `contradiction` | two answers about one call in one step |
+| `repeated_decision`, `late_decision` | an answer about a settled call: while others are open, when none is |
+| `simultaneous` | two turns of one session in one `together` |
+| `parallel` | two calls in a reply |
+| `text_with_calls` | text and calls in a reply |
+| `repeated_ids`, `missing_ids` | `repeats: true`, `id: null` |
+| `unknown_tools` | `unknown_tool: true` in a call |
+| `broken_arguments` | arguments that are text |
+| `model_failure` | `fails`; `breaks_after` where the variant does not stream |
+| `broken_stream` | `breaks_after` where the variant streams |
+| `tool_errors` | a tool that raises |
+| `non_text_results` | a tool that returns something else than text |
+| `concurrent_tools` | a tool that waits for another call of the same reply, or for a signal that comes later |
+| `asks_again` | a tool that asks again |
+| `nested` | a call that runs an agent |
+| `nested_parallel` | two such calls in a reply |
+| `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
+| `mcp`, `hosted_mcp` | tools of these kinds |
+| `limit_model_replies`, `limit_tool_calls` | `limits` |
+| `serialize.*`, `native.*`, `history.append` | the variant; for `Save` without a serialize mode, `serialize.json` |
+| `fresh` | the variant resumes in another process, or a restart is fresh |
+| `rewind` | `restore` |
+| `tools_change` | a restart with or without some tools |
+| `sessions` | steps of two sessions |
+| `answer.restored`, `answer.rebuilt` | the variant's or an answer's source |
+| `answer.held` | likewise, where the state is saved between turns |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.agent_side.conditions import Condition
+from pytest_approvals.scenario.labels import tool_of
+from pytest_approvals.scenario.parts import (
+    Answer,
+    Behaviour,
+    Call,
+    Cancel,
+    Reply,
+    Restart,
+    Restore,
+    Save,
+    Scenario,
+    Stage,
+    Step,
+    Together,
+    Tool,
+    Trim,
+    Turn,
+    Variant,
+)
+from pytest_approvals.scenario.story import shown_by_steps
+
+
+def required(scenario: Scenario, variant: Variant) -> frozenset[str]:
+    """Gives the capabilities that an agent needs for *scenario* in *variant*."""
+    return required_by_content(scenario) | frozenset(_by_variant(scenario, variant))
+
+
+def required_by_content(scenario: Scenario) -> frozenset[str]:
+    """Gives the capabilities that *scenario* needs in every variant."""
+    return scenario.requires | frozenset(_by_content(scenario)) | shown_by_steps(scenario)
+
+
+def steps_of(scenario: Scenario) -> list[Step]:
+    """Gives all steps of the caller, those that run at the same time one after the other."""
+    return [
+        inner
+        for step in scenario.caller or ()
+        for inner in ([step, *step.steps] if isinstance(step, Together) else [step])
+    ]
+
+
+def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
+    """Gives all replies of all scripts, each with its agent."""
+    return [
+        (agent, reply)
+        for agent, script in scenario.agents.items()
+        for replies in (script.replies, *script.by_prompt.values())
+        for reply in replies
+    ]
+
+
+# --- the content ------------------------------------------------------------------------------------------------------
+
+
+def _by_content(scenario: Scenario) -> Iterator[str]:
+    for agent, reply in replies_of(scenario):
+        yield from _by_reply(scenario, agent, reply)
+    for tool in _called_tools(scenario):
+        yield from _by_tool(tool)
+    for step in steps_of(scenario):
+        yield from _by_step(step)
+    if len({getattr(step, "session", "") for step in steps_of(scenario) if hasattr(step, "session")}) > 1:
+        yield "sessions"
+    if scenario.limits.model_replies is not None:
+        yield "limit_model_replies"
+    if scenario.limits.tool_calls is not None:
+        yield "limit_tool_calls"
+
+
+def _by_reply(scenario: Scenario, agent: str, reply: Reply) -> Iterator[str]:
+    tools = [tool_of(scenario, agent, call.tool) for call in reply.calls]
+    running = [tool for tool in tools if tool is not None and tool.runs is not None]
+    if len(reply.calls) > 1:
+        yield "parallel"
+        yield from _by_waiting(scenario, reply)
+    if reply.calls and reply.say is not None:
+        yield "text_with_calls"
+    if reply.failure is not None and reply.failure.after_chunks is None:
+        yield "model_failure"
+    if running:
+        yield "nested"
+    if len(running) > 1:
+        yield "nested_parallel"
+    for call in reply.calls:
+        yield from _by_call(call)
+
+
+def _by_call(call: Call) -> Iterator[str]:
+    if call.repeats:
+        yield "repeated_ids"
+    if call.id is None:
+        yield "missing_ids"
+    if call.unknown_tool:
+        yield "unknown_tools"
+    if isinstance(call.arguments, str):
+        yield "broken_arguments"
+
+
+def _by_waiting(scenario: Scenario, reply: Reply) -> Iterator[str]:
+    """Calls of one reply must run at the same time where one waits for another, or for what comes meanwhile."""
+    if any(behaviour.waits_for for tool in _called_tools(scenario, reply) for behaviour in _behaviours(tool)):
+        yield "concurrent_tools"
+
+
+def _called_tools(scenario: Scenario, reply: Reply | None = None) -> list[Tool]:
+    """Gives the tools that the scripts (or one *reply*) call, and those that edits put in their place."""
+    replies = replies_of(scenario)
+    names = {(agent, call.tool) for agent, one in replies if reply in (None, one) for call in one.calls}
+    edits = {answer.tool for answer in _answers(scenario) if answer.tool is not None}
+    return [tool for tool in scenario.tools if (tool.agent, tool.name) in names or tool.visible_name in edits]
+
+
+def _behaviours(tool: Tool) -> Iterator[Behaviour]:
+    for several in (tool.behaviours, *tool.per_call.values()):
+        yield from several
+
+
+def _by_tool(tool: Tool) -> Iterator[str]:
+    if tool.kind != "function":
+        yield tool.kind
+    if isinstance(tool.approval, Condition):
+        yield "conditional_approval"
+        if tool.approval.waits_for is not None:
+            yield "slow_conditions"
+        if tool.approval.raises is not None:
+            yield "raising_conditions"
+    for behaviour in _behaviours(tool):
+        if behaviour.asks_again is not None:
+            yield "asks_again"
+        elif behaviour.raises is not None:
+            yield "tool_errors"
+        elif not isinstance(behaviour.returns, str):
+            yield "non_text_results"
+
+
+# --- the caller -------------------------------------------------------------------------------------------------------
+
+_STEPS: dict[type, str] = {Stage: "stage", Cancel: "cancel", Trim: "trim", Restore: "rewind"}
+
+
+def _answers(scenario: Scenario) -> Iterator[Answer]:
+    for step in steps_of(scenario):
+        if isinstance(step, (Turn, Stage)):
+            yield from step.answers
+
+
+def _by_step(step: Step) -> Iterator[str]:
+    if type(step) in _STEPS:
+        yield _STEPS[type(step)]
+    if isinstance(step, Restart):
+        if step.fresh:
+            yield "fresh"
+        if step.without or step.with_tools:
+            yield "tools_change"
+    if isinstance(step, (Turn, Stage)):
+        for answer in step.answers:
+            yield from _by_answer(answer)
+
+
+def _by_answer(answer: Answer) -> Iterator[str]:
+    if answer.verdict in ("edit", "always", "never"):
+        yield answer.verdict
+    if answer.verdict == "raw":
+        yield "malformed_verdict"
+    if answer.reason is not None:
+        yield "reject_reason"
+    if answer.tool is not None:
+        yield "edit_tool"
+    if answer.malformed_address:
+        yield "malformed_address"
+    if answer.unknown_id is not None:
+        yield "unknown_request"
+    elif answer.shows is not None or answer.shows_tool is not None:
+        yield "tampered_request"
+    if answer.source in ("restored", "rebuilt"):
+        yield f"answer.{answer.source}"
+
+
+# --- the variant ------------------------------------------------------------------------------------------------------
+
+
+def _by_variant(scenario: Scenario, variant: Variant) -> Iterator[str]:
+    if variant.stream:
+        yield "streaming"
+    if any(reply.failure is not None and reply.failure.after_chunks is not None for _, reply in replies_of(scenario)):
+        yield "broken_stream" if variant.stream else "model_failure"
+    if variant.serialize.startswith("native."):
+        yield variant.serialize
+    elif variant.serialize != "none":
+        yield f"serialize.{variant.serialize}"
+    elif any(isinstance(step, Save) for step in steps_of(scenario)):
+        yield "serialize.json"
+    if variant.history == "append":
+        yield "history.append"
+    if variant.resume != "same":
+        yield "fresh"
+    sources = {answer.source or variant.source for answer in _answers(scenario)} | {variant.source}
+    if "held" in sources and variant.serialize != "none":
+        yield "answer.held"
+    if variant.source != "held":
+        yield f"answer.{variant.source}"

@@ -1,0 +1,221 @@
+"""
+The variants of a scenario: which points of its matrix are run on an agent.
+
+Every pair of values that can stand together does so in some variant (`strength` says 1, 2, 3, or `full` for all of
+them). What can stand together is said once, in `possible`; what an agent does not claim is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations, product
+from typing import Any, Literal, Protocol
+
+from pytest_approvals.errors import UnknownName
+from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
+from pytest_approvals.scenario.requirements import required, steps_of
+from pytest_approvals.scenario.words import DIMENSIONS
+
+Strength = Literal["1", "2", "3", "full"]
+STRENGTHS: tuple[Strength, ...] = ("1", "2", "3", "full")
+
+Overrides = Mapping[str, Sequence[Any]]
+"""Dimensions with the values that a person asked for, in place of the default ones."""
+
+Row = tuple[Any, ...]
+
+
+class Facts(Protocol):
+    """What must be known of an agent."""
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What it claims."""
+
+    @property
+    def stores(self) -> Mapping[str, str]:
+        """Its durable stores."""
+
+
+def variants(
+    scenario: Scenario, facts: Facts, *, strength: Strength = "2", overrides: Overrides | None = None
+) -> tuple[Variant, ...]:
+    """
+    Gives the variants in which an agent runs *scenario*, the base variant first; none where it cannot.
+
+    Arguments:
+        strength: How many values at a time are covered in every combination.
+        overrides: Values that a person asked for; a value that the scenario does not allow gives no variant.
+
+    Errors:
+        UnknownName: *strength* is none.
+    """
+    if strength not in STRENGTHS:
+        raise UnknownName("strength", str(strength), STRENGTHS)
+    asked = overrides or {}
+    allowed = allowed_variants(scenario, facts, asked)
+    chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), strength)]
+    return (*chosen, *(one for one in _in_other_processes(scenario, facts, asked) if one not in chosen))
+
+
+def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
+    """
+    Gives the capabilities that the agent lacks for the plainest variant of *scenario*; none where it can run it.
+
+    Where several variants are equally plain, it is the one for which the fewest are missing.
+    """
+    candidates = list(_candidates(scenario, facts, {}))
+    lacking = [required(scenario, one) - facts.capabilities for one in candidates]
+    return min(lacking, key=len, default=frozenset())
+
+
+def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> list[Variant]:
+    """Gives every variant that *scenario* allows and the agent can run, the plainest first."""
+    return [one for one in _candidates(scenario, facts, overrides) if required(scenario, one) <= facts.capabilities]
+
+
+# --- what there is to choose from -------------------------------------------------------------------------------------
+
+
+def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[str, tuple[Any, ...]]:
+    """Gives the values of every dimension, the plainest first, before anything is known to exclude another."""
+    stores = tuple(f"native.{name}" for name in sorted(facts.stores))
+    by_default = {
+        "serialize": ("none", "copy", "json", *stores),
+        "resume": ("same", "fresh") if "resume" in scenario.vary else ("same",),
+        "history": ("whole", "append") if "history" in scenario.vary else ("whole",),
+        "stream": (False, True),
+        "source": ("held", "restored", "rebuilt"),
+        "oracle": oracles(scenario),
+        "chunking": DIMENSIONS["chunking"],
+        "protocol": ("native",),
+    }
+    return {name: _narrowed(name, values, scenario, overrides) for name, values in by_default.items()}
+
+
+def oracles(scenario: Scenario) -> tuple[str, ...]:
+    """Gives the oracles of a scenario: its own, or both constant ones where the deciding is left to them."""
+    if scenario.oracles:
+        return scenario.oracles
+    if scenario.decides_itself or not _leaves_something_open(scenario):
+        return ("script",)
+    return ("approve_all", "reject_all")
+
+
+def _leaves_something_open(scenario: Scenario) -> bool:
+    asks = (
+        tool.approval != "never" or any(one.asks_again for several in _behaviours(tool) for one in several)
+        for tool in scenario.tools
+    )
+    steps = scenario.caller or ()
+    leaves = any(isinstance(step, Leave) for step in steps) and not any(isinstance(step, LetOracle) for step in steps)
+    return any(asks) and not leaves
+
+
+def _behaviours(tool: Any) -> tuple[Any, ...]:
+    return (tool.behaviours, *tool.per_call.values())
+
+
+def _narrowed(name: str, values: tuple[Any, ...], scenario: Scenario, overrides: Overrides) -> tuple[Any, ...]:
+    pinned, asked = scenario.only.get(name), overrides.get(name)
+    if asked is None:
+        return values if pinned is None else pinned
+    return tuple(value for value in asked if pinned is None or value in pinned)
+
+
+def _candidates(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+    held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
+    for row in product(*dimensions(scenario, facts, overrides).values()):
+        variant = Variant(**dict(zip(DIMENSIONS, row, strict=True)))
+        if possible(scenario, variant, held_across_saves=held_across_saves):
+            yield variant
+
+
+def possible(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -> bool:
+    """
+    Says whether the values of a variant can stand together.
+
+    - Another process gets its state as text: `json` or a durable store.
+    - Only `json` can be kept in pieces.
+    - Pieces of a reply are seen in a stream only.
+    - Without a save nothing is restored; across a save, and in another process, the held object is a special case.
+    - A story that saves, restores or restarts needs a serialize mode; a fresh restart one that leaves the process.
+    """
+    saved = variant.serialize != "none"
+    leaves_process = variant.serialize not in ("none", "copy")
+    return (
+        (variant.resume == "same" or leaves_process)
+        and (variant.history == "whole" or variant.serialize == "json")
+        and (variant.chunking == "whole" or variant.stream)
+        and (variant.source != "restored" or saved)
+        and (variant.source != "held" or not saved or held_across_saves)
+        and (variant.source != "held" or variant.resume == "same")
+        and (saved or "serialize" in scenario.only or not _keeps_state(scenario))
+        and (leaves_process or not _restarts_fresh(scenario))
+    )
+
+
+def _keeps_state(scenario: Scenario) -> bool:
+    return any(isinstance(step, (Save, Restore, Restart)) for step in steps_of(scenario))
+
+
+def _restarts_fresh(scenario: Scenario) -> bool:
+    return any(isinstance(step, Restart) and step.fresh for step in steps_of(scenario))
+
+
+# --- choosing ---------------------------------------------------------------------------------------------------------
+
+
+def _rows(allowed: Sequence[Variant]) -> tuple[Row, ...]:
+    return tuple(tuple(getattr(one, name) for name in DIMENSIONS) for one in allowed)
+
+
+@lru_cache(maxsize=1024)
+def _cover(allowed: tuple[Row, ...], strength: Strength) -> tuple[Row, ...]:
+    """Gives rows of *allowed* that cover every combination of so many values that stands in any of them."""
+    if strength == "full" or len(allowed) < 2:
+        return allowed
+    factors = {at: tuple(dict.fromkeys(row[at] for row in allowed)) for at in range(len(DIMENSIONS))}
+    free = {str(at): list(values) for at, values in factors.items() if len(values) > 1}
+    fixed = allowed[0]
+
+    def row_of(made: Mapping[str, Any]) -> Row:
+        return tuple(made.get(str(at), value) for at, value in enumerate(fixed))
+
+    return tuple(map(row_of, _covering(free, allowed, min(int(strength), len(free)))))
+
+
+def _covering(free: dict[str, list[Any]], allowed: tuple[Row, ...], strength: int) -> list[dict[str, Any]]:
+    from covertable import Controller  # type: ignore[import-untyped]
+
+    base = {name: allowed[0][int(name)] for name in free}
+    together = [*combinations(free, 2), tuple(free)] if len(free) > 1 else [tuple(free)]
+    constraints = [_constraint(names, allowed) for names in together]
+    made = Controller(free, strength=strength, presets=[base], constraints=constraints).make()
+    return sorted(made, key=lambda row: (row != base, *(free[name].index(row[name]) for name in free)))
+
+
+def _constraint(names: tuple[str, ...], allowed: tuple[Row, ...]) -> dict[str, Any]:
+    seen = {tuple(row[int(name)] for name in names) for row in allowed}
+    return {
+        "operator": "fn",
+        "requires": list(names),
+        "evaluate": lambda row: tuple(row[name] for name in names) in seen,
+    }
+
+
+def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+    """
+    Gives the one variant that goes on in a fresh process, and a cold one where the story varies where it goes on.
+
+    A person who asks for certain ways to resume gets exactly those.
+    """
+    if "resume" in overrides or "resume" in scenario.only:
+        return
+    wanted = ("cold",) if "resume" in scenario.vary else ("fresh",)
+    for resume in wanted:
+        asked = {"serialize": ("json",), "source": ("restored", "rebuilt"), **overrides, "resume": (resume,)}
+        first = next(iter(allowed_variants(scenario, facts, asked)), None)
+        if first is not None:
+            yield first
