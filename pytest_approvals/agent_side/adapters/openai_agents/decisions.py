@@ -82,46 +82,42 @@ def addressed(state: RunState[Any], decision: Decision, crew: Crew) -> Any:
     Gives what is handed to the SDK as the item.
 
     That is the object that the decision was made from. Where there is none, because the request came as JSON, it is
-    looked up in *state*, as the server of a web client does; what is not pending there is made from the request.
+    looked up in *state*, as the server of a web client does; what is not pending there as the request says it is made
+    from the request.
     """
     request = decision.request
     if request is None:
         return decision.address
     if request.handle is not None:
         return request.handle
-    return listed(state, request, crew) or made_item(request, crew)
+    return listed(state, request, crew) or made_item(state, request, crew)
 
 
 def listed(state: RunState[Any], request: Request, crew: Crew) -> ToolApprovalItem | None:
-    """Finds the pending item of *state* that *request* shows: the same one, else one of the same agent and call id."""
-    items = [(item, request_of(item, crew)) for item in state.get_interruptions()]
-    same = (item for item, shown in items if shown == request)
-    alike = (item for item, shown in items if (shown.id, shown.agent) == (request.id, request.agent))
-    return next(same, None) or next(alike, None)
+    """Finds the pending item of *state* that shows what *request* says, by its call id and everything else."""
+    return next((item for item in state.get_interruptions() if request_of(item, crew) == request), None)
 
 
-def made_item(request: Request, crew: Crew) -> ToolApprovalItem:
-    """Makes an item that says what *request* says; the SDK judges whether it was ever asked."""
+def made_item(state: RunState[Any], request: Request, crew: Crew) -> ToolApprovalItem:
+    """
+    Makes an item that says what *request* says; the SDK judges whether it was ever asked.
+
+    What the request does not say is taken from what is pending, so that nothing is wrong with the item but that.
+    """
     from agents import ToolApprovalItem
     from openai.types.responses import ResponseFunctionToolCall
     from openai.types.responses.response_output_item import McpApprovalRequest
 
-    arguments = arguments_text(request.arguments)
-    agent = crew.agents.get(request.agent, crew.main)
+    pending = next((request_of(item, crew) for item in state.get_interruptions()), request)
+    tool = request.tool or pending.tool or next((spec.name for spec in crew.tools), "")
+    arguments = arguments_text(request.arguments if request.tool else pending.arguments)
     raw: Any
     if request.kind == "hosted_mcp":
+        server = request.server or ""
         raw = McpApprovalRequest(
-            type="mcp_approval_request",
-            id=request.id,
-            name=request.tool,
-            server_label=request.server or "",
-            arguments=arguments,
+            type="mcp_approval_request", id=request.id, name=tool, server_label=server, arguments=arguments
         )
     else:
-        raw = ResponseFunctionToolCall(
-            type="function_call",
-            call_id=request.call_id or request.id,
-            name=request.tool,
-            arguments=arguments,
-        )
-    return ToolApprovalItem(agent=agent, raw_item=raw)
+        call_id = request.call_id or request.id
+        raw = ResponseFunctionToolCall(type="function_call", call_id=call_id, name=tool, arguments=arguments)
+    return ToolApprovalItem(agent=crew.agents.get(request.agent, crew.main), raw_item=raw)

@@ -57,43 +57,54 @@ class OpenAIAgents(Agent):
             if decisions:
                 results = await self._answer(text, decisions, stream)
             elif text is not None:
-                results = [await self._begin(self._memory.input_with(text), stream)]
+                results = [await self._tell(text, stream)]
             else:
-                results = await self._go_on(stream)
+                results = [await self._go_on(stream)]
         return self._outcome(results)
+
+    async def _tell(self, text: str, stream: bool) -> Any:
+        memory = self._memory
+        if not memory.unfinished:
+            return await self._begin(memory.input_with(text), stream)
+        memory.runs[-1].add_input(text)
+        return await self._resume(memory.runs[-1], stream)
 
     async def _begin(self, given: Any, stream: bool) -> Any:
         self._memory.begins(given)
-        result = await self._run(given, stream)
-        self._memory.ends(result, None)
-        return result
+        return await self._run(given, stream, resumed=None)
 
     async def _resume(self, run: RunState[Any], stream: bool) -> Any:
-        result = await self._run(run, stream)
-        self._memory.ends(result, run)
+        return await self._run(run, stream, resumed=run)
+
+    async def _run(self, given: Any, stream: bool, *, resumed: RunState[Any] | None) -> Any:
+        try:
+            result = await (self._streamed(given) if stream else self._plain(given))
+        except Exception as error:
+            self._memory.fails(error, resumed)
+            raise
+        self._memory.ends(result, resumed)
         return result
 
     async def _answer(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
-        runs = self._put(decisions, text)
-        return [await self._resume(run, stream) for run in runs]
+        return [await self._resume(run, stream) for run in self._put(decisions, text)]
 
-    async def _go_on(self, stream: bool) -> list[Any]:
-        runs = self._memory.paused()
-        if not runs and self._memory.unanswered is not None:
-            return [await self._begin(self._memory.unanswered, stream)]
-        if not self._memory.runs:
-            return [await self._begin(self._memory.history, stream)]
-        return [await self._resume(run, stream) for run in runs or self._memory.runs[-1:]]
+    async def _go_on(self, stream: bool) -> Any:
+        memory = self._memory
+        if memory.unanswered is not None and not memory.waits():
+            return await self._begin(memory.unanswered, stream)
+        return await (self._resume(memory.runs[-1], stream) if memory.runs else self._begin(memory.history, stream))
 
-    async def _run(self, given: Any, stream: bool) -> Any:
+    async def _plain(self, given: Any) -> Any:
         from agents import Runner
 
-        options = self._run_options()
-        if not stream:
-            return await Runner.run(self._crew.main, given, **options)
+        return await Runner.run(self._crew.main, given, **self._run_options())
+
+    async def _streamed(self, given: Any) -> Any:
+        from agents import Runner
+
         from .shown import tell
 
-        result = Runner.run_streamed(self._crew.main, given, **options)
+        result = Runner.run_streamed(self._crew.main, given, **self._run_options())
         async for event in result.stream_events():
             tell(event, self.world)
         self.world.shown("end")
@@ -104,7 +115,11 @@ class OpenAIAgents(Agent):
         return self._crew.options if session is None else {**self._crew.options, "session": session}
 
     def _put(self, decisions: Sequence[Decision], text: str | None = None) -> list[RunState[Any]]:
-        """Puts the decisions into the runs that they are about, and *text* into the newest of these."""
+        """
+        Puts the decisions into the runs that they are about, and *text* into the newest of these.
+
+        Whatever run is decided about is the one that the conversation goes on with.
+        """
         from .decisions import apply
 
         if not self._memory.runs:
@@ -115,6 +130,7 @@ class OpenAIAgents(Agent):
             runs[-1].add_input(text)
         for run, decision in pairs:
             apply(run, decision, self._crew)
+        self._memory.take_up(runs)
         return runs
 
     def _run_of(self, decision: Decision) -> RunState[Any]:
@@ -137,10 +153,10 @@ class OpenAIAgents(Agent):
         return Finished(output=output_of(results[-1]))
 
     async def pending(self) -> Sequence[Request]:
-        """See `Agent.pending`."""
+        """See `Agent.pending`; these are the requests of the newest run."""
         from .decisions import request_of
 
-        return [request_of(item, self._crew) for run in self._memory.runs for item in run.get_interruptions()]
+        return [request_of(item, self._crew) for run in self._memory.runs[-1:] for item in run.get_interruptions()]
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """See `Agent.stage`; a `RunState` is changed by each decision, whether it is resumed or not."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from .outcome import input_after
+
 if TYPE_CHECKING:
     from agents import RunState, SQLiteSession
 
@@ -23,12 +25,14 @@ class Memory:
     Attributes:
         runs: The states of the runs, the newest last.
         unanswered: The input of a run that failed before it had a state, to be handed in again.
+        unfinished: The newest run was resumed and failed, and nothing but its state tells what was done.
         limit: How many items of the history a new run gets; None gives all.
     """
 
     def __init__(self, *, session: bool, path: str, name: str) -> None:
         self.runs: list[RunState[Any]] = []
         self.unanswered: Any = None
+        self.unfinished = False
         self.limit: int | None = None
         self._history: list[Any] = []
         self._result: Any = None
@@ -66,16 +70,31 @@ class Memory:
 
     def ends(self, result: Any, resumed: RunState[Any] | None) -> None:
         """Takes the result of a run that began with a message, or of one that was *resumed*."""
-        self.unanswered = None
+        self.unanswered, self.unfinished = None, False
         kept = self.runs if resumed is not None or self._uses_session else []
         paused = [run for run in kept if run is not resumed and run.get_interruptions()]
         self.runs = [*paused, result.to_state()]
         if not self._uses_session:
             self._result = result
 
-    def paused(self) -> list[RunState[Any]]:
-        """Gives the runs that wait for decisions."""
-        return [run for run in self.runs if run.get_interruptions()]
+    def fails(self, error: Exception, resumed: RunState[Any] | None) -> None:
+        """Takes what the SDK's own errors tell of a run that failed; others tell nothing."""
+        if self._uses_session:
+            return
+        done = input_after(error)
+        if done is not None:
+            self._history, self._result = done, None
+            self.unanswered = done if resumed is None else None
+        elif resumed is not None:
+            self.unfinished = not resumed.get_interruptions()
+
+    def waits(self) -> bool:
+        """Says whether the newest run waits for decisions."""
+        return bool(self.runs and self.runs[-1].get_interruptions())
+
+    def take_up(self, runs: list[RunState[Any]]) -> None:
+        """Makes *runs* the newest ones."""
+        self.runs = [run for run in self.runs if not any(run is one for one in runs)] + runs
 
     async def dump(self, context: Any) -> str:
         """Gives all of it as text; with a store, what the store holds is left there."""
@@ -83,7 +102,7 @@ class Memory:
         if self.unanswered is not None:
             written["unanswered"] = self.unanswered
         if not self._uses_session:
-            written["history"] = self.history
+            written |= {"history": self.history, "unfinished": self.unfinished}
         elif self.session is not None:
             written |= {"session": self._name, "limit": self.limit}
             if self._path == _IN_MEMORY:
@@ -99,7 +118,7 @@ class Memory:
         self._name, self.limit = written.get("session", self._name), written.get("limit")
         if "items" in written and self.session is not None:
             await self.session.add_items(written["items"])
-        self.unanswered = written.get("unanswered")
+        self.unanswered, self.unfinished = written.get("unanswered"), written.get("unfinished", False)
         override = {} if context is None else {"context_override": context}
         self.runs = [await RunState.from_json(crew.main, run, **override) for run in written["runs"]]
 
