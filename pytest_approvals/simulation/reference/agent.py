@@ -154,7 +154,7 @@ class ReferenceAgent(Working):
     def judge_edit(self, conversation: Conversation, call: Call, decision: Decision, answer: Answer) -> None:
         """Finds out whether the edited call could run, and what would."""
         tool = decision.tool or call.tool
-        spec = self.specs.get((conversation.agent, tool))
+        spec = self.spec_named(conversation, tool, call.server)
         if call.kind == "hosted_mcp" or spec is None or spec.kind == "hosted_mcp":
             raise MalformedDecision(f"the call cannot be changed to {tool!r}")
         arguments = call.arguments if decision.arguments is None else decision.arguments
@@ -219,8 +219,9 @@ class ReferenceAgent(Working):
     def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
         """Puts what the human wrote in the place of what the model wrote, and notes to tell the model."""
         call.tool, call.arguments = answer.tool or call.tool, answer.arguments
-        spec = self.specs[conversation.agent, call.tool]
-        call.kind, call.server = spec.kind, spec.server
+        spec = self.spec_of(conversation, call)
+        if spec is not None:
+            call.kind, call.server = spec.kind, spec.server
         call.note = wording.edited(call.tool, call.arguments)
 
     def close_open(self, text: str, turn: Turn) -> None:

@@ -41,7 +41,9 @@ class Conversing(Keeping):
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
-        self.specs: dict[tuple[str, str], ToolSpec] = {(spec.agent, spec.name): spec for spec in blueprint.tools}
+        self.specs: dict[tuple[str, str], list[ToolSpec]] = {}
+        for spec in blueprint.tools:
+            self.specs.setdefault((spec.agent, spec.name), []).append(spec)
 
     async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
         """
@@ -66,6 +68,15 @@ class Conversing(Keeping):
     def model_input(self, conversation: Conversation) -> list[Item]:
         """Gives what the model is sent: all that was said."""
         return list(conversation.items)
+
+    def spec_of(self, conversation: Conversation, call: Call) -> ToolSpec | None:
+        """Gives the tool that a call is about, by agent and name; among tools of several servers, by the server too."""
+        return self.spec_named(conversation, call.tool, call.server)
+
+    def spec_named(self, conversation: Conversation, tool: str, server: str | None) -> ToolSpec | None:
+        """Gives the tool of that name; None where there is none, or none of that server among several."""
+        named = self.specs.get((conversation.agent, tool), [])
+        return named[0] if len(named) == 1 else next((spec for spec in named if spec.server == server), None)
 
     def offered(self, agent: str) -> tuple[str, ...]:
         """Gives the names of the tools that an agent has."""

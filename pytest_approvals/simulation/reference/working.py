@@ -63,7 +63,7 @@ class Working(Conversing):
 
     async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
         """Looks at a new call, once: answers it where it cannot run, lets it run, or lets it wait for a decision."""
-        spec = self.specs.get((conversation.agent, call.tool))
+        spec = self.spec_of(conversation, call)
         if call.kind != "hosted_mcp":
             if spec is None:
                 return self.finish(call, wording.unavailable(call.tool), turn)
@@ -108,7 +108,7 @@ class Working(Conversing):
 
     async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
         """Runs a call that may run, or has it run: by another agent, or by the provider."""
-        spec = self.specs.get((conversation.agent, call.tool))
+        spec = self.spec_of(conversation, call)
         if call.kind == "hosted_mcp":
             call.approved, call.stage = True, "done"
         elif spec is None:

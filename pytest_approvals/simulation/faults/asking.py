@@ -1,0 +1,191 @@
+"""Faults of asking: policies that are not heard, requests that do not surface, or show something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pytest_approvals.agent_side.conditions import Condition
+from pytest_approvals.agent_side.neutral import Finished, Outcome, Request, ToolSpec
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
+from pytest_approvals.simulation.reference.working import waiting
+
+from .fault import Fault
+
+
+class RaisingPolicyOpensTheGate(Fault):
+    """A condition that raises lets the call run."""
+
+    source = ("crewAIInc/crewAI#6859",)
+    caught_by = "policy-fails-closed"
+
+    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+        if spec is None or not isinstance(spec.approval, Condition):
+            return await super().needs_approval(conversation, call, spec)
+        try:
+            return self.world.gate(call.tool, call.arguments, call.id, agent=conversation.agent)
+        except Exception:
+            return False
+
+
+class BrokenArgumentsOpenTheGate(Fault):
+    """A call whose arguments are no object runs without arguments and without approval."""
+
+    source = ("vercel/ai#15947",)
+    caught_by = "approval-before-execution"
+
+    async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        if isinstance(call.arguments, Mapping):
+            return await super().look_at(conversation, call, turn)
+        call.arguments, call.stage = {}, "approved"
+        return None
+
+
+class PolicyIsAskedAgainAfterApproval(Fault):
+    """An approved call is held against its condition once more, and waits again."""
+
+    source = ("openai/openai-agents-js#1418",)
+    caught_by = "asked-once"
+
+    async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        spec = self.spec_of(conversation, call)
+        conditional = spec is not None and isinstance(spec.approval, Condition)
+        if conditional and not call.entered and await self.needs_approval(conversation, call, spec):
+            call.stage = "waiting"
+            return None
+        return await super().carry_out(conversation, call, turn)
+
+
+class PolicyReleasesAWaitingCall(Fault):
+    """A waiting call runs when its condition changes its mind, though nobody decided."""
+
+    source = ("openai/openai-agents-python#3259",)
+    caught_by = "approval-before-execution"
+
+    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+        for call in conversation.calls:
+            spec = self.spec_of(conversation, call)
+            conditional = spec is not None and isinstance(spec.approval, Condition)
+            if call.stage == "waiting" and conditional and not await self.needs_approval(conversation, call, spec):
+                self.approve(call)
+        await super().work_off(conversation, turn)
+
+
+class UngatedSiblingsAreAskedToo(Fault):
+    """Beside a gated call, ungated ones need approval, too."""
+
+    source = ("dotnet/extensions#7549",)
+    caught_by = "only-gated-asked"
+
+    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+        specs = [self.spec_of(conversation, other) for other in conversation.calls]
+        if any(other is not None and other.approval == "always" for other in specs):
+            return True
+        return await super().needs_approval(conversation, call, spec)
+
+
+class RequestShowsTheFirstSibling(Fault):
+    """The requests of two calls of one tool both show the arguments of the first."""
+
+    source = ("BloopAI/vibe-kanban#977",)
+    caught_by = "request-shows-the-call"
+
+    def request_for(self, conversation: Conversation, call: Call) -> Request:
+        first = next(other for other in conversation.calls if other.tool == call.tool)
+        return replace(super().request_for(conversation, call), arguments=first.arguments)
+
+
+class RequestHidesTheArguments(Fault):
+    """A request shows the tool, and not what it is called with."""
+
+    source = ("openai/openai-agents-python#4257",)
+    caught_by = "request-shows-the-call"
+
+    def request_for(self, conversation: Conversation, call: Call) -> Request:
+        return replace(super().request_for(conversation, call), arguments={})
+
+
+class RequestIdIsTheNameOfTheTool(Fault):
+    """Two open requests about one tool have the same id."""
+
+    source = ("strands-agents/harness-sdk#3076",)
+    caught_by = "request-ids-unique"
+
+    def number_requests(self) -> None:
+        super().number_requests()
+        for _, call in waiting(self.state.main):
+            call.request = call.tool
+
+
+class RequestIdIsTheCallId(Fault):
+    """Two nested agents whose models use one call id make two requests with one id."""
+
+    source = ("mastra-ai/mastra#24733",)
+    caught_by = "request-ids-unique"
+
+    def number_requests(self) -> None:
+        super().number_requests()
+        for _, call in waiting(self.state.main):
+            call.request = call.id
+
+
+class OnlyTheLastRequestSurfaces(Fault):
+    """Of several requests in one pause the caller sees the last."""
+
+    source = ("letta-ai/letta-code#101", "mastra-ai/mastra#19435")
+    caught_by = "every-gated-call-asked"
+
+    def open_requests(self) -> list[Request]:
+        return super().open_requests()[-1:]
+
+
+class TextBesideACallEndsTheTurn(Fault):
+    """When the model says something beside a gated call, that text is the output and nobody is asked."""
+
+    source = ("microsoft/agent-framework#5535",)
+    caught_by = "every-gated-call-asked"
+
+    def outcome(self, turn: Turn) -> Outcome:
+        if self.state.main.output is not None:
+            return Finished(output=self.state.main.output)
+        return super().outcome(turn)
+
+
+class ApprovedCallIsAskedAgain(Fault):
+    """An approval gets lost, and the call comes back with a new request."""
+
+    source = ("openai/openai-agents-python#2487", "lvndry/jazz#521")
+    caught_by = "asked-once"
+
+    def approve(self, call: Call) -> None:
+        call.request = None
+
+
+class UnknownToolIsAskedAbout(Fault):
+    """The human is asked about a call of a tool that does not exist."""
+
+    source = ("microsoft/agent-framework#6910",)
+    caught_by = "only-gated-asked"
+
+    async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        if self.spec_of(conversation, call) is not None:
+            return await super().look_at(conversation, call, turn)
+        call.stage = "waiting"
+        return None
+
+
+class PartialAnswerLooksFinished(Fault):
+    """A turn that answers some of the requests ends as finished, with the others still open."""
+
+    source = ("microsoft/agent-framework#5666",)
+    caught_by = "unanswered-stays-pending"
+    _partial = False
+
+    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+        super().settle(answers, turn)
+        self._partial = bool(answers)
+
+    def outcome(self, turn: Turn) -> Outcome:
+        partial, self._partial = self._partial, False
+        return Finished(output=None) if partial and self.open_requests() else super().outcome(turn)

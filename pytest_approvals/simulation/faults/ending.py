@@ -1,0 +1,195 @@
+"""Faults of ending: turns that do not end, sessions of no use afterwards, questions in the middle of a tool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import cast
+
+from pytest_approvals.agent_side.contract import Agent, World
+from pytest_approvals.agent_side.failures import AsksAgain, ModelDown
+from pytest_approvals.agent_side.neutral import Decision
+from pytest_approvals.simulation.reference import wording
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.refusals import AlreadySettled, LimitReached
+from pytest_approvals.simulation.reference.state import Answer, Call, Conversation, detached
+from pytest_approvals.simulation.reference.working import waiting
+
+from .fault import Fault
+
+
+class FailingToolHangs(Fault):
+    """A turn in which a tool raises never ends."""
+
+    source = ("microsoft/autogen#7956",)
+    caught_by = "run-ends"
+
+    def finish(self, call: Call, text: str, turn: Turn) -> None:
+        if text.startswith("Error: ") and call.entered:
+            raise asyncio.InvalidStateError
+        super().finish(call, text, turn)
+
+    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        try:
+            await super().run_tool(conversation, call, turn)
+        except asyncio.InvalidStateError:
+            await asyncio.Event().wait()
+
+
+class FailingToolLosesTheRequests(Fault):
+    """When an ungated tool raises, the requests of the same reply are gone."""
+
+    source = ("huggingface/smolagents#2554",)
+    caught_by = "every-gated-call-asked"
+
+    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+        await super().work_off(conversation, turn)
+        if any((call.result or "").startswith("Error: ") and call.entered for call in conversation.calls):
+            for call in conversation.calls:
+                if call.stage == "waiting":
+                    self.refuse(call, "Error: another call failed.", turn)
+
+
+class ModelIsAskedForEver(Fault):
+    """After its last word the model is asked again."""
+
+    source = ("microsoft/agent-framework#7472",)
+    caught_by = "run-ends"
+
+    async def go_on(self, conversation: Conversation, turn: Turn) -> bool:
+        finished = await super().go_on(conversation, turn)
+        while finished:
+            conversation.asks_model = True
+            finished = await super().go_on(conversation, turn)
+        return finished
+
+
+class FailedTurnKillsTheSession(Fault):
+    """After a turn in which the model failed, every further turn fails."""
+
+    source = ("microsoft/agent-framework#8575",)
+    caught_by = "usable-after-refusal"
+
+    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
+        if conversation.output == wording.CANCELLED:
+            raise ModelDown(500)
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            conversation.output = wording.CANCELLED
+            raise
+
+
+class LimitClosesTheRequests(Fault):
+    """A turn that reaches its limit loses the requests that were open."""
+
+    source = ("Cloudgeni-ai/opengeni#41",)
+    caught_by = "every-gated-call-asked"
+
+    async def go_on(self, conversation: Conversation, turn: Turn) -> bool:
+        try:
+            return await super().go_on(conversation, turn)
+        except LimitReached:
+            self.close_open(wording.CANCELLED, turn)
+            raise
+
+
+class SecondQuestionIsSkipped(Fault):
+    """A tool that asks again in its middle goes on without being answered."""
+
+    source = ("langchain-ai/langchain#40206",)
+    caught_by = "approval-before-execution"
+
+    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        await super().run_tool(conversation, call, turn)
+        if call.stage == "waiting":
+            await super().run_tool(conversation, call, turn)
+
+
+class SecondQuestionEndsTheCall(Fault):
+    """A tool that asks again in its middle counts as failed."""
+
+    source = ("MODSetter/SurfSense#1393",)
+    caught_by = "every-gated-call-asked"
+
+    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        self.count_execution(turn)
+        call.entered = True
+        try:
+            value = await self.world.run(call.tool, detached(call.arguments), call.id, agent=conversation.agent)
+        except Exception as error:
+            what = "Error: the tool asked a question." if isinstance(error, AsksAgain) else wording.failed(error)
+            self.finish(call, what, turn)
+        else:
+            self.finish(call, wording.returned(value), turn)
+
+
+class ToolThatIsGoneLeavesTheCallOpen(Fault):
+    """An approved call whose tool is gone after a restart goes to the model without a result."""
+
+    source = ("openai/openai-agents-python#4827",)
+    caught_by = "model-input-well-formed"
+
+    async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        if call.kind != "hosted_mcp" and self.spec_of(conversation, call) is None:
+            call.stage = "done"
+            conversation.calls = [other for other in conversation.calls if other is not call]
+            conversation.asks_model = True
+        else:
+            await super().carry_out(conversation, call, turn)
+
+
+class SecondTurnRunsTheSameCalls(Fault):
+    """A turn that begins while another one runs an approved call runs that call, too."""
+
+    source = ("mastra-ai/mastra#20443", "heymrun/heym#563")
+    caught_by = "runs-at-most-once"
+
+    @contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        running, self.running = self.running, False
+        if self.durable and running:
+            yield
+        else:
+            with super().one_at_a_time():
+                yield
+
+    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+        try:
+            return super().judge_all(decisions)
+        except AlreadySettled:
+            if any(call.stage == "approved" for call in self.state.main.calls):
+                return []
+            raise
+
+
+class SessionsShareTheState(Fault):
+    """Two sessions on one agent are one session."""
+
+    source = ("LionSR/TeXRA#8144", "mastra-ai/mastra#24733")
+    caught_by = "sessions-isolated"
+
+    async def another_session(self, world: World) -> Agent:
+        other = cast(Fault, await super().another_session(world))
+        other.state = self.state
+        return other
+
+
+class RequestsOutliveTheirCalls(Fault):
+    """Requests are listed as pending though their calls were answered."""
+
+    source = ("pingdotgg/t3code#11799",)
+    caught_by = "nothing-left-pending"
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self._listed: dict[str, tuple[Conversation, Call]] = {}
+
+    def number_requests(self) -> None:
+        super().number_requests()
+        for conversation, call in waiting(self.state.main):
+            self._listed[call.request or ""] = conversation, call
+
+    async def pending(self) -> Sequence[object]:  # type: ignore[override]
+        return [self.request_for(conversation, call) for conversation, call in self._listed.values()]

@@ -1,0 +1,226 @@
+"""Faults of execution: calls that run without approval, not at all, more than once, or as something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_approvals.agent_side.failures import ModelDown
+from pytest_approvals.agent_side.neutral import Decision, ToolSpec
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.refusals import UnknownRequest
+from pytest_approvals.simulation.reference.state import Answer, Call, Conversation, detached
+from pytest_approvals.simulation.reference.working import waiting
+
+from .fault import Fault
+
+
+class GatedCallRunsUnasked(Fault):
+    """A gate that is always closed stands open."""
+
+    source = ("langchain-ai/langchain#38838",)
+    caught_by = "approval-before-execution"
+
+    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+        if spec is not None and spec.approval == "always":
+            return False
+        return await super().needs_approval(conversation, call, spec)
+
+
+class OneApprovalReleasesAll(Fault):
+    """One approval lets every other waiting call run, too."""
+
+    source = ("pydantic/pydantic-ai#3350",)
+    caught_by = "approval-before-execution"
+
+    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+        super().settle(answers, turn)
+        if any(answer.verdict == "approve" for answer in answers):
+            for _, call in list(waiting(self.state.main)):
+                self.approve(call)
+
+
+class RejectedCallRuns(Fault):
+    """A rejection lets the call run."""
+
+    source = ("google/adk-python#7148",)
+    caught_by = "rejected-never-runs"
+
+    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+        if answer.verdict == "reject":
+            return self.approve(call)
+        return super().apply(conversation, call, answer, turn)
+
+
+class ApprovedCallNeverRuns(Fault):
+    """An approved call counts as done, and its tool was never entered."""
+
+    source = ("agno-agi/agno#8029", "microsoft/agent-framework#4963")
+    caught_by = "approved-runs"
+
+    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+        if answer.verdict == "approve" and call.kind != "hosted_mcp":
+            return self.finish(call, "done", turn)
+        return super().apply(conversation, call, answer, turn)
+
+
+class ApprovedCallRunsAgainOnRetry(Fault):
+    """When the model fails after an approved call ran, the retry runs the call again."""
+
+    source = ("langchain-ai/langgraph#7361", "langchain-ai/langgraph#7561")
+    caught_by = "runs-at-most-once"
+    _told: tuple[int, int, list[Call]] | None = None
+
+    def tell(self, conversation: Conversation) -> None:
+        self._told = len(conversation.items), conversation.messages, conversation.calls
+        super().tell(conversation)
+
+    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            self._take_back(conversation)
+            raise
+        self._told = None
+
+    def _take_back(self, conversation: Conversation) -> None:
+        if self._told is not None:
+            kept, conversation.messages, conversation.calls = self._told
+            del conversation.items[kept:]
+            for call in conversation.calls:
+                call.stage = "approved" if call.entered else call.stage
+
+
+class DecidedCallRunsAgainWithTheRest(Fault):
+    """The call that a partial answer let run runs again when the other calls are answered."""
+
+    source = ("google/adk-python#7108",)
+    caught_by = "runs-at-most-once"
+
+    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+        for call in self.state.main.calls:
+            spec = self.spec_of(self.state.main, call)
+            if call.entered and call.stage == "done" and spec is not None and spec.approval == "always":
+                call.stage = "approved"
+        super().settle(answers, turn)
+
+
+class UngatedSiblingRunsAgain(Fault):
+    """An ungated call that ran before the pause runs again when the pause ends."""
+
+    source = ("langchain-ai/langgraph#7361",)
+    caught_by = "ungated-runs-once"
+
+    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+        for call in self.state.main.calls if answers else ():
+            spec = self.spec_of(self.state.main, call)
+            if call.entered and call.stage == "done" and spec is not None and spec.approval == "never":
+                call.stage = "approved"
+        super().settle(answers, turn)
+
+
+class UngatedSiblingNeverRuns(Fault):
+    """An ungated call beside a gated one is answered without being run."""
+
+    source = ("microsoft/agent-framework#7388",)
+    caught_by = "ungated-runs-once"
+
+    async def work_on(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        gates = {other.tool: self._approval(conversation, other) for other in conversation.calls}
+        if "always" in gates.values() and gates[call.tool] == "never":
+            return self.finish(call, "", turn)
+        return await super().work_on(conversation, call, turn)
+
+    def _approval(self, conversation: Conversation, call: Call) -> object:
+        spec = self.spec_of(conversation, call)
+        return spec.approval if spec is not None and spec.runs is None else None
+
+
+class ApprovedCallIsDroppedBesideARejectedOne(Fault):
+    """In a submission with a rejection, approved calls are not run."""
+
+    source = ("microsoft/agent-framework#6910",)
+    caught_by = "approved-runs"
+
+    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+        if any(answer.verdict == "reject" for answer in answers):
+            answers = [replace(answer, verdict="reject") for answer in answers]
+        super().settle(answers, turn)
+
+
+class EditRunsWhatTheModelWrote(Fault):
+    """An edit approves the call with the model's own arguments."""
+
+    source = ("cymoo/lovia#40",)
+    caught_by = "arguments-as-approved"
+
+    def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
+        if answer.tool == call.tool:
+            answer = replace(answer, arguments=call.arguments)
+        super().change(conversation, call, answer)
+
+
+class EditKeepsTheModelsTool(Fault):
+    """An edit that names another tool runs the model's tool with the new arguments."""
+
+    source = ("langchain-ai/langchain#32988",)
+    caught_by = "arguments-as-approved"
+
+    def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
+        super().change(conversation, call, replace(answer, tool=call.tool))
+
+
+class ToolGetsOtherArgumentsThanShown(Fault):
+    """Arguments are rewritten between the approval and the run."""
+
+    source = ("pydantic/pydantic-ai#6968", "deepset-ai/haystack#12060")
+    caught_by = "arguments-as-approved"
+
+    def approve(self, call: Call) -> None:
+        super().approve(call)
+        if isinstance(call.arguments, dict):
+            call.arguments = {name: rewritten(value) for name, value in call.arguments.items()}
+
+
+class TamperedCopyRuns(Fault):
+    """What runs is what the caller's copy of the request says."""
+
+    source = ("microsoft/agent-framework#7383", "openai/openai-agents-python#4257")
+    caught_by = "arguments-as-approved"
+
+    def judge(self, decision: Decision) -> Answer:
+        answer = super().judge(decision)
+        if decision.request is not None and answer.verdict == "approve":
+            _, call = self.find(decision.request.id)
+            call.tool, call.arguments = decision.request.tool, detached(decision.request.arguments)
+        return answer
+
+
+class ForgedApprovalRuns(Fault):
+    """The approval of a request that was never made runs what the approval holds."""
+
+    source = ("microsoft/agent-framework#7383", "vercel/ai#15947")
+    caught_by = "only-model-calls-run"
+
+    def judge(self, decision: Decision) -> Answer:
+        try:
+            return super().judge(decision)
+        except UnknownRequest:
+            if decision.request is None:
+                raise
+            forged = decision.request
+            call = Call(id=forged.id, tool=forged.tool, arguments=forged.arguments, stage="waiting", request=forged.id)
+            self.state.main.calls.append(call)
+            return Answer(request=forged.id, verdict="approve")
+
+    async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        if self.spec_of(conversation, call) is not None:
+            return await super().carry_out(conversation, call, turn)
+        return await self.run_tool(conversation, call, turn)
+
+
+def rewritten(value: object) -> object:
+    """Gives another value of the same type."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    return f"{value}~" if isinstance(value, str) else value + 1

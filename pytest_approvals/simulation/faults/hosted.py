@@ -1,0 +1,64 @@
+"""Faults of hosted calls: approvals that belong to the model's provider."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_approvals.agent_side.neutral import Item, Request, ToolSpec
+from pytest_approvals.simulation.reference.state import Call, Conversation
+
+from .fault import Fault
+
+
+class HostedCallIsApprovedUnasked(Fault):
+    """The provider is told to run what nobody approved."""
+
+    source = ("pydantic/pydantic-ai#3162", "smg-project/smg#159")
+    caught_by = "approval-before-execution"
+
+    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+        return call.kind != "hosted_mcp" and await super().needs_approval(conversation, call, spec)
+
+
+class HostedDecisionIsNotSent(Fault):
+    """The decision about a hosted call never reaches the provider."""
+
+    source = ("microsoft/agent-framework#7125",)
+    caught_by = "approved-runs"
+
+    def tell(self, conversation: Conversation) -> None:
+        conversation.calls = [call for call in conversation.calls if call.kind != "hosted_mcp"]
+        super().tell(conversation)
+
+
+class HostedRejectionApproves(Fault):
+    """The provider is told that a rejected call is approved."""
+
+    source = ("praxis-proxy/ai#637",)
+    caught_by = "rejected-never-runs"
+
+    def response_item(self, call: Call, message: int) -> Item:
+        return replace(super().response_item(call, message), approved=True)
+
+
+class HostedDecisionIsSentTwice(Fault):
+    """The provider is sent the decision about a hosted call twice."""
+
+    source = ("microsoft/agent-framework#5654",)
+    caught_by = "model-input-well-formed"
+
+    def tell(self, conversation: Conversation) -> None:
+        hosted = [call for call in conversation.calls if call.kind == "hosted_mcp"]
+        super().tell(conversation)
+        self.remember(conversation, [self.response_item(call, conversation.messages) for call in hosted])
+
+
+class HostedRequestIsLostBesideOthers(Fault):
+    """Beside requests about functions, those about hosted calls do not surface."""
+
+    source = ("microsoft/agent-framework#5535",)
+    caught_by = "every-gated-call-asked"
+
+    def open_requests(self) -> list[Request]:
+        requests = super().open_requests()
+        return [request for request in requests if request.kind != "hosted_mcp"] or requests

@@ -1,0 +1,110 @@
+"""Faults of nested agents: requests that do not come out, answers that do not go in, agents that start over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from pytest_approvals.agent_side.contract import Agent, World
+from pytest_approvals.agent_side.neutral import Request
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.state import Call, Conversation
+from pytest_approvals.simulation.reference.working import waiting
+
+from .fault import Fault
+
+
+class NestedPauseBecomesAResult(Fault):
+    """When a nested agent waits for approval, the outer model is told that it is done."""
+
+    source = ("sagents-ai/sagents#7", "openai/openai-agents-js#243", "microsoft/agent-framework#4963")
+    caught_by = "every-gated-call-asked"
+
+    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+        await super().run_agent(agent, call, turn)
+        if call.inner is not None:
+            self.finish(call, "The agent has nothing to say.", turn)
+            call.inner = None
+
+
+class NestedAgentStartsOver(Fault):
+    """A nested agent that is answered begins its conversation anew."""
+
+    source = ("langchain-ai/langgraph#7561", "strands-agents/harness-sdk#3076")
+    caught_by = "approved-runs"
+
+    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+        if call.inner is not None and not any(waiting(call.inner)):
+            call.inner = None
+        await super().run_agent(agent, call, turn)
+
+
+class OnlyTheFirstNestedAgentIsHeard(Fault):
+    """Of nested agents that wait side by side, only the requests of the first surface."""
+
+    source = ("mastra-ai/mastra#19435", "MODSetter/SurfSense#1393")
+    caught_by = "every-gated-call-asked"
+
+    def open_requests(self) -> list[Request]:
+        first = next((conversation for conversation, _ in waiting(self.state.main)), None)
+        return [
+            self.request_for(conversation, call)
+            for conversation, call in waiting(self.state.main)
+            if conversation is first
+        ]
+
+
+class NestedDecisionIsLostAfterRestoring(Fault):
+    """After the state was loaded, an approval of a nested agent's call only leads to a new request."""
+
+    source = ("openai/openai-agents-python#2487", "openai/openai-agents-python#5141")
+    caught_by = "asked-once"
+    _loaded = False
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._loaded = True
+
+    def approve(self, call: Call) -> None:
+        if self._loaded and not any(call is own for own in self.state.main.calls):
+            call.request = None
+        else:
+            super().approve(call)
+
+
+class SessionsShareNestedConversations(Fault):
+    """A nested agent that gets the same input in another session goes on with the first one's conversation."""
+
+    source = ("openai/openai-agents-python#5123",)
+    caught_by = "sessions-isolated"
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self._shared: dict[tuple[str, str], Conversation] = {}
+
+    async def another_session(self, world: World) -> Agent:
+        other = cast(SessionsShareNestedConversations, await super().another_session(world))
+        other._shared = self._shared
+        return other
+
+    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+        key = agent, str(call.arguments.get("input"))
+        if call.inner is None and key in self._shared:
+            call.inner = self._shared[key]
+        await super().run_agent(agent, call, turn)
+        if call.inner is not None:
+            self._shared[key] = call.inner
+
+
+class AnswerGoesToTheFirstCallWithThatId(Fault):
+    """When two nested agents' models use one call id, every answer goes to the first."""
+
+    source = ("mastra-ai/mastra#24733", "pydantic/pydantic-ai#6241")
+    caught_by = "rejected-never-runs"
+
+    def find(self, request: object) -> tuple[Conversation, Call]:
+        _, meant = super().find(request)
+        return next((where, call) for where, call in waiting(self.state.main) if call.id == meant.id)
+
+    def judge_repetition(self, answer: object, before: object) -> None:
+        """Lets both answers pass."""

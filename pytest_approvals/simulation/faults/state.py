@@ -1,0 +1,165 @@
+"""Faults of state: what gets lost, shared or taken up twice between two turns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pytest_approvals.agent_side.contract import Agent
+from pytest_approvals.simulation.reference.keeping import Keeping
+from pytest_approvals.simulation.reference.state import Call, Session, to_json
+
+from .fault import Fault
+
+
+class PendingIsLostInTheDump(Fault):
+    """The state is saved without the calls that wait."""
+
+    source = ("pydantic/pydantic-ai#4830",)
+    caught_by = "pending-survives"
+
+    def encode(self, state: Session) -> str:
+        return super().encode(replace(state, main=replace(state.main, calls=[])))
+
+
+class StagedDecisionIsLostInTheDump(Fault):
+    """A decision that was put into the state is not saved with it."""
+
+    source = ("objectstack-ai/objectstack#4420",)
+    caught_by = "decision-survives"
+
+    def encode(self, state: Session) -> str:
+        return super().encode(replace(state, staged=[]))
+
+
+class StandingDecisionIsLostInTheDump(Fault):
+    """What was decided for all further calls holds until the state is saved."""
+
+    source = ("lvndry/jazz#521",)
+    caught_by = "same-outcome-in-every-mode"
+
+    def encode(self, state: Session) -> str:
+        return super().encode(replace(state, standing=[]))
+
+
+class ResultsAreLostInTheDump(Fault):
+    """The state is saved without the results of the calls that ran, so they run again."""
+
+    source = ("openai/openai-agents-python#4827",)
+    caught_by = "ungated-runs-once"
+
+    def encode(self, state: Session) -> str:
+        calls = [self._forgotten(call) if call.stage == "done" else call for call in state.main.calls]
+        return super().encode(replace(state, main=replace(state.main, calls=calls)))
+
+    def _forgotten(self, call: Call) -> Call:
+        return replace(call, stage="new", result=None, entered=False)
+
+
+class NestedConversationIsLostInTheDump(Fault):
+    """A nested agent that waits is saved without its conversation."""
+
+    source = ("strands-agents/harness-sdk#3076",)
+    caught_by = "pending-survives"
+
+    def encode(self, state: Session) -> str:
+        calls = [replace(call, inner=None) for call in state.main.calls]
+        return super().encode(replace(state, main=replace(state.main, calls=calls)))
+
+
+class DumpIsNeverTheSame(Fault):
+    """Saving what was just loaded gives something else."""
+
+    source = ("microsoft/agent-framework#5189",)
+    caught_by = "round-trip-stable"
+
+    def encode(self, state: Session) -> str:
+        return super().encode(replace(state, asked=state.asked + 1))
+
+
+class CopySharesTheState(Fault):
+    """A copy of a paused session shares its state, so that a decision in one counts in the other."""
+
+    source = ("openai/openai-agents-python#4413", "openai/openai-agents-python#4409")
+    caught_by = "pending-survives"
+
+    async def copy_from(self, other: Agent) -> None:
+        assert isinstance(other, Keeping)
+        self.state = other.state
+
+
+class AdditionsLackTheResults(Fault):
+    """A caller who keeps what each turn added never gets the results that the turn began with."""
+
+    source = ("openai/openai-agents-python#4827",)
+    caught_by = "model-input-well-formed"
+
+    def encode_addition(self) -> str:
+        addition: dict[str, Any] = json.loads(super().encode_addition())
+        if addition["items"] and addition["items"][0]["kind"] == "result":
+            addition["items"][0] = {**addition["items"][0], "kind": "other"}
+        return to_json(addition)
+
+
+class AdditionsRepeatTheHistory(Fault):
+    """What each turn added begins too early, so that messages come twice when all additions are put together."""
+
+    source = ("microsoft/agent-framework#7267",)
+    caught_by = "history-not-rewritten"
+
+    def fold(self, additions: Sequence[dict[str, Any]]) -> Session:
+        session = super().fold(additions)
+        session.main.items = [item for part in additions for item in self._items(part, session)]
+        return session
+
+    def _items(self, part: dict[str, Any], session: Session) -> list[Any]:
+        end = part["first"] + len(part["items"])
+        return session.main.items[max(0, part["first"] - 1) : end]
+
+
+class StoreLetsTwoCopiesAnswer(Fault):
+    """Two copies of a stored session both take the same decision."""
+
+    source = ("agno-agi/agno#9448", "mastra-ai/mastra#20443")
+    caught_by = "runs-at-most-once"
+
+    @contextmanager
+    def one_at_a_time(self) -> Iterator[None]:
+        if self.durable:
+            yield
+            self.keep()
+        else:
+            with super().one_at_a_time():
+                yield
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self._loaded = True
+
+    _loaded = False
+
+    def catch_up(self) -> None:
+        if not self._loaded:
+            super().catch_up()
+
+
+class OldReferenceBringsBackTheOldState(Fault):
+    """The reference into the store names a moment, so that an older one takes decisions that were taken already."""
+
+    source = ("langchain-ai/langgraph#7256", "langchain-ai/langgraph#6663")
+    caught_by = "runs-at-most-once"
+
+    async def dump(self) -> str:
+        return self.encode(self.state) if self.durable else await super().dump()
+
+    async def load(self, parts: Sequence[str]) -> None:
+        if not self.durable:
+            return await super().load(parts)
+        self.state = self.decode(parts[-1])
+        return self.keep()
+
+    def catch_up(self) -> None:
+        """Goes by what was loaded."""

@@ -1,0 +1,69 @@
+"""Faults of streaming: what is not shown, and chunks that are put together wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_approvals.agent_side.neutral import Chunk, Finished, Outcome, Reply
+from pytest_approvals.simulation.reference.conversing import Partial, Turn
+
+from .fault import Fault
+
+
+class StreamHidesTheRequests(Fault):
+    """A stream that ends in a pause does not show the requests."""
+
+    source = ("langchain-ai/langgraph#5409",)
+    caught_by = "stream-shows-everything"
+
+    def outcome(self, turn: Turn) -> Outcome:
+        outcome = super().outcome(replace(turn, stream=False))
+        if turn.stream:
+            self.world.shown("end")
+        return outcome
+
+
+class StreamedPauseLooksFinished(Fault):
+    """A streamed turn that pauses ends as finished."""
+
+    source = ("microsoft/agent-framework#5535", "dotnet/extensions#6903")
+    caught_by = "every-gated-call-asked"
+
+    def outcome(self, turn: Turn) -> Outcome:
+        outcome = super().outcome(turn)
+        return Finished(output=self.state.main.output) if turn.stream else outcome
+
+
+class DeltasGoToTheLatestCall(Fault):
+    """Pieces of arguments without an id are added to the call that began last."""
+
+    source = ("maximhq/bifrost#1829", "continuedev/continue#13223")
+    caught_by = "same-outcome-in-every-mode"
+
+    def add_chunk(self, partial: dict[int, Partial], chunk: Chunk) -> None:
+        if chunk.tool is None and partial:
+            chunk = replace(chunk, call=max(partial))
+        super().add_chunk(partial, chunk)
+
+
+class StreamedCallsWithOneIdAreMerged(Fault):
+    """Streamed calls that share an id become one call."""
+
+    source = ("langchain-ai/langchain#34807", "vercel/ai#14277")
+    caught_by = "same-outcome-in-every-mode"
+
+    def play(self, reply: Reply) -> Reply:
+        whole = super().play(reply)
+        named = {call.id: call for call in reversed(whole.calls) if call.id is not None}
+        calls = tuple(call for call in whole.calls if call.id is None or named[call.id] is call)
+        return replace(whole, calls=calls)
+
+
+class BrokenStreamIsTakenAsReply(Fault):
+    """What came of a stream before it broke counts as the model's reply, and its calls run."""
+
+    source = ("NousResearch/hermes-agent#6638", "NousResearch/hermes-agent#80498")
+    caught_by = "only-model-calls-run"
+
+    def play(self, reply: Reply) -> Reply:
+        return super().play(replace(reply, breaks=False))

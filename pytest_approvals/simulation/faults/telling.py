@@ -1,0 +1,228 @@
+"""Faults of telling: what the model is sent is wrong, incomplete, or out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_approvals.agent_side.failures import ModelDown
+from pytest_approvals.agent_side.neutral import Decision, Item, Outcome
+from pytest_approvals.simulation.reference import ReferenceAgentOverChat, wording
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
+
+from .fault import Fault
+
+
+class ResultIsDeliveredTwice(Fault):
+    """The model is sent every result twice."""
+
+    source = ("microsoft/agent-framework#7267",)
+    caught_by = "result-delivered-once"
+
+    def tell(self, conversation: Conversation) -> None:
+        functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
+        super().tell(conversation)
+        for call in functions:
+            self.remember(conversation, [self.result_item(call, conversation.messages)])
+
+
+class ResultsAreSwapped(Fault):
+    """The results of parallel calls go to one another's calls."""
+
+    source = ("UKGovernmentBEIS/inspect_ai#3866",)
+    caught_by = "result-matches-its-call"
+
+    def tell(self, conversation: Conversation) -> None:
+        functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
+        for call, result in zip(functions, [call.result for call in reversed(functions)], strict=True):
+            call.result = result
+        super().tell(conversation)
+
+
+class ResultOfAnEarlierTurnIsReplaced(Fault):
+    """What ran before the pause is told to the model as skipped."""
+
+    source = ("microsoft/agent-framework#6910", "openai/openai-agents-python#3004")
+    caught_by = "result-matches-its-call"
+
+    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+        for call in self.state.main.calls:
+            if call.stage == "done" and call.entered:
+                call.result = "skipped"
+        super().settle(answers, turn)
+
+
+class RejectionReadsLikeSuccess(Fault):
+    """The model is told that a rejected call was done."""
+
+    source = ("vercel/eve#312",)
+    caught_by = "rejection-told"
+
+    def refuse(self, call: Call, text: str, turn: Turn) -> None:
+        super().refuse(call, "done", turn)
+
+
+class ReasonIsDropped(Fault):
+    """The model is told of a rejection, and not why."""
+
+    source = ("dotnet/extensions#7139",)
+    caught_by = "reason-told"
+
+    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+        super().apply(conversation, call, replace(answer, reason=None), turn)
+
+
+class RejectedCallHasNoResult(Fault):
+    """A rejected call goes to the model without a result."""
+
+    source = ("vercel/ai#14428",)
+    caught_by = "model-input-well-formed"
+
+    def refuse(self, call: Call, text: str, turn: Turn) -> None:
+        super().refuse(call, text, turn)
+        if call.kind != "hosted_mcp":
+            self.state.main.calls = [other for other in self.state.main.calls if other is not call]
+            self.state.main.asks_model = True
+
+
+class NewMessageLeavesTheCallOpen(Fault):
+    """A new message goes to the model together with the call that nobody answered."""
+
+    source = ("pydantic/pydantic-ai#6319",)
+    caught_by = "model-input-well-formed"
+
+    def close_open(self, text: str, turn: Turn) -> None:
+        self.state.main.calls = []
+
+
+class NewMessageDropsResults(Fault):
+    """When a new message closes what is pending, the results of the calls that ran are lost with it."""
+
+    source = ("slopus/happy#1735",)
+    caught_by = "result-matches-its-call"
+
+    def close_open(self, text: str, turn: Turn) -> None:
+        super().close_open(text, turn)
+        for call in self.state.main.calls:
+            if call.entered and call.stage == "done":
+                call.result = text
+
+
+class DecisionGoesToTheModel(Fault):
+    """The human's decision about a function stands in the model's input."""
+
+    source = ("microsoft/agent-framework#6910",)
+    caught_by = "no-function-approvals-in-model-input"
+
+    def tell(self, conversation: Conversation) -> None:
+        gated = [call for call in conversation.calls if call.kind == "function"]
+        super().tell(conversation)
+        said = [
+            Item(kind="approval_response", id=call.id, approved=True, message=conversation.messages) for call in gated
+        ]
+        self.remember(conversation, said)
+
+
+class MessageWithAnswersIsDropped(Fault):
+    """A message that comes together with decisions never reaches the model."""
+
+    source = ("openJiuwen-ai/agent-core#959",)
+    caught_by = "caller-messages-kept"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        return await super().turn(None if decisions else text, decisions, stream=stream)
+
+
+class MessageIsLostWhenTheModelFails(Fault):
+    """After a failed turn the model never sees the message of that turn."""
+
+    source = ("openJiuwen-ai/agent-core#959",)
+    caught_by = "caller-messages-kept"
+
+    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            if conversation.items[1:] and conversation.items[-1].kind == "user":
+                conversation.items.pop()
+            raise
+
+
+class MessageComesBeforeTheResults(Fault, ReferenceAgentOverChat):
+    """A message that comes together with decisions stands between a call and its result."""
+
+    source = ("dotnet/extensions#7616",)
+    caught_by = "model-input-well-formed"
+
+    def tell(self, conversation: Conversation) -> None:
+        for text in conversation.inbox:
+            self.hear(conversation, text)
+        conversation.inbox = []
+        super().tell(conversation)
+
+
+class EditRewritesTheModelsCall(Fault):
+    """An edit changes what the model said in the history."""
+
+    source = ("langchain-ai/langchain#33787",)
+    caught_by = "history-not-rewritten"
+
+    def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
+        super().change(conversation, call, answer)
+        conversation.items = [
+            replace(item, arguments=answer.arguments, tool=call.tool)
+            if item.kind == "call" and item.id == call.id
+            else item
+            for item in conversation.items
+        ]
+
+
+class RejectionIsForgottenLater(Fault):
+    """In later turns a rejected call reads as if its tool had failed."""
+
+    source = ("mastra-ai/mastra#17218",)
+    caught_by = "history-not-rewritten"
+
+    def hear(self, conversation: Conversation, text: str) -> None:
+        super().hear(conversation, text)
+        conversation.items = [
+            replace(item, text="Error: the tool failed.") if (item.text or "").startswith("Not executed") else item
+            for item in conversation.items
+        ]
+
+
+class TrimmingPartsCallsFromResults(Fault):
+    """Trimming keeps the last messages, and with them results whose calls are gone."""
+
+    source = ("langchain-ai/langchain#33245",)
+    caught_by = "model-input-well-formed"
+
+    def items_to_forget(self, conversation: Conversation, keep: int) -> int:
+        oldest = conversation.messages - keep
+        return sum(item.message < oldest for item in conversation.items)
+
+
+class FailedModelLosesResults(Fault):
+    """When the model fails after the calls ran, their results are lost and the calls stay in the history."""
+
+    source = ("agno-agi/agno#10461",)
+    caught_by = "model-input-well-formed"
+
+    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
+        try:
+            await super().ask_model(conversation, turn)
+        except ModelDown:
+            while conversation.items[-1].kind == "result":
+                conversation.items.pop()
+            raise
+
+
+class SupersededCallReadsAsDone(Fault):
+    """A call that a new message closed is told to the model as executed."""
+
+    source = ("pydantic/pydantic-ai#8060",)
+    caught_by = "result-matches-its-call"
+
+    def close_open(self, text: str, turn: Turn) -> None:
+        super().close_open("done" if text == wording.SUPERSEDED else text, turn)
