@@ -72,9 +72,9 @@ class Header(Event):
 
     Attributes:
         agent: The agent as it was named; *framework*, *version* and *where* say what it was in truth.
-        tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition), `parameters` (name to type, required,
-            default), `kind`, `server`, `agent`, `runs`.
-        requires: The capabilities that the variant needs.
+        tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition),
+            `parameters` (name to type, required, default), `kind`, `server`, `agent`, `runs`.
+        observes: The kinds of events that whoever recorded the journal could see; None for all of them.
     """
 
     kind: ClassVar[str] = "header"
@@ -91,6 +91,7 @@ class Header(Event):
     reaches: dict[str, int] = field(default_factory=dict)
     expect: dict[str, Any] = field(default_factory=dict)
     fakes: dict[str, str] = field(default_factory=dict)
+    observes: list[str] | None = None
     seed: int = 0
 
 
