@@ -42,6 +42,7 @@ CLAIMED = frozenset(
         # what is gated
         "conditional_approval",
         "raising_conditions",
+        "mcp",
         # where the framework stops by itself
         "limit_model_replies",
         "limit_tool_calls",
@@ -70,7 +71,6 @@ MISSING: Mapping[str, str] = {
     "tampered_request": "`DeferredToolResults` takes call ids; nothing else of a request is handed over",
     "contradiction": "`DeferredToolResults.approvals` is a dict by call id: one answer a call",
     "slow_conditions": "`approval_required` takes a plain function; an awaitable that it returns counts as true",
-    "mcp": "`MCPToolset` comes with the extra `mcp` only, which the extra of this package does not bring",
     "hosted_mcp": "`MCPServerTool` has no approval setting; the OpenAI model sends `require_approval: never`",
 }
 

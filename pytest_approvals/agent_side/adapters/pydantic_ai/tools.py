@@ -8,11 +8,7 @@ raising `ApprovalRequired` unless `ctx.tool_call_approved`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from inspect import Parameter, Signature
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext, Tool
@@ -22,18 +18,7 @@ from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, Too
 
 from .model import RUNNING, scripted
 from .nested import delegate
-
-Body = Callable[..., Coroutine[Any, Any, Any]]
-
-TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
+from .schemas import Body, schema_for
 
 
 def build(specs: Sequence[ToolSpec], *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
@@ -65,18 +50,34 @@ def build(specs: Sequence[ToolSpec], *, raised: bool = False, capabilities: Sequ
 def _toolsets(
     specs: Sequence[ToolSpec], agents: Mapping[str, Agent[None, Any]], *, raised: bool
 ) -> list[AbstractToolset[None]]:
-    conditional = [spec for spec in specs if isinstance(spec.approval, Condition) and not raised]
-    plain = [spec for spec in specs if spec not in conditional]
+    own = [spec for spec in specs if spec.kind == "function"]
+    conditional = [spec for spec in own if isinstance(spec.approval, Condition) and not raised]
+    plain = [spec for spec in own if spec not in conditional]
     toolsets: list[AbstractToolset[None]] = [FunctionToolset([_tool(spec, agents, raised=raised) for spec in plain])]
     if conditional:
         gated = FunctionToolset([_tool(spec, agents, raised=False) for spec in conditional])
-        toolsets.append(gated.approval_required(_policy({spec.name: spec for spec in conditional})))
-    return toolsets
+        toolsets.append(gated.approval_required(_policy(conditional)))
+    return [*toolsets, *_servers([spec for spec in specs if spec.kind == "mcp"])]
 
 
-def _policy(specs: Mapping[str, ToolSpec]) -> Callable[[RunContext[None], Any, dict[str, Any]], bool]:
+def _servers(specs: Sequence[ToolSpec]) -> list[AbstractToolset[None]]:
+    if not specs:
+        return []
+    from .servers import toolset
+
+    by_server: dict[str, list[ToolSpec]] = {}
+    for spec in specs:
+        by_server.setdefault(spec.server or "server", []).append(spec)
+    return [toolset(name, several, _policy(several)) for name, several in by_server.items()]
+
+
+def _policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any, dict[str, Any]], bool]:
+    by_name = {spec.name: spec for spec in specs}
+
     def needs_approval(ctx: RunContext[None], definition: Any, arguments: dict[str, Any]) -> bool:
-        spec = specs[definition.name]
+        spec = by_name[definition.name]
+        if not isinstance(spec.approval, Condition):
+            return spec.approval == "always"
         return RUNNING.get().gate(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
 
     return needs_approval
@@ -92,7 +93,7 @@ def _tool(spec: ToolSpec, agents: Mapping[str, Agent[None, Any]], *, raised: boo
         name=spec.name,
         description=spec.description,
         requires_approval=spec.approval == "always" and not raised,
-        function_schema=_schema_for(spec, body),
+        function_schema=schema_for(spec, body),
     )
 
 
@@ -119,31 +120,3 @@ async def _gated(spec: ToolSpec, ctx: RunContext[None], arguments: dict[str, Any
     if spec.approval == "always":
         return True
     return await RUNNING.get().gate_slowly(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
-
-
-# --- schemas ----------------------------------------------------------------------------------------------------------
-
-
-def _schema_for(spec: ToolSpec, body: Body) -> Any:
-    """Gives the framework's schema of the tool: made once for equal parameters, with this tool's own *body*."""
-    parameters = tuple(
-        (name, parameter.type, parameter.required, json.dumps(parameter.default))
-        for name, parameter in spec.parameters.items()
-    )
-    return replace(_schema(spec.name, spec.description, parameters), function=body)
-
-
-@lru_cache(maxsize=1024)
-def _schema(name: str, description: str, parameters: tuple[tuple[str, str, bool, str], ...]) -> Any:
-    async def body(ctx: RunContext[None], **arguments: Any) -> Any:
-        raise NotImplementedError
-
-    context = Parameter("ctx_", Parameter.POSITIONAL_ONLY, annotation=RunContext[None])
-    body.__signature__ = Signature([context, *(_parameter(*each) for each in parameters)])  # type: ignore[attr-defined]
-    body.__annotations__ = {"ctx_": RunContext[None], **{each[0]: TYPES.get(each[1], Any) for each in parameters}}
-    return Tool(body, takes_ctx=True, name=name, description=description).function_schema
-
-
-def _parameter(name: str, kind: str, required: bool, default: str) -> Parameter:
-    value = Parameter.empty if required else json.loads(default)
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=TYPES.get(kind, Any), default=value)
