@@ -132,7 +132,8 @@ class _Story:
         if turn.text is None and not turn.answers and session.begun and not session.staged:
             yield "go_on_without_answer"
         yield from self._about(turn.answers, session)
-        if turn.answers and pending and not set(_open(session.main)) <= {answer.label for answer in turn.answers}:
+        is_open, about = set(_open(session.main)), {answer.label for answer in turn.answers}
+        if pending and is_open & about and is_open - about:
             yield "partial_answers"
         self._play_turn(turn, session)
 
@@ -144,6 +145,9 @@ class _Story:
         session.staged = False
         if not session.begun and turn.text is None:
             return
+        if not session.begun:
+            script = self.scenario.agents[MAIN]
+            session.main.replies = script.by_prompt.get(turn.text or "", script.replies)
         session.begun = True
         if not session.main.paused and (was_paused or turn.text is not None or session.unsure):
             self._play_on(session.main, session)

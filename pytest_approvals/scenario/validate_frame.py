@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.agent_side.capabilities import CAPABILITIES
 from pytest_approvals.errors import nearest
 from pytest_approvals.scenario.mistakes import Mistake, Path
 from pytest_approvals.scenario.parts import PROMPT, Scenario
+from pytest_approvals.scenario.variants import candidates
 from pytest_approvals.scenario.view import View
 from pytest_approvals.scenario.words import DIMENSIONS, REACHES, VARIED_ON_REQUEST
 
@@ -22,7 +24,10 @@ def frame_mistakes(view: View) -> Iterator[Mistake]:
     scenario = view.scenario
     yield from _words(scenario)
     yield from _numbers(scenario)
-    yield from _dimensions(scenario)
+    pinned = list(_dimensions(scenario))
+    yield from pinned
+    if scenario.only and not pinned:
+        yield from _impossible(scenario)
     for k, name in enumerate(scenario.oracles):
         yield from _value("oracle", name, ("oracles", k))
     for k, label in enumerate(scenario.expect.runs or ()):
@@ -71,6 +76,21 @@ def _dimensions(scenario: Scenario) -> Iterator[Mistake]:
             yield Mistake(("vary",), what)
         elif dimension in scenario.only:
             yield Mistake(("vary",), f"{dimension!r} is varied and pinned at once")
+
+
+@dataclass(frozen=True, slots=True)
+class _AbleToAll:
+    """An agent that can do whatever a scenario asks for."""
+
+    stores: Mapping[str, str]
+    capabilities: frozenset[str] = frozenset()
+
+
+def _impossible(scenario: Scenario) -> Iterator[Mistake]:
+    stores = {str(mode).removeprefix("native."): "" for mode in scenario.only.get("serialize", ())}
+    if next(candidates(scenario, _AbleToAll(stores), {}), None) is None:
+        pins = ", ".join(f"{name}: {' or '.join(map(str, values))}" for name, values in scenario.only.items())
+        yield Mistake(("only",), f"no variant is left by `only` ({pins}): these values and steps exclude each other")
 
 
 def _value(dimension: str, value: Any, path: Path) -> Iterator[Mistake]:

@@ -54,7 +54,7 @@ def variants(
     if strength not in STRENGTHS:
         raise UnknownName("strength", str(strength), STRENGTHS)
     asked = overrides or {}
-    allowed = allowed_variants(scenario, facts, asked)
+    allowed = [one for one in allowed_variants(scenario, facts, asked) if one.resume != "cold"]
     chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), strength)]
     return (*chosen, *(one for one in _in_other_processes(scenario, facts, asked) if one not in chosen))
 
@@ -65,14 +65,13 @@ def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
 
     Where several variants are equally plain, it is the one for which the fewest are missing.
     """
-    candidates = list(_candidates(scenario, facts, {}))
-    lacking = [required(scenario, one) - facts.capabilities for one in candidates]
+    lacking = [required(scenario, one) - facts.capabilities for one in candidates(scenario, facts, {})]
     return min(lacking, key=len, default=frozenset())
 
 
 def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> list[Variant]:
     """Gives every variant that *scenario* allows and the agent can run, the plainest first."""
-    return [one for one in _candidates(scenario, facts, overrides) if required(scenario, one) <= facts.capabilities]
+    return [one for one in candidates(scenario, facts, overrides) if required(scenario, one) <= facts.capabilities]
 
 
 # --- what there is to choose from -------------------------------------------------------------------------------------
@@ -124,7 +123,8 @@ def _narrowed(name: str, values: tuple[Any, ...], scenario: Scenario, overrides:
     return tuple(value for value in asked if pinned is None or value in pinned)
 
 
-def _candidates(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+def candidates(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+    """Gives every variant that *scenario* allows, whatever the agent claims, the plainest first."""
     held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
     for row in product(*dimensions(scenario, facts, overrides).values()):
         variant = Variant(**dict(zip(DIMENSIONS, row, strict=True)))
@@ -207,15 +207,20 @@ def _constraint(names: tuple[str, ...], allowed: tuple[Row, ...]) -> dict[str, A
 
 def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
     """
-    Gives the one variant that goes on in a fresh process, and a cold one where the story varies where it goes on.
+    Gives the single variants that go on in another process: they are dear, and one shows what all would.
 
-    A person who asks for certain ways to resume gets exactly those.
+    That is one in a `fresh` process, unless the story varies or pins where it goes on or a person asks for it (`fresh`
+    is then covered like any other value); and one in a `cold` process where any of them names it, or the story varies.
     """
-    if "resume" in overrides or "resume" in scenario.only:
-        return
-    wanted = ("cold",) if "resume" in scenario.vary else ("fresh",)
-    for resume in wanted:
-        asked = {"serialize": ("json",), "source": ("restored", "rebuilt"), **overrides, "resume": (resume,)}
-        first = next(iter(allowed_variants(scenario, facts, asked)), None)
-        if first is not None:
-            yield first
+    named = "resume" in overrides or "resume" in scenario.only
+    varied = "resume" in scenario.vary and not named
+    if not named and not varied:
+        yield from _one(scenario, facts, overrides, "fresh")
+    if varied or "cold" in dimensions(scenario, facts, overrides)["resume"]:
+        yield from _one(scenario, facts, overrides, "cold")
+
+
+def _one(scenario: Scenario, facts: Facts, overrides: Overrides, resume: str) -> list[Variant]:
+    asked = {**overrides, "resume": (resume,)}
+    plain = {"serialize": ("json",), "source": ("restored", "rebuilt")}
+    return (allowed_variants(scenario, facts, plain | asked) or allowed_variants(scenario, facts, asked))[:1]
