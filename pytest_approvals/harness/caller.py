@@ -131,6 +131,14 @@ class Caller:
         if step.answers and not decisions and step.text is None:
             return
         await session.turn(step.text, decisions, positions)
+        if session.ended == "failed":
+            self._forget_edits(session, step.answers)
+
+    def _forget_edits(self, session: Session, answers: Sequence[Answer]) -> None:
+        """Forgets edits that came to nothing: the closing oracle must not hand in again what was refused."""
+        for answer in answers:
+            if answer.verdict == "edit":
+                self._said.pop((session.name, answer.label or ""), None)
 
     async def _save_after(self, session: Session) -> None:
         if session.saves_itself and not session.lost:
