@@ -106,10 +106,23 @@ def _known_text(dimension: str, value: str) -> bool:
         return True
     if dimension != "oracle":
         return value in DIMENSIONS[dimension]
+    return _known_oracle(value)
+
+
+def _known_oracle(value: str) -> bool:
+    """
+    Says whether an oracle may be called so.
+
+    A plugin can bring oracles of its own, so a name that is not even near to a known one is judged where it is made.
+    """
     word, colon, rest = value.partition(":")
     match word:
         case "random":
             return rest.isdecimal()
         case "allowlist":
             return bool(rest)
-    return word in DIMENSIONS["oracle"] and (not colon or word == "reject_all")
+        case "script" | "approve_all":
+            return not colon
+        case "reject_all":
+            return True
+    return word.isidentifier() and "did you mean" not in nearest(word, map(str, DIMENSIONS["oracle"]))

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations, product
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
 from pytest_approvals.scenario.requirements import required, steps_of
 from pytest_approvals.scenario.words import DIMENSIONS
 
-Strength = Literal["1", "2", "3", "full"]
-STRENGTHS: tuple[Strength, ...] = ("1", "2", "3", "full")
+STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 2: 2, 3: 3, None: None}
+"""How many values at a time are covered in every combination, by word and by number; None: all."""
 
 Overrides = Mapping[str, Sequence[Any]]
 """Dimensions with the values that a person asked for, in place of the default ones."""
@@ -39,23 +39,23 @@ class Facts(Protocol):
 
 
 def variants(
-    scenario: Scenario, facts: Facts, *, strength: Strength = "2", overrides: Overrides | None = None
+    scenario: Scenario, facts: Facts, *, strength: str | int | None = "2", overrides: Overrides | None = None
 ) -> tuple[Variant, ...]:
     """
     Gives the variants in which an agent runs *scenario*, the base variant first; none where it cannot.
 
     Arguments:
-        strength: How many values at a time are covered in every combination.
+        strength: How many values at a time are covered in every combination: 1, 2, 3, or `full`.
         overrides: Values that a person asked for; a value that the scenario does not allow gives no variant.
 
     Errors:
         UnknownName: *strength* is none.
     """
     if strength not in STRENGTHS:
-        raise UnknownName("strength", str(strength), STRENGTHS)
+        raise UnknownName("strength", str(strength), ["1", "2", "3", "full"])
     asked = overrides or {}
     allowed = [one for one in allowed_variants(scenario, facts, asked) if one.resume != "cold"]
-    chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), strength)]
+    chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), STRENGTHS[strength])]
     return (*chosen, *(one for one in _in_other_processes(scenario, facts, asked) if one not in chosen))
 
 
@@ -172,9 +172,9 @@ def _rows(allowed: Sequence[Variant]) -> tuple[Row, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _cover(allowed: tuple[Row, ...], strength: Strength) -> tuple[Row, ...]:
+def _cover(allowed: tuple[Row, ...], strength: int | None) -> tuple[Row, ...]:
     """Gives rows of *allowed* that cover every combination of so many values that stands in any of them."""
-    if strength == "full" or len(allowed) < 2:
+    if strength is None or len(allowed) < 2:
         return allowed
     factors = {at: tuple(dict.fromkeys(row[at] for row in allowed)) for at in range(len(DIMENSIONS))}
     free = {str(at): list(values) for at, values in factors.items() if len(values) > 1}
@@ -183,7 +183,7 @@ def _cover(allowed: tuple[Row, ...], strength: Strength) -> tuple[Row, ...]:
     def row_of(made: Mapping[str, Any]) -> Row:
         return tuple(made.get(str(at), value) for at, value in enumerate(fixed))
 
-    return tuple(map(row_of, _covering(free, allowed, min(int(strength), len(free)))))
+    return tuple(map(row_of, _covering(free, allowed, min(strength, len(free)))))
 
 
 def _covering(free: dict[str, list[Any]], allowed: tuple[Row, ...], strength: int) -> list[dict[str, Any]]:
