@@ -1,0 +1,133 @@
+"""The wheel: what is in it, and that it works where nothing else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
+SUPPORTED = ("3.11", "3.12", "3.13")
+UV = Path(sys.executable).with_name("uv")
+
+
+def run(*command: str | Path, cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Runs a command as a person would who has nothing of this project in the environment."""
+    hidden = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER")
+    variables = {name: value for name, value in os.environ.items() if name not in hidden}
+    return subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=variables, capture_output=True, text=True, timeout=timeout
+    )
+
+
+def python_of(version: str) -> Path | None:
+    """Finds a Python of that version: on the path, or kept by pyenv."""
+    found = run(UV, "python", "find", "--no-python-downloads", "--system", version, cwd=ROOT)
+    if found.returncode == 0:
+        return Path(found.stdout.strip())
+    kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    places = sorted(kept.glob(f"{version}.*/bin/python{version}"))
+    return places[-1] if places else None
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment with the wheel in it, and an empty folder to work in."""
+
+    folder: Path
+    work: Path
+
+    def run(self, program: str, *words: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Runs a program of the environment in the empty folder."""
+        return run(self.folder / "bin" / program, *words, cwd=self.work, timeout=timeout)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this project, built anew."""
+    folder = tmp_path_factory.mktemp("wheel")
+    built = run(
+        UV, "build", "--wheel", "--no-build-isolation", "--python", sys.executable, "-o", folder, ROOT, cwd=ROOT
+    )
+    assert 0 == built.returncode, built.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def installed(
+    python: Path, folder: Path, *requirements: str | Path, options: tuple[str | Path, ...] = ()
+) -> Environment:
+    """
+    Makes an environment with these requirements.
+
+    What is in uv's cache is taken from there; what is not is downloaded. Where that is impossible, the test is skipped.
+    """
+    work = folder / "work"
+    work.mkdir()
+    made = run(UV, "venv", "--quiet", "--python", python, folder / "venv", cwd=work)
+    assert 0 == made.returncode, made.stderr
+    install = (UV, "pip", "install", "--quiet", "--python", folder / "venv", *options, *requirements)
+    if run(*install, "--offline", cwd=work).returncode != 0:
+        online = run(*install, cwd=work)
+        if "error sending request" in online.stderr or "dns error" in online.stderr:
+            pytest.skip(f"the packages for {python} are neither in uv's cache nor in reach")
+        assert 0 == online.returncode, online.stderr
+    return Environment(folder / "venv", work)
+
+
+@pytest.fixture(scope="session", params=SUPPORTED)
+def environment(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment of each supported Python that is on this machine."""
+    python = python_of(request.param)
+    if python is None:
+        pytest.skip(f"Python {request.param} is not on this machine")
+    folder = tmp_path_factory.mktemp(f"python-{request.param}")
+    return installed(python, folder, wheel, options=("--constraint", CONSTRAINTS))
+
+
+def names_in(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_the_wheel_holds_the_whole_catalogue(wheel: Path) -> None:
+    """Every scenario of the repository is in it, where the package looks for it."""
+    expected = {
+        path.relative_to(ROOT / "scenarios").as_posix() for path in (ROOT / "scenarios").rglob("*.approval.yaml")
+    }
+    found = {
+        name.removeprefix("pytest_approvals/catalogue/") for name in names_in(wheel) if name.endswith(".approval.yaml")
+    }
+
+    assert expected
+    assert expected == found
+
+
+def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
+    """It is the package and its metadata; neither tests nor tools."""
+    assert {"pytest_approvals"} == {name.partition("/")[0] for name in names_in(wheel) if ".dist-info/" not in name}
+
+
+@pytest.mark.slow
+def test_the_catalogue_runs_in_an_empty_folder(environment: Environment) -> None:
+    """`pytest-approvals run basics` runs the packaged scenarios on the reference agent."""
+    done = environment.run("pytest-approvals", "run", "basics", "--agent", "reference")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "basics/" in done.stdout
+
+
+@pytest.mark.slow
+def test_an_installed_plugin_does_not_disturb_others(environment: Environment) -> None:
+    """In a project that does not use it, pytest says what it says without it."""
+    (environment.work / "test_of_somebody.py").write_text("def test_something(): pass\n")
+    done = environment.run("pytest", "-q", "-p", "no:cacheprovider")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert ["1 passed"] == [line.partition(" in ")[0] for line in done.stdout.splitlines()[1:]]
