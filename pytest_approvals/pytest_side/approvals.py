@@ -1,0 +1,103 @@
+"""The fixture `approvals`: runs a person's own agent on a scripted model, records it and judges it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_approvals.agent_side.contract import Attachment
+from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.harness.oracles import Oracle, oracle_named
+from pytest_approvals.harness.play import Limit
+from pytest_approvals.harness.run import Run, run_scenario
+from pytest_approvals.pytest_side.own_agent import local_agent_for, source_of
+from pytest_approvals.pytest_side.own_run import OwnRun
+from pytest_approvals.pytest_side.scripted import ScriptedModel
+from pytest_approvals.pytest_side.waiting import require_asyncio, wait_for
+from pytest_approvals.pytest_side.wishes import WISHES, known_wishes, variant_of, wishes_of
+from pytest_approvals.scenario.build import scenario, tool
+from pytest_approvals.scenario.parts import PROMPT, Behaviour, Reply, Scenario, Tool
+
+if TYPE_CHECKING:
+    from pytest_approvals.pytest_side.bench import Bench
+
+Stub = Behaviour | Sequence[Behaviour]
+Model = Sequence[Reply] | Mapping[str, Sequence[Reply]]
+
+
+class Approvals:
+    """
+    Runs agents for one test.
+
+    Attributes:
+        runs: All runs so far, also those that failed.
+    """
+
+    def __init__(self, bench: Bench, item: pytest.Item, config: Mapping[str, Any], oracle: Oracle) -> None:
+        self.runs: list[OwnRun] = []
+        self._bench = bench
+        self._item = item
+        self._oracle = oracle
+        self._wishes = wishes_of(item, config, bench.settings)
+
+    def run(
+        self,
+        subject: Any,
+        prompt: str = PROMPT,
+        *,
+        model: Model,
+        agents: Mapping[str, Model] | None = None,
+        gated: Iterable[str] | None = None,
+        tools: Mapping[str, Stub] | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        caller: Iterable[Any] | None = None,
+        **wishes: Any,
+    ) -> OwnRun:
+        """
+        Runs an agent on a scripted model, from the prompt to the end, and judges what happened.
+
+        It waits for the end, in an event loop of its own. Where an event loop runs in this thread already, the agent
+        runs in another thread meanwhile: in asynchronous tests, rather `await approvals.arun(...)`.
+
+        Arguments:
+            subject: The framework's agent object, or a callable that takes the framework's model and returns one;
+                `serialize` other than `none` needs the callable.
+            prompt: The first message; not needed with *caller*.
+            model: The replies of the model, made by `calls`, `say` and `fails`, or a `scripted_model`.
+            agents: The replies of the models of agents that tools run, by the agent's name.
+            gated: The tools whose calls must wait for a person; left out: those that the framework marks.
+            tools: The tools that do not run for real, and what they do instead: `{"send_mail": returns("ok")}`.
+            run_options: Keyword arguments for the framework's own run call.
+            caller: The caller's script, where the prompt and an oracle are not enough: messages, answers, steps.
+            wishes: How the run is made: `oracle`, `serialize`, `resume`, `history`, `stream`, `answer`, `chunking`,
+                `seed`, `time_limit`; `agent`, a spec, where the framework cannot be told from *subject*; `checks`:
+                `raise` (the default) or `collect`.
+
+        Errors:
+            CheckFailed: The run broke a requirement, and *checks* is `raise`.
+            UsageError: An argument cannot be used.
+            ScenarioError: Model and caller do not fit each other.
+        """
+        made = self._made(subject, prompt, model, agents, gated, tools, run_options, caller, wishes)
+        return self._judged(made, wait_for(made.play()))
+
+    async def arun(
+        self,
+        subject: Any,
+        prompt: str = PROMPT,
+        *,
+        model: Model,
+        agents: Mapping[str, Model] | None = None,
+        gated: Iterable[str] | None = None,
+        tools: Mapping[str, Stub] | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        caller: Iterable[Any] | None = None,
+        **wishes: Any,
+    ) -> OwnRun:
+        """Does what `run` does, in the running event loop."""
+        require_asyncio()
+        made = self._made(subject, prompt, model, agents, gated, tools, run_options, caller, wishes)
+        return self._judged(made, await made.play())

@@ -1,0 +1,134 @@
+"""Scenario files as pytest sees them: a file is a collector, an agent with a variant is an item."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_approvals.catalogues import root_of
+from pytest_approvals.errors import ApprovalsError, CheckFailed, ScenarioError
+from pytest_approvals.scenario.labels import occurrences
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.mistakes import line_of
+from pytest_approvals.scenario.parts import Scenario, Variant
+
+if TYPE_CHECKING:
+    from pytest_approvals.pytest_side.bench import Bench, Candidate
+
+
+class ScenarioFile(pytest.File):
+    """A scenario file; its items are the agents that can play it, each in its variants."""
+
+    def __init__(self, *, bench: Bench, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.bench = bench
+
+    @property
+    def shown_path(self) -> str:
+        """The path as people see it: relative to where pytest was started."""
+        return shown_path(self.path, self.config)
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        """
+        Gives the items.
+
+        Errors:
+            CollectError: The file has a mistake, or an agent cannot be used.
+        """
+        try:
+            scenario = self.load()
+            for candidate in self.bench.candidates:
+                for variant in self.bench.variants(scenario, candidate):
+                    yield self.item(scenario, candidate, variant)
+        except ApprovalsError as error:
+            raise self.CollectError(str(error)) from None
+
+    def load(self) -> Scenario:
+        """
+        Loads the scenario.
+
+        Errors:
+            ScenarioError: The file has a mistake.
+        """
+        try:
+            return load_scenario(self.path, root=root_of(self.path, self.bench.settings.folders))
+        except ScenarioError as error:
+            raise ScenarioError(self.shown_path, error.line, error.what) from None
+
+    def item(self, scenario: Scenario, candidate: Candidate, variant: Variant) -> ScenarioItem:
+        """Makes the item of one agent in one variant."""
+        name = f"{candidate.name}[{variant.id}]"
+        item: ScenarioItem = ScenarioItem.from_parent(
+            self, name=name, callobj=play_scenario, scenario=scenario, candidate=candidate, variant=variant
+        )
+        return item
+
+
+class ScenarioItem(pytest.Function):
+    """
+    One scenario on one agent in one variant.
+
+    It is a pytest function, because syrupy's fixture asks for one.
+    """
+
+    def __init__(self, *, scenario: Scenario, candidate: Candidate, variant: Variant, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scenario = scenario
+        self.candidate = candidate
+        self.variant = variant
+        facts = candidate.source.facts
+        self.user_properties += [
+            ("scenario", scenario.id),
+            ("agent", candidate.name),
+            ("version", facts.version or ""),
+            ("variant", variant.id),
+        ]
+
+    @property
+    def file(self) -> ScenarioFile:
+        """The file that it was collected from."""
+        assert isinstance(self.parent, ScenarioFile)
+        return self.parent
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Says where it stands: at the title of its scenario."""
+        return self.path, self.line_of_call(None) - 1, self.name
+
+    def line_of_call(self, label: str | None) -> int:
+        """Gives the line of a call in the model's script; that of the title where there is no such call."""
+        scenario = self.scenario
+        for one in occurrences(scenario) if label is not None else ():
+            if one.label == label:
+                return line_of(one.path, scenario.lines) or 1
+        return line_of(("title",), scenario.lines) or 1
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Gives what is printed of a failure: the findings, and the line of the call concerned."""
+        error = excinfo.value
+        if isinstance(error, CheckFailed):
+            label = error.findings[0].verdict.label if error.findings else None
+            return f"{self.file.shown_path}:{self.line_of_call(label)}: {error}"
+        if isinstance(error, (ApprovalsError, SnapshotDiffers)):
+            return f"{self.file.shown_path}:{self.line_of_call(None)}: {error}"
+        return super().repr_failure(excinfo, style)
+
+
+class SnapshotDiffers(AssertionError):
+    """A transcript is not the stored one; the text shows both."""
+
+
+def play_scenario(request: pytest.FixtureRequest) -> None:
+    """Plays the scenario of the item that asks."""
+    item = request.node
+    assert isinstance(item, ScenarioItem)
+    item.file.bench.play(item, request)
+
+
+def shown_path(path: Path, config: pytest.Config) -> str:
+    """Gives a path relative to where pytest was started, if it is below that."""
+    here = config.invocation_params.dir
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
