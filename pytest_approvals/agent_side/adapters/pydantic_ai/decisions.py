@@ -11,16 +11,14 @@ from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 
-from pytest_approvals.agent_side.contract import MAIN, Decision, Request, ToolSpec, Unsupported
+from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
 
 from .messages import arguments
+from .naming import Specs
 from .nested import KEY, answers
 from .state import REQUESTS
 
 Path = tuple[str, ...]
-
-Specs = Mapping[tuple[str, str], ToolSpec]
-"""Tools by agent and name."""
 
 
 def open_requests(requests: DeferredToolRequests | None, specs: Specs) -> tuple[Request, ...]:
@@ -43,7 +41,7 @@ def _walk(
             Request(
                 id="/".join(path),
                 call_id=call.tool_call_id,
-                tool=call.tool_name,
+                tool=spec.name if spec else call.tool_name,
                 arguments=arguments(call),
                 kind=spec.kind if spec else "function",
                 server=spec.server if spec else None,

@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract import Item
+
+from .naming import Renamed
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 
-def items(messages: Iterable[ModelMessage]) -> list[Item]:
-    """Gives the input of the model as a provider would get it; *messages* went through the framework's repairs."""
-    return [_item(part, number) for number, message in enumerate(messages) for part in message.parts]
+def items(messages: Iterable[ModelMessage], renamed: Renamed = ()) -> list[Item]:
+    """
+    Gives the input of the model as a provider would get it; *messages* went through the framework's repairs.
+
+    Arguments:
+        renamed: The tools that go by their own name in the neutral form.
+    """
+    own = {name: tool for name, tool, _ in renamed}
+    return [_item(part, number, own) for number, message in enumerate(messages) for part in message.parts]
 
 
-def _item(part: Any, number: int) -> Item:
+def _item(part: Any, number: int, own: Mapping[str, str]) -> Item:
     kind = part.part_kind
     if kind == "user-prompt":
         return Item(kind="user", text=_text(part.content), message=number)
     if kind == "text":
         return Item(kind="say", text=part.content, message=number)
     if kind == "tool-call":
-        return Item(kind="call", id=part.tool_call_id, tool=part.tool_name, arguments=arguments(part), message=number)
+        tool = own.get(part.tool_name, part.tool_name)
+        return Item(kind="call", id=part.tool_call_id, tool=tool, arguments=arguments(part), message=number)
     if kind == "tool-return":
-        return _result(part, part.model_response_str(), number)
+        return _result(part, part.model_response_str(), number, own)
     if kind == "retry-prompt":
-        return _retry(part, number)
+        return _retry(part, number, own)
     return Item(kind="other", text=_text(getattr(part, "content", kind)), message=number)
 
 
-def _result(part: Any, text: str, number: int) -> Item:
-    return Item(kind="result", id=part.tool_call_id, tool=part.tool_name, text=text, message=number)
+def _result(part: Any, text: str, number: int, own: Mapping[str, str]) -> Item:
+    tool = own.get(part.tool_name, part.tool_name)
+    return Item(kind="result", id=part.tool_call_id, tool=tool, text=text, message=number)
 
 
-def _retry(part: Any, number: int) -> Item:
+def _retry(part: Any, number: int, own: Mapping[str, str]) -> Item:
     """Releases before 2.0 answer a call with a retry prompt; one without a tool is a message to the model."""
     if part.tool_name is None:
         return Item(kind="user", text=part.model_response(), message=number)
-    return _result(part, part.model_response(), number)
+    return _result(part, part.model_response(), number, own)
 
 
 def _text(content: str | Sequence[Any]) -> str:

@@ -7,7 +7,7 @@ variable, which every turn sets and the framework's tasks inherit.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from typing import Any
@@ -19,35 +19,45 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pytest_approvals.agent_side.contract import Chunk, ModelCall, ModelDown, Reply, World
 
 from .messages import items
+from .naming import Renamed
 
 NAME = "scripted"
+
+Names = Mapping[tuple[str, str | None], str]
+"""The framework's names of renamed tools, by their own name and their server."""
 
 RUNNING: ContextVar[World] = ContextVar("world of the running turn")
 
 
 @cache
-def scripted(agent: str) -> FunctionModel:
-    """Gives the model of *agent*, for runs with and without streaming."""
+def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
+    """
+    Gives the model of *agent*, for runs with and without streaming.
+
+    Arguments:
+        renamed: The tools that the framework has under another name than the script.
+    """
+    names = {(tool, server): name for name, tool, server in renamed}
+
+    async def ask(messages: Sequence[ModelMessage], info: AgentInfo, *, stream: bool) -> Reply:
+        own = {name: tool for name, tool, _ in renamed}
+        offered = [own.get(tool.name, tool.name) for tool in info.function_tools]
+        try:
+            return await RUNNING.get().model(items(messages, renamed), agent=agent, stream=stream, tools=offered)
+        except ModelDown as down:
+            raise _broken(down) from down
 
     async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        return ModelResponse(parts=_parts(await _ask(agent, messages, info, stream=False)))
+        return ModelResponse(parts=_parts(await ask(messages, info, stream=False), names))
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
-        answer = await _ask(agent, messages, info, stream=True)
+        answer = await ask(messages, info, stream=True)
         for chunk in answer.chunks or (Chunk(),):
-            yield _piece(chunk)
+            yield _piece(chunk, answer, names)
         if answer.breaks:
             raise _broken(ModelDown(0))
 
     return FunctionModel(reply, stream_function=stream, model_name=NAME)
-
-
-async def _ask(agent: str, messages: Sequence[ModelMessage], info: AgentInfo, *, stream: bool) -> Reply:
-    offered = [tool.name for tool in info.function_tools]
-    try:
-        return await RUNNING.get().model(items(messages), agent=agent, stream=stream, tools=offered)
-    except ModelDown as down:
-        raise _broken(down) from down
 
 
 def _broken(down: ModelDown) -> Exception:
@@ -58,20 +68,21 @@ def _broken(down: ModelDown) -> Exception:
     return connection(NAME, str(down))
 
 
-def _parts(reply: Reply) -> list[ModelResponsePart]:
+def _parts(reply: Reply, names: Names) -> list[ModelResponsePart]:
     said: list[ModelResponsePart] = [] if reply.say is None else [TextPart(reply.say)]
-    return [*said, *(_call(call) for call in reply.calls)]
+    return [*said, *(_call(call, names) for call in reply.calls)]
 
 
-def _call(call: ModelCall) -> ToolCallPart:
+def _call(call: ModelCall, names: Names) -> ToolCallPart:
+    name = names.get((call.tool, call.server), call.tool)
     arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
-    if call.id is None:
-        return ToolCallPart(call.tool, arguments)
-    return ToolCallPart(call.tool, arguments, tool_call_id=call.id)
+    return ToolCallPart(name, arguments) if call.id is None else ToolCallPart(name, arguments, tool_call_id=call.id)
 
 
-def _piece(chunk: Chunk) -> Any:
+def _piece(chunk: Chunk, reply: Reply, names: Names) -> Any:
     """Gives one item of a `stream_function`; an empty object stands for a chunk in which nothing is."""
-    if chunk.call is not None:
-        return {chunk.call: DeltaToolCall(name=chunk.tool, json_args=chunk.arguments, tool_call_id=chunk.id)}
-    return chunk.text or {}
+    if chunk.call is None:
+        return chunk.text or {}
+    server = reply.calls[chunk.call].server
+    name = names.get((chunk.tool, server), chunk.tool) if chunk.tool else None
+    return {chunk.call: DeltaToolCall(name=name, json_args=chunk.arguments, tool_call_id=chunk.id)}

@@ -20,6 +20,8 @@ from pytest_approvals.agent_side.contract import (
     World,
 )
 
+from .naming import named
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -49,7 +51,7 @@ class Session(Agent):
 
         self._state = State()
         self._append = blueprint.history == "append"
-        self._specs = {(spec.agent, spec.name): spec for spec in blueprint.tools}
+        self._specs = named(blueprint.tools)
         self._subject = Subject(blueprint, raised=self.raised, capabilities=self._handlers())
 
     def _handlers(self) -> Sequence[Any]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .decisions import Specs, open_requests
+from pytest_approvals.agent_side.contract import MAIN
+
+from .decisions import open_requests
+from .naming import Specs
 
 
 def seen(event: Any, specs: Specs) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -14,7 +17,8 @@ def seen(event: Any, specs: Specs) -> Iterator[tuple[str, dict[str, Any]]]:
     if kind in ("part_start", "part_delta"):
         yield from _text(event)
     elif kind == "function_tool_call":
-        yield "call", {"id": event.part.tool_call_id, "tool": event.part.tool_name}
+        spec = specs.get((MAIN, event.part.tool_name))
+        yield "call", {"id": event.part.tool_call_id, "tool": spec.name if spec else event.part.tool_name}
     elif kind == "function_tool_result":
         yield from _result(event.part if hasattr(event, "part") else event.result)
     elif kind == "deferred_tool_requests":

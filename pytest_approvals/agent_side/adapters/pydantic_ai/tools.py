@@ -17,6 +17,7 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, ToolSpec
 
 from .model import RUNNING, scripted
+from .naming import renamed
 from .nested import delegate
 from .schemas import Body, schema_for
 
@@ -38,7 +39,7 @@ def build(specs: Sequence[ToolSpec], *, raised: bool = False, capabilities: Sequ
         own = [spec for spec in specs if spec.agent == name]
         extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities and name == MAIN else {}
         agents[name] = Agent(
-            scripted(name),
+            scripted(name, renamed(own)),
             name=name,
             output_type=[str, DeferredToolRequests],
             toolsets=_toolsets(own, agents, raised=raised),
@@ -57,18 +58,21 @@ def _toolsets(
     if conditional:
         gated = FunctionToolset([_tool(spec, agents, raised=False) for spec in conditional])
         toolsets.append(gated.approval_required(_policy(conditional)))
-    return [*toolsets, *_servers([spec for spec in specs if spec.kind == "mcp"])]
+    return [*toolsets, *_servers(specs)]
 
 
 def _servers(specs: Sequence[ToolSpec]) -> list[AbstractToolset[None]]:
-    if not specs:
+    by_server: dict[str, list[ToolSpec]] = {}
+    for spec in specs:
+        if spec.kind == "mcp":
+            by_server.setdefault(spec.server or "server", []).append(spec)
+    if not by_server:
         return []
     from .servers import toolset
 
-    by_server: dict[str, list[ToolSpec]] = {}
-    for spec in specs:
-        by_server.setdefault(spec.server or "server", []).append(spec)
-    return [toolset(name, several, _policy(several)) for name, several in by_server.items()]
+    made = {name: toolset(name, several, _policy(several)) for name, several in by_server.items()}
+    names = {(tool, server): name for name, tool, server in renamed(specs)}
+    return [one.renamed({names[key]: key[0] for key in names if key[1] == server}) for server, one in made.items()]
 
 
 def _policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any, dict[str, Any]], bool]:
