@@ -61,9 +61,11 @@ class Channel:
     Arguments:
         read: The descriptor to read from; the channel does not close it.
         write: The descriptor to write to; may be the same.
+        stop_limit: How many seconds the other side may take to let go of a call that is stopped.
     """
 
-    def __init__(self, read: int, write: int, peer: Peer) -> None:
+    def __init__(self, read: int, write: int, peer: Peer, *, stop_limit: float = 3.0) -> None:
+        self._stop_limit = stop_limit
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(read, write, self._arrived)
         self._peer = peer
@@ -96,7 +98,7 @@ class Channel:
             self._given_up.add(number)
             raise
         except asyncio.CancelledError:
-            await self._stop(number, method, limit)
+            await self._stop(number, method)
             raise
 
     def call_and_block(self, method: str, params: Any, *, limit: float) -> Any:
@@ -132,10 +134,10 @@ class Channel:
         if future is not None and not future.done():
             future.set_exception(late)
 
-    async def _stop(self, number: int, method: str, limit: float) -> None:
+    async def _stop(self, number: int, method: str) -> None:
         if self._open.pop(number, None) is None:
             return  # it was answered in the same moment
-        again = self._expect(number, method, limit)
+        again = self._expect(number, f"stop {method}", self._stop_limit)
         self.notify("stop", {"call": number})
         try:
             await again

@@ -103,7 +103,7 @@ class _Either:
                 return attempt(option)
             except WireError as mistake:
                 mistakes.append(mistake)
-        raise max(mistakes, key=lambda mistake: len(mistake.path))
+        raise max(mistakes, key=lambda mistake: (len(mistake.path), not mistake.what.startswith("expected")))
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": [option.schema(named) for option in self.options]}

@@ -68,14 +68,17 @@ class Lines:
         Returns:
             Whether that was so within *seconds*.
         """
-        sending = [self._write_to] if self._unsent else []
-        readable, writable, _ = select.select([self._read_from], sending, [], max(0.0, seconds))
-        if writable:
+        waiting = select.poll()
+        waiting.register(self._read_from, select.POLLIN)
+        if self._unsent:
+            waiting.register(self._write_to, select.POLLIN | select.POLLOUT)
+        ready = waiting.poll(max(0.0, seconds) * 1000)
+        if self._unsent and ready:
             self._writable()
-        if readable:
+        if ready:
             self._take_bytes()
             self._loop.call_soon(self._arrived)
-        return bool(readable or writable)
+        return bool(ready)
 
     def close(self) -> None:
         """Reads and writes no more; lines that were not taken are dropped."""

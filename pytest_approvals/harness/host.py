@@ -1,0 +1,242 @@
+"""
+Where agent processes come from: started from nothing, or forked from a warm one in milliseconds.
+
+One warm process for each agent and environment serves a whole session, whatever event loops come and go in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest_approvals.agent_side
+from pytest_approvals.agent_side.warm import CANNOT_FORK, FORK, how_it_ended
+from pytest_approvals.errors import AgentUnavailable, HostError
+
+from .process import AgentProcess, Patience
+from .stderr import ThreadTail
+
+AGENT_SIDE = str(Path(pytest_approvals.agent_side.__file__).parent)
+"""The folder that an agent process is started from, where it is not a copy elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """
+    What an agent process runs on; by default what this process runs on.
+
+    Attributes:
+        python: The interpreter.
+        agent_side: The folder of the agent's side there.
+        path: Folders for the front of its import path.
+        variables: Environment variables besides those of this process.
+    """
+
+    python: str = sys.executable
+    agent_side: str = AGENT_SIDE
+    path: tuple[str, ...] = field(default_factory=lambda: tuple(os.path.abspath(entry) for entry in sys.path))
+    variables: tuple[tuple[str, str], ...] = ()
+
+    def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:
+        """
+        Starts a process in a session of its own, so that it is ended by us and not by a Ctrl-C that is meant for us.
+
+        Errors:
+            AgentUnavailable: The interpreter cannot be started.
+        """
+        command = [self.python, self.agent_side, json.dumps({"path": self.path, **options})]
+        try:
+            return subprocess.Popen(
+                command, env=os.environ | dict(self.variables), start_new_session=True, **descriptors
+            )
+        except OSError as error:
+            agent = str(options.get("agent", "agent"))
+            raise AgentUnavailable(agent, f"{self.python} cannot be started ({error})", "name another one") from error
+
+
+class WarmProcess:
+    """A process that has imported an agent's framework and forks agent processes on command."""
+
+    def __init__(self, agent: str, environment: Environment) -> None:
+        self.agent = agent
+        self._control, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        try:
+            self._child = environment.start(
+                {"agent": agent, "control": theirs.fileno()},
+                stdin=subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                pass_fds=[theirs.fileno()],
+            )
+        except BaseException:
+            self._control.close()
+            os.close(reading)
+            raise
+        finally:
+            theirs.close()
+            os.close(writing)
+        self._tail = ThreadTail(reading)
+
+    def fork(self, protocol: int, stderr: int) -> None:
+        """Has a process forked that has these descriptors; one that still gets warm does it then."""
+        with suppress(BrokenPipeError):  # the end of the connection will tell
+            socket.send_fds(self._control, [FORK], [protocol, stderr])
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended."""
+        return self._child.poll() is not None
+
+    @property
+    def cannot_fork(self) -> bool:
+        """Whether it has ended because it holds threads."""
+        return self._child.poll() == CANNOT_FORK
+
+    async def lost(self, what: str) -> HostError:
+        """Ends it, and says what happened."""
+        await asyncio.to_thread(self._tail.rest, 1.0)
+        code = self._child.poll()
+        happened = what if code is None else f"the process that it is forked from ended ({how_it_ended(code)})"
+        self.end(0.0)
+        return HostError(self.agent, happened, self._tail.text)
+
+    def end(self, patience: float) -> None:
+        """Ends it and all that it has forked; nothing of them is left."""
+        self._control.close()
+        if not self._tail.rest(patience):
+            self._signal(signal.SIGTERM)
+            if not self._tail.rest(patience):
+                self._signal(signal.SIGKILL)
+        self._signal(signal.SIGKILL)  # whatever else is in its group
+        self._child.wait()
+        self._tail.rest(patience)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._child.returncode is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child.pid, number)
+
+
+class HostPool:
+    """
+    Starts agent processes, keeps warm ones, and sees to it that all of them end.
+
+    It may be used on several event loops, one after the other; each process belongs to the loop it was started on.
+    """
+
+    def __init__(self, patience: Patience | None = None) -> None:
+        self._patience = patience or Patience()
+        self._warm: dict[tuple[str, Environment], WarmProcess] = {}
+        self._processes: dict[int, AgentProcess] = {}
+        self._numbers = count(1)
+        self._owner = os.getpid()
+        atexit.register(self.close_now)
+
+    def warm_up(self, agent: str, environment: Environment | None = None) -> WarmProcess:
+        """Starts to warm a process for that agent, unless there is one; does not wait for it."""
+        environment = environment or Environment()
+        known = self._warm.get((agent, environment))
+        if known is None or known.gone:
+            if known is not None:
+                known.end(0.0)
+            known = self._warm[agent, environment] = WarmProcess(agent, environment)
+        return known
+
+    async def fresh(self, agent: str, environment: Environment | None = None) -> AgentProcess:
+        """
+        Gives a new process, forked from a warm one; where the framework's threads forbid that, a cold one.
+
+        Errors:
+            HostError: It does not answer as it should.
+            AgentUnavailable: The interpreter cannot be started, or does not know the agent.
+        """
+        environment = environment or Environment()
+        warm = self.warm_up(agent, environment)
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        warm.fork(theirs.fileno(), writing)
+        theirs.close()
+        os.close(writing)
+        process = AgentProcess(agent, next(self._numbers), ours, reading, patience=self._patience)
+        try:
+            return await self._begun(process)
+        except HostError as error:
+            if process.pid is not None:
+                raise
+            loss = await warm.lost(str(process.lost or error))
+            if warm.cannot_fork:
+                return await self.cold(agent, environment)
+            raise loss from None
+
+    async def cold(self, agent: str, environment: Environment | None = None) -> AgentProcess:
+        """
+        Gives a new process in a new interpreter.
+
+        Errors:
+            HostError: It does not answer as it should.
+            AgentUnavailable: The interpreter cannot be started, or does not know the agent.
+        """
+        ours, theirs = socket.socketpair()
+        reading, writing = os.pipe()
+        try:
+            child = (environment or Environment()).start(
+                {}, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=writing
+            )
+        except BaseException:
+            ours.close()
+            os.close(reading)
+            raise
+        finally:
+            theirs.close()
+            os.close(writing)
+        process = AgentProcess(agent, next(self._numbers), ours, reading, patience=self._patience, child=child)
+        return await self._begun(process)
+
+    async def _begun(self, process: AgentProcess) -> AgentProcess:
+        self._processes = {number: one for number, one in self._processes.items() if one.usable}
+        self._processes[process.number] = process
+        try:
+            await process.begin()
+        except BaseException:
+            await process.end()
+            raise
+        return process
+
+    async def close(self) -> None:
+        """Ends all processes."""
+        for process in self._processes.values():
+            if process.usable:
+                await process.end()
+        await asyncio.to_thread(self.close_now)
+
+    def close_now(self) -> None:
+        """Ends all processes; works without an event loop, and does nothing in a process that was forked from ours."""
+        if os.getpid() != self._owner:
+            return
+        for process in self._processes.values():
+            process.end_now()
+        for warm in self._warm.values():
+            warm.end(self._patience.end)
+        self._processes.clear()
+        self._warm.clear()
+        atexit.unregister(self.close_now)
+
+
+@cache
+def session_pool() -> HostPool:
+    """Gives the pool that this process shares; it is closed when the process ends."""
+    return HostPool()
