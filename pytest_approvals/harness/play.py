@@ -188,7 +188,11 @@ def header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int)
         wire_rules=facts.wire_rules,
         capabilities=sorted(facts.capabilities),
         reaches=dict(scenario.reaches),
-        expect={name: list(value) if isinstance(value, tuple) else value for name, value in expect.items() if value},
+        expect={
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in expect.items()
+            if value is not None
+        },
         fakes=dict(scenario.fakes),
         seed=seed,
     )
