@@ -10,6 +10,7 @@ Everything that pytest-approvals raises at its users.
     │   └── HostError           an agent process that died, hung or answered nonsense
     ├── JournalError            a damaged journal: file, line, what
     ├── WaiverError             a mistake in a waiver file
+    ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
 
 Constructors take facts and build the sentence, so that equal mistakes read alike.
@@ -107,6 +108,26 @@ class WaiverError(ApprovalsError):
 
     def __init__(self, path: str, line: int | None, what: str) -> None:
         super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
+class TranscriptDiffers(ApprovalsError, AssertionError):
+    """
+    A transcript is not the stored one.
+
+    Arguments:
+        path: The file of the stored one.
+        differences: The lines that differ, with those around them; None where nothing is stored.
+    """
+
+    def __init__(self, path: str, differences: Sequence[str] | None) -> None:
+        self.path = path
+        self.differences = differences
+        if differences is None:
+            text = f"no transcript is stored in {path}; --snapshot-update stores it"
+        else:
+            lines = "\n".join(f"  {line}" for line in differences)
+            text = f"the transcript is not the stored one in {path}; --snapshot-update takes it over\n{lines}"
+        super().__init__(text)
 
 
 class CheckFailed(ApprovalsError, AssertionError):
