@@ -1,24 +1,24 @@
 """
 Journals in short lines, for examples and tests.
 
-    tool pay(amount: integer) always
     send Pay 5
     model c1 pay(amount=5)
     pause c1
     approve c1
     go
-    run c1 pay(amount=5) -> paid 5
-    model Done.
-    finish Done.
+    run c1 -> paid 5
+    done
 
-stands for the whole journal of that story: numbers, inputs of the model, requests and the end are filled in. A line is
-an event, or a few that belong together:
+stands for the whole journal of that story: numbers, inputs of the model, requests and the end are filled in. Where no
+tool is declared there are `pay(amount: integer)`, which is always gated, and `read(path)`, which never is. A line is an
+event, or a few that belong together:
 
     tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`, then
                                                 `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`
     rules, reaches, expect, fresh, streaming    what the header says
     send TEXT, go                               a turn begins, with the decisions made since
-    pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open
+    pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
+                                                `model Done.` and `finish Done.`
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
     down STATUS, refusal RULE, exhausted        it is asked and does not
     hosted CALL -> TEXT                         its next answer reports a hosted call
@@ -27,11 +27,12 @@ an event, or a few that belong together:
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`
     stage, cancel, trim N, leave                what else the caller does; `show WHAT c1|TEXT` what a stream shows
-    save NAME, restore NAME [: CALLS]           the store
-    tell c1 TEXT, untell c1, forget c1, say, user TEXT     changes what the model's next input holds
+    save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore
+    tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
+    respond c1 yes|no                           changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
 
-A CALL is `LABEL TOOL(NAME=VALUE, ...)`; its id is the last part of its label, or given as `LABEL@ID`, `LABEL@-` for
+A CALL is `LABEL TOOL(NAME=VALUE, ...)`, or the label alone for the call as the model made it; its id is the last part of its label, or given as `LABEL@ID`, `LABEL@-` for
 none.
 """
 
@@ -131,6 +132,9 @@ class _Scribe:
 
     def add(self, event: ev.Event) -> ev.Event:
         if not self.events:
+            if not self.header.tools:
+                self.on_tool("pay(amount: integer) always")
+                self.on_tool("read(path) never")
             self.events.append(self.header)
             self.header.n = 1
         if self.session not in self.begun:
@@ -213,6 +217,10 @@ class _Scribe:
     def on_finish(self, rest: str) -> None:
         self.state.open = []
         self._turn_end("finished", output=rest)
+
+    def on_done(self, rest: str) -> None:
+        self.on_model("Done.")
+        self.on_finish("Done.")
 
     def on_fail(self, rest: str) -> None:
         self._turn_end("failed", error=rest.split(": ", 1))
@@ -322,6 +330,17 @@ class _Scribe:
         items = self.state.items[self._conversation(label)]
         seen = self.state.calls[label].id
         items[:] = [item for item in items if not (item["kind"] in kinds and item.get("id") == seen)]
+
+    def on_drop(self, rest: str) -> None:
+        kind, _, text = rest.partition(" ")
+        items = self.state.items["main"]
+        items[:] = [item for item in items if (item["kind"], item.get("text")) != (kind, text)]
+
+    def on_change(self, rest: str) -> None:
+        label, _, arguments = rest.partition(" ")
+        for item in self.state.items[self._conversation(label)]:
+            if item["kind"] == "call" and item.get("id") == self.state.calls[label].id:
+                item["arguments"] = _arguments(arguments)
 
     def on_user(self, rest: str) -> None:
         self.state.message += 1
@@ -442,6 +461,16 @@ class _Scribe:
         labels = pending if colon else ", ".join(self.state.open)
         self.add(ev.AgentStart(tools=list(self.header.tools), how=self.how))
         self.add(ev.Restored(name=name, mode=self._mode(), pending=self._requests(labels)))
+
+    def on_digest(self, rest: str) -> None:
+        saved = self.events[-1]
+        assert isinstance(saved, ev.Saved)
+        saved.digest = rest
+
+    def on_again(self, rest: str) -> None:
+        restored = self.events[-1]
+        assert isinstance(restored, ev.Restored)
+        restored.again = rest
 
     def on_mode(self, rest: str) -> None:
         self.header.variant["serialize"] = rest

@@ -1,0 +1,183 @@
+"""
+The circumstances under which a call need not run, or a request need not be there.
+
+Where good agents differ, checks accept all that they do; what is acceptable is said here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_approvals.journal.arguments import parsed, settled
+from pytest_approvals.journal.calls import CallSeen, Given
+from pytest_approvals.journal.events import Cancelled, Trimmed
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.turns import TurnSeen
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": Mapping,
+}
+
+
+def fits(arguments: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Says whether *arguments* are an object that has all required parameters, each of its type after coercion."""
+    given = settled(arguments, parameters)
+    if not isinstance(given, Mapping):
+        return False
+    for name, declared in parameters.items():
+        if name not in given:
+            if declared.get("required", True):
+                return False
+        elif not _has_type(given[name], declared.get("type")):
+            return False
+    return True
+
+
+def _has_type(value: Any, declared: str | None) -> bool:
+    if declared is None or declared not in _TYPES or value is None:
+        return True
+    if isinstance(value, bool):
+        return declared in ("boolean", "string")
+    return isinstance(value, _TYPES[declared]) or declared == "string"
+
+
+def exact(arguments: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
+    """
+    Says whether *arguments* fit as they are: without coercion, and with no value that is not declared.
+
+    Frameworks differ in what they coerce and in what they take besides; only where arguments fit exactly must all of
+    them run the call.
+    """
+    given = parsed(arguments)
+    if not isinstance(given, Mapping) or not fits(given, parameters):
+        return False
+    strict = all(_is_of(given[name], declared.get("type")) for name, declared in parameters.items() if name in given)
+    return strict and set(given) <= set(parameters)
+
+
+def _is_of(value: Any, declared: str | None) -> bool:
+    if declared is None or declared not in _TYPES:
+        return True
+    if isinstance(value, bool):
+        return declared == "boolean"
+    return isinstance(value, _TYPES[declared])
+
+
+def cannot_run(history: History, call: CallSeen, given: Given | None) -> bool:
+    """Says whether its tool is not there, or its arguments need not be taken."""
+    n = call.n if given is None or given.taken is None else given.taken
+    tool, arguments = call.wanted_at(n + 1) if given is not None else (call.tool, call.arguments)
+    if call.declared is None or is_gone(history, tool, n, call.session):
+        return True
+    parameters = call.parameters if tool == call.tool else _parameters(history, tool)
+    return not exact(arguments, parameters)
+
+
+def is_gone(history: History, tool: str, n: int, session: str) -> bool:
+    """Says whether the agent does not have a tool at position *n*."""
+    tools = history.tools_at(n, session)
+    return tools is not None and tool not in tools
+
+
+def _parameters(history: History, tool: str) -> Mapping[str, Mapping[str, Any]]:
+    return next((known.parameters for known in history.declared.values() if known.name == tool), {})
+
+
+def contradicted(given: Given) -> bool:
+    """Says whether the same submission holds the opposite decision about the same call."""
+    call = given.call
+    if call is None or not (given.approves or given.rejects):
+        return False
+    others = (other for other in call.decisions if other.taken == given.taken)
+    return any(other.approves if given.rejects else other.rejects for other in others)
+
+
+def siblings(history: History, call: CallSeen) -> list[CallSeen]:
+    """Gives the other calls of the same reply, in the same fork."""
+    same = (other for other in history.calls if other.n == call.n and other.fork == call.fork)
+    return [other for other in same if other is not call and other.session == call.session]
+
+
+def waits_for_siblings(history: History, call: CallSeen) -> bool:
+    """Says whether a call of the same reply still waits for an answer where the call's line of history ends."""
+    last = last_listing(history, call)
+    return any(sibling.listed_at(last) for sibling in siblings(history, call)) if last else False
+
+
+def last_listing(history: History, call: CallSeen) -> int:
+    """Gives the end of the last turn in the call's fork that was not refused; 0 where there is none."""
+    ends = [turn.end.n for turn in history.turns if turn.end is not None and of_fork(turn, call) and not turn.refused]
+    return ends[-1] if ends else 0
+
+
+def of_fork(turn: TurnSeen, call: CallSeen) -> bool:
+    """Says whether a turn belongs to the session and the fork of a call."""
+    return turn.session == call.session and turn.fork == call.fork
+
+
+def was_dropped(history: History, call: CallSeen) -> bool:
+    """Says whether what was pending was cancelled, or closed by a new message, after the call was made."""
+    if any(event.n > call.n and event.session == call.session for event in cancellations(history)):
+        return True
+    return superseded_by(history, call) is not None
+
+
+def cancellations(history: History) -> list[Cancelled]:
+    """Gives the cancellations that worked."""
+    events = history.of_kind.get(Cancelled, ())
+    return [event for event in events if isinstance(event, Cancelled) and event.error is None]
+
+
+def superseded_by(history: History, call: CallSeen) -> TurnSeen | None:
+    """Gives the turn that came with a new message while the reply of the call had an open request."""
+    reply = [call, *siblings(history, call)]
+    for turn in history.turns:
+        if turn.start.text is None or not of_fork(turn, call) or turn.start.n < call.n or turn.failed:
+            continue
+        before = listing_before(history, turn)
+        if before and any(each.listed_at(before) for each in reply):
+            return turn
+    return None
+
+
+def listing_before(history: History, turn: TurnSeen) -> int:
+    """Gives where the requests that were open when a turn began were listed last; 0 where they were not."""
+    last = 0
+    for other in history.turns:
+        if other.start.n >= turn.start.n:
+            break
+        if (
+            other.end is not None
+            and other.end.n < turn.start.n
+            and same_line(history, other, turn)
+            and not other.failed
+        ):
+            last = other.end.n
+    return last
+
+
+def same_line(history: History, earlier: TurnSeen, later: TurnSeen) -> bool:
+    """Says whether a turn belongs to the past of another one."""
+    if earlier.session != later.session:
+        return False
+    if earlier.fork == later.fork:
+        return True
+    forks = {fork.number: fork for fork in history.forks if fork.session == later.session}
+    number: int | None = later.fork
+    while number is not None:
+        fork = forks[number]
+        if fork.parent == earlier.fork and fork.save is not None and earlier.start.n < fork.save:
+            return True
+        number = fork.parent
+    return False
+
+
+def trimmed_between(history: History, start: int, end: int, session: str) -> bool:
+    """Says whether the framework trimmed its history between two positions."""
+    return any(start < event.n < end and event.session == session for event in history.of_kind.get(Trimmed, ()))

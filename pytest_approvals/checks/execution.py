@@ -1,0 +1,256 @@
+"""What runs: nothing without a decision that lets it, and everything that was let."""
+
+from __future__ import annotations
+
+from pytest_approvals.journal.calls import END, CallSeen, Execution, Given
+from pytest_approvals.journal.history import History
+
+from .check import OK, Evaluations, Failure, check
+from .circumstances import cannot_run, contradicted, waits_for_siblings, was_dropped
+
+
+@check(
+    "approval-before-execution",
+    needs=("tool.start", "caller.decide"),
+    implies=("every-gated-call-asked", "request-shows-the-call"),
+    sources=("openai/openai-agents-python#4257", "openai/openai-agents-python#5144", "pydantic/pydantic-ai#3350"),
+)
+def approval_before_execution(history: History) -> Evaluations:
+    """
+    A call that needs approval must not run before a person approved it.
+
+    This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
+    id is no approval of this one; nor is an answer that is no decision at all. A tool that asks again in its middle
+    needs a second approval before its body is entered again.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, by a standing decision:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        model c2 pay(amount=6)
+        run c2 -> paid 6
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 -> paid 5
+        done
+
+    Fails, a call id that comes again:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        model c1#2 pay(amount=6)
+        run c1#2 -> paid 6
+        done
+
+    Fails, a second approval that nobody gave:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 ??
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        asked = 0
+        for run in call.runs:
+            if asked or call.gated_at(run.n):
+                given = call.decision_at(run.n)
+                if given is None or not (given.approves or given.rejects):
+                    yield _unapproved(call, run, "no decision about it")
+                elif given.approves and given.taken is not None and given.taken < asked:
+                    yield _unapproved(call, run, "no second approval after it asked again")
+                else:
+                    yield OK
+            asked = run.ended or 0 if run.how == "asked" else 0
+
+
+def _unapproved(call: CallSeen, run: Execution, why: str) -> Failure:
+    witness = [call.n, *(given.n for given in call.decisions if given.n < run.n), run.n]
+    return Failure(call=call, expected="it waits for an approval", actual=f"it starts with {why}", witness=witness)
+
+
+@check(
+    "rejected-never-runs",
+    needs=("tool.start", "caller.decide"),
+    implies=("rejection-told", "reason-told", "settled-stays-settled", "result-delivered-once", "nothing-left-pending"),
+    sources=("google/adk-python#7148", "openai/openai-agents-js#1694", "langchain-ai/langgraph#7256"),
+)
+def rejected_never_runs(history: History) -> Evaluations:
+    """
+    A call that was rejected must not run.
+
+    An explicit rejection counts for more than a standing approval of its tool, given before or after it in one batch.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 too much
+        go
+        tell c1 too much
+        model Sorry.
+        finish Sorry.
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, a standing approval beats it:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1
+        always c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+    """
+    for call in history.calls:
+        for run in call.runs:
+            given = call.decision_at(run.n)
+            if given is not None and given.rejects and not contradicted(given):
+                actual = "it starts after it was rejected"
+                yield Failure(call=call, expected="no run", actual=actual, witness=(given.n, run.n))
+        given = call.decision_at(END)
+        if given is not None and given.rejects:
+            yield OK
+
+
+@check(
+    "approved-runs",
+    needs=("tool.start", "caller.decide", "turn.end"),
+    implies=("asked-once", "result-delivered-once", "nothing-left-pending", "unanswered-stays-pending", "run-ends"),
+    sources=("openai/openai-agents-python#2487", "strands-agents/harness-sdk#3076", "microsoft/agent-framework#4963"),
+)
+def approved_runs(history: History) -> Evaluations:
+    """
+    An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
+
+    The person said yes and believes that it happened. It may wait for the answers to its siblings. That the model is
+    told something else counts only where the tool is gone or the arguments do not fit.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, it waits for its sibling:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        end left: c2
+
+    Passes, the arguments do not fit and the model is told:
+        send Pay
+        model c1 pay(amount=much)
+        pause c1
+        approve c1
+        go
+        tell c1 amount must be an integer
+        model Sorry.
+        finish Sorry.
+
+    Passes, the turn fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        down 500
+        fail ModelDown: status 500
+        end left: c1
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        tell c1 not approved
+        model Sorry.
+        finish Sorry.
+
+    Fails, the decision is lost:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        pause c1
+        end left: c1
+    """
+    for call in history.calls:
+        given = call.decision_at(END)
+        if given is None or not given.approves:
+            continue
+        if _ran_after(call, given) or _is_excused(history, call, given):
+            yield OK
+            continue
+        told = next((told for told in call.told if told.n > (given.taken or 0)), None)
+        actual = f"no run; the model is told {told.text!r}" if told is not None else "no run"
+        ended = given.turn.end.n if given.turn is not None and given.turn.end is not None else 0
+        witness = (given.n, told.n if told is not None else ended)
+        yield Failure(call=call, expected="a run after its approval", actual=actual, witness=witness)
+
+
+def _ran_after(call: CallSeen, given: Given) -> bool:
+    taken = given.taken or 0
+    ran = any(run.n > taken for run in call.runs)
+    if given.call is not call:
+        return ran or bool(call.runs) or bool(call.asked)
+    return ran
+
+
+def _is_excused(history: History, call: CallSeen, given: Given) -> bool:
+    turn = given.turn
+    if turn is None or turn.outcome in ("failed", "timeout", "open"):
+        return True
+    if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.asked:
+        return True
+    if cannot_run(history, call, given) and any(told.n > (given.taken or 0) for told in call.told):
+        return True
+    return waits_for_siblings(history, call) or was_dropped(history, call) or _ran_elsewhere(history, call)
+
+
+def _ran_elsewhere(history: History, call: CallSeen) -> bool:
+    """Whether a durable store, or a turn at the same time, has run it in another fork of the history."""
+    others = [other for other in history.calls_of(call.label, call.session) if other is not call and other.n == call.n]
+    if not any(run for other in others for run in other.runs):
+        return False
+    live = any(fork.mode.startswith("native.") for fork in history.forks if fork.session == call.session)
+    return live or any(given.turn is not None and given.turn.overlaps for given in call.decisions)

@@ -1,0 +1,260 @@
+"""What lives through the time between two turns: what is pending, what was decided, and what a stream shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_approvals.journal.calls import CallSeen, Given
+from pytest_approvals.journal.events import Restored, Saved
+from pytest_approvals.journal.history import History
+
+from .check import OK, Evaluations, Failure, check
+from .circumstances import cannot_run
+from .pending import Open, open_at
+
+
+@check(
+    "pending-survives",
+    needs=("turn.end", "store.save", "store.restore"),
+    implies=(
+        "approved-runs",
+        "asked-once",
+        "unanswered-stays-pending",
+        "result-delivered-once",
+        "model-input-well-formed",
+        "scenario-exercised",
+        "nothing-left-pending",
+        "usable-after-refusal",
+    ),
+    sources=("pydantic/pydantic-ai#4830", "openai/openai-agents-python#2487"),
+)
+def pending_survives(history: History) -> Evaluations:
+    """
+    What is pending when the state is saved must be pending when it is taken up again, and nothing else.
+
+    A request that is lost on the way can never be answered; one that was settled must not come back. A state that
+    cannot be saved or taken up while requests are pending loses them, too, unless the tools are not the same any more.
+
+    Passes:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save
+        restore
+        reject c1
+        reject c2
+        go
+        tell c1 no
+        tell c2 no
+        done
+
+    Fails:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save
+        restore save-1: c2
+        end left
+
+    Fails, a settled one comes back:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save
+        restore save-1: c1
+        end left
+    """
+    saves: dict[tuple[str, str], Saved] = {}
+    for event in history.events_of(Saved, Restored):
+        if isinstance(event, Saved):
+            saves[event.session, event.name] = event
+            if event.error is not None:
+                yield from _unsaved(history, event)
+        elif isinstance(event, Restored):
+            save = saves.get((event.session, event.name))
+            if save is not None:
+                yield from _restored(history, save, event)
+
+
+def _unsaved(history: History, save: Saved) -> Evaluations:
+    pending = open_at(history, save.n, save.session)
+    if pending and pending.calls:
+        actual = f"saving fails: {_error(save.error)}"
+        expected = f"the state is saved with {len(pending.calls)} pending"
+        yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=(pending.n, save.n))
+
+
+def _restored(history: History, save: Saved, restored: Restored) -> Evaluations:
+    pending = open_at(history, save.n, save.session)
+    if pending is None:
+        return
+    if restored.error is not None:
+        if pending.calls and not _tools_differ(history, save, restored):
+            actual = f"taking it up fails: {_error(restored.error)}"
+            expected = "it is pending after the restore"
+            witness = (pending.n, save.n, restored.n)
+            yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=witness)
+        return
+    listed = {str(entry.get("label")) for entry in restored.pending}
+    for call in pending.calls:
+        if call.label in listed or any(given.staged and not given.lost for given in call.decisions):
+            yield OK
+        else:
+            actual = "it is not listed after the restore"
+            expected = "it is pending after the restore"
+            yield Failure(call=call, expected=expected, actual=actual, witness=(pending.n, save.n, restored.n))
+    yield from _come_back(history, pending, save, restored)
+
+
+def _come_back(history: History, pending: Open, save: Saved, restored: Restored) -> Evaluations:
+    before = {call.label for call in pending.calls}
+    for entry in restored.pending:
+        call = history.call(str(entry.get("label")), restored.session)
+        if call is None or call.label in before or not _is_settled(call, save.n):
+            continue
+        expected, actual = "nothing that is settled is pending", "it is pending after the restore"
+        yield Failure(call=call, expected=expected, actual=actual, witness=(pending.n, save.n, restored.n))
+    yield OK
+
+
+def _is_settled(call: CallSeen, n: int) -> bool:
+    """Whether it ran or the model was told of it before position *n*."""
+    returned = any(run.how == "returned" and (run.ended or 0) < n for run in call.runs)
+    return returned or any(told.n < n for told in call.told)
+
+
+def _tools_differ(history: History, save: Saved, restored: Restored) -> bool:
+    before, after = history.tools_at(save.n, save.session), history.tools_at(restored.n, restored.session)
+    return before is not None and after is not None and set(before) != set(after)
+
+
+def _error(error: Sequence[str] | None) -> str:
+    return ": ".join(error or ())
+
+
+@check(
+    "decision-survives",
+    needs=("caller.stage", "store.restore", "turn.end", "tool.start"),
+    implies=("approved-runs", "asked-once", "rejection-told", "reason-told", "unanswered-stays-pending", "run-ends"),
+    sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#4413"),
+)
+def decision_survives(history: History) -> Evaluations:
+    """
+    A decision that was put into the state must have its effect after the state was saved and taken up again.
+
+    The person answered, and left; nobody asks them whether the answer arrived.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        restore
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        restore
+        go
+        pause c1
+        end left
+
+    Fails, a rejection:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        stage
+        save
+        restore
+        go
+        pause c1
+        end left
+    """
+    for call, given, restored in _staged(history):
+        turn = given.turn
+        if turn is None or turn.end is None or turn.outcome in ("failed", "timeout"):
+            continue
+        listed = call.listed_at(turn.end.n)
+        ran = any(run.n > turn.start.n for run in call.runs)
+        if listed:
+            actual = "it is asked about again"
+        elif given.approves and not ran and not cannot_run(history, call, given):
+            actual = "it does not run"
+        elif given.rejects and ran:
+            actual = "it runs"
+        else:
+            yield OK
+            continue
+        witness = (given.n, restored.n, turn.end.n)
+        yield Failure(call=call, expected=f"the decision to {given.verdict} counts", actual=actual, witness=witness)
+
+
+def _staged(history: History) -> Iterator[tuple[CallSeen, Given, Restored]]:
+    """Gives the last staged decision about each call that went through a save, with the restore."""
+    restores = [event for event in history.events_of(Restored) if isinstance(event, Restored) and event.error is None]
+    for call in history.calls:
+        for given in call.decisions[::-1]:
+            if not given.staged or given.lost or not (given.approves or given.rejects) or given.turn is None:
+                continue
+            taken, start = given.taken or 0, given.turn.start.n
+            found = next((event for event in restores if taken < event.n < start), None)
+            if found is not None:
+                yield call, given, found
+            break
+
+
+@check(
+    "round-trip-stable",
+    level="should",
+    needs=("store.save", "store.restore"),
+    sources=("pydantic/pydantic-ai#4830",),
+)
+def round_trip_stable(history: History) -> Evaluations:
+    """
+    A state that is taken up and saved at once should be the state that was saved.
+
+    What differs was not restored, or grows with every restart.
+
+    Passes:
+        send Hello
+        done
+        save
+        digest abc
+        restore
+        again abc
+
+    Warns:
+        send Hello
+        done
+        save
+        digest abc
+        restore
+        again abd
+    """
+    digests: dict[tuple[str, str], Saved] = {}
+    for event in history.events_of(Saved, Restored):
+        if isinstance(event, Saved):
+            digests[event.session, event.name] = event
+        elif isinstance(event, Restored):
+            save = digests.get((event.session, event.name))
+            if save is None or save.digest is None or event.again is None:
+                continue
+            if save.digest == event.again:
+                yield OK
+            else:
+                expected, actual = f"the digest {save.digest}", event.again
+                yield Failure(expected=expected, actual=actual, witness=(save.n, event.n), session=event.session)

@@ -1,0 +1,143 @@
+"""What a stream shows of a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.journal.calls import Asked, CallSeen
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.turns import TurnSeen
+
+from .check import OK, Evaluations, Failure, check
+
+
+@check(
+    "stream-shows-everything",
+    needs=("caller.shown", "turn.end"),
+    implies=("approved-runs", "every-gated-call-asked", "nothing-left-pending", "scenario-exercised"),
+    sources=("langchain-ai/langgraph#5409", "microsoft/agent-framework#5535"),
+)
+def stream_shows_everything(history: History) -> Evaluations:
+    """
+    Who consumes a streamed turn to its end must have seen what it said and what is pending.
+
+    A request that is in the state but neither in the stream nor in its result is one that a streaming client never
+    shows. Of what a stream shows at all, it should leave nothing out and show nothing twice.
+
+    Passes:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show call c1
+        show request c1
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        show result c1
+        model Done.
+        show text Do
+        show text ne.
+        finish Done.
+
+    Fails, a request that is hidden:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        finish
+        save
+        restore save-1: c1
+        end left
+
+    Fails, other text:
+        streaming
+        send Hello
+        model Hello.
+        show text Hel
+        finish Hello.
+
+    Warns, a call that the stream leaves out:
+        streaming
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        show call c1
+        run c1 -> text
+        run c2 -> text of b
+        done
+    """
+    shows = {event.what for turn in history.turns for event in turn.shown}
+    for turn in history.turns:
+        if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:
+            continue
+        yield from _hidden(history, turn)
+        if "text" in shows:
+            yield _other_text(turn)
+        if "call" in shows:
+            yield _left_out(history, turn)
+
+
+def _hidden(history: History, turn: TurnSeen) -> Evaluations:
+    """Requests that surface only after the stream ended, before anything else happens."""
+    assert turn.end is not None
+    following = (each.start.n for each in history.turns if each.session == turn.session and each.start.n > turn.end.n)
+    until = next(following, None)
+    end = turn.end.n
+    surfaced = (asked for asked in history.requests if asked.session == turn.session and asked.n > end)
+    for asked in surfaced:
+        if (until is None or asked.n < until) and not _is_known(asked, turn):
+            actual = "it is pending after the turn, and was not in the stream or its result"
+            expected = "the request in the stream or its result"
+            yield Failure(call=asked.call, expected=expected, actual=actual, witness=(end, asked.n))
+    yield OK
+
+
+def _is_known(asked: Asked, turn: TurnSeen) -> bool:
+    """Whether it was asked about before under another number, or shown in the stream."""
+    call = asked.call
+    if call is not None and any(other.n < asked.n for other in call.asked):
+        return True
+    return any(event.what == "request" and event.id == asked.entry.get("id") for event in turn.shown)
+
+
+def _other_text(turn: TurnSeen) -> Failure | None:
+    """The pieces together are what the caller's own agent said, or what all agents said."""
+    seen = "".join(event.text or "" for event in turn.shown if event.what == "text")
+    answers = [exchange for exchange in turn.exchanges if exchange.answer is not None]
+    main = [exchange.answer.say or "" for exchange in answers if exchange.answer and "/" not in exchange.conversation]
+    everything = [exchange.answer.say or "" for exchange in answers if exchange.answer]
+    if seen in ("".join(main), "".join(everything)):
+        return OK
+    if _in_order(main, seen) and len(seen) <= sum(map(len, everything)):
+        return OK
+    witness = [event.n for event in turn.shown if event.what == "text"][:1] or [turn.start.n]
+    assert turn.end is not None
+    return Failure(expected=repr("".join(main)), actual=f"the stream shows {seen!r}", witness=(*witness, turn.end.n))
+
+
+def _in_order(pieces: list[str], text: str) -> bool:
+    at = 0
+    for piece in pieces:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _left_out(history: History, turn: TurnSeen) -> Failure | None:
+    """Calls of one kind that a stream shows for some of its turns or calls, and not for this one, or twice."""
+    shown = [event.id for event in turn.shown if event.what == "call"]
+    for call in _made_in(history, turn):
+        count = shown.count(call.id)
+        alike = [other for other in history.calls if other.turn is turn and other.id == call.id]
+        if call.kind == "function" and count != len(alike):
+            actual = "it is not in the stream" if not count else f"{count} times in the stream"
+            return Failure(call=call, expected="once in the stream", actual=actual, witness=(call.n,), level="should")
+    return OK
+
+
+def _made_in(history: History, turn: TurnSeen) -> Iterator[CallSeen]:
+    """Gives the calls of the caller's own agent that were made in a turn, those without an id left out."""
+    for call in history.calls:
+        if call.turn is turn and call.id is not None and "/" not in call.conversation and call.fork == turn.fork:
+            yield call

@@ -1,0 +1,327 @@
+"""What stands in the input of the model: what a provider takes, what the caller said, and what stood there before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.journal.calls import CallSeen
+from pytest_approvals.journal.events import ModelRefusal
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.matching import runs_with
+from pytest_approvals.journal.turns import Exchange, TurnSeen
+from pytest_approvals.protocols.rules import broken_rules
+
+from .check import OK, Evaluations, Failure, check, shown
+from .circumstances import same_line, trimmed_between
+
+
+@check(
+    "model-input-well-formed",
+    needs=("model.request",),
+    implies=("usable-after-refusal", "nothing-left-pending", "run-ends"),
+    sources=("pydantic/pydantic-ai#6319", "microsoft/agent-framework#7267", "vercel/ai#15947"),
+)
+def model_input_well_formed(history: History) -> Evaluations:
+    """
+    What is sent to the model must be what its provider takes.
+
+    A provider answers status 400 to a call without a result, a result without its call, a second result, and, over some
+    protocols, to results that do not follow their calls; then the conversation cannot go on.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, where results may come later:
+        rules responses
+        send Go
+        model c1 read(path=a)
+        user Wait
+        run c1 -> text
+        done
+
+    Fails:
+        send Go
+        model c1 read(path=a)
+        user Wait
+        run c1 -> text
+        done
+
+    Fails, a message while a request is pending:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Never mind
+        refusal call-without-result
+        fail ModelRefused: 400
+    """
+    rules = history.header.wire_rules if history.header is not None else "none"
+    known: set[tuple[str, int, str, str]] = set()
+    for exchange in history.exchanges:
+        broken = [(one.rule, one.ids, one.text) for one in broken_rules(exchange.items, rules)]
+        if not broken and isinstance(exchange.reply, ModelRefusal):
+            broken = [(one["rule"], tuple(one["ids"]), one["text"]) for one in exchange.reply.broken]
+        for rule, ids, text in broken:
+            key = (exchange.session, exchange.fork, exchange.conversation, rule)
+            if key not in known:
+                known.add(key)
+                call = _named(exchange, ids)
+                expected = "an input that the provider takes"
+                actual = f"{rule}: {text}"
+                yield Failure(call=call, expected=expected, actual=actual, witness=(call.n if call else 0, exchange.n))
+        if not broken and (rules != "none" or exchange.reply is not None):
+            yield OK
+
+
+def _named(exchange: Exchange, ids: Sequence[str]) -> CallSeen | None:
+    return next((call for _, call in reversed(exchange.placed) if call.id in ids), None)
+
+
+@check(
+    "no-function-approvals-in-model-input",
+    needs=("model.request",),
+    sources=("dotnet/extensions#7468",),
+)
+def no_function_approvals_in_model_input(history: History) -> Evaluations:
+    """
+    Approval requests and responses about calls that the agent runs itself must not reach the model.
+
+    They are between the agent and the person; providers know them for hosted calls only.
+
+    Passes:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> cats
+        done
+
+    Fails:
+        rules none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        run c1 -> paid 5
+        done
+    """
+    hosted = {call.id for call in history.calls if call.kind == "hosted_mcp"}
+    for exchange in history.exchanges:
+        found = next(_approvals(exchange.items, hosted), None)
+        if found is None:
+            yield OK
+        else:
+            actual = f"{found['kind']} {found.get('id')} in the model's input"
+            call = next((call for call in history.calls if call.id == found.get("id")), None)
+            yield Failure(call=call, expected="no approval items", actual=actual, witness=(exchange.n,))
+
+
+def _approvals(items: Sequence[Mapping[str, Any]], hosted: set[str | None]) -> Iterator[Mapping[str, Any]]:
+    for item in items:
+        if item["kind"].startswith("approval") and item.get("id") not in hosted:
+            yield item
+
+
+@check(
+    "caller-messages-kept",
+    needs=("model.request", "turn.start"),
+    sources=("openai/openai-agents-python#2487", "langchain-ai/langgraph#5409"),
+)
+def caller_messages_kept(history: History) -> Evaluations:
+    """
+    Every message of the caller must stand in every later input of the model, in the order in which they were sent.
+
+    A message of a turn that failed or was refused may be missing, and what the framework trimmed.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        send Sorry
+        untell c1
+        tell c1 rejected
+        done
+
+    Passes, the turn was refused:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Never mind
+        fail UserError: requests are pending
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model Done.
+        finish Done.
+        send Pay 6
+        model Which amount?
+        finish Which amount?
+        drop user Pay 5
+        send So?
+        done
+    """
+    reader = _Messages(history)
+    for exchange in history.exchanges:
+        if "/" in exchange.conversation:
+            continue
+        missing = reader.missing(exchange)
+        if missing is None:
+            yield OK
+        else:
+            actual = f"{missing.start.text!r} is not in the model's input"
+            witness = (missing.start.n, exchange.n)
+            yield Failure(expected="all messages", actual=actual, witness=witness, session=exchange.session)
+
+
+class _Messages:
+    """
+    Looks for the caller's messages in one input after the other.
+
+    An input that repeats the one before is read from where it is new.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.found: dict[int, tuple[Exchange, int]] = {}
+
+    def missing(self, exchange: Exchange) -> TurnSeen | None:
+        """Gives the turn whose message is missing; None where all are there."""
+        turns = self._turns(exchange)
+        before = exchange.before
+        start, known = 0, 0
+        if before is not None and exchange.differs is None and id(before) in self.found:
+            start, known = len(before.items), self.found[id(before)][1]
+        texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
+        for turn in turns[known:]:
+            index = next((at for at, text in enumerate(texts) if (turn.start.text or "") in text), None)
+            if index is None:
+                return turn
+            del texts[: index + 1]
+        self.found[id(exchange)] = (exchange, len(turns))
+        return None
+
+    def _turns(self, exchange: Exchange) -> list[TurnSeen]:
+        """Gives the turns whose messages must stand in an input."""
+        current = exchange.turn
+        if current is None:
+            return []
+        return [turn for turn in self.history.turns if self._counts(turn, current, exchange)]
+
+    def _counts(self, turn: TurnSeen, current: TurnSeen, exchange: Exchange) -> bool:
+        if not turn.start.text or turn.overlaps or turn.start.n > exchange.n:
+            return False
+        if turn is not current and (turn.outcome not in ("paused", "finished") or turn.number > current.number):
+            return False
+        if not same_line(self.history, turn, current):
+            return False
+        return not trimmed_between(self.history, turn.start.n, exchange.n, turn.session)
+
+
+@check(
+    "history-not-rewritten",
+    level="should",
+    needs=("model.request",),
+    sources=("langchain-ai/langchain#33787", "langchain-ai/langchain#32988"),
+)
+def history_not_rewritten(history: History) -> Evaluations:
+    """
+    An input of the model should repeat what the one before held, and the calls in it as the model made them.
+
+    A model that reads another past than its own, caches that cannot be used, and audits that find other calls than were
+    made come of it. A call may be shown as a person edited it. Inputs after a failed turn, a rewind or a trimming are
+    not compared.
+
+    Passes:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 read(path=b)
+        run c2 -> text
+        done
+
+    Warns:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 read(path=b)
+        run c2 -> text
+        untell c1
+        tell c1 other text
+        done
+
+    Warns, the model's own call:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        change c1 path=b
+        done
+    """
+    for exchange in history.exchanges:
+        before = exchange.before
+        if before is None or before.answer is None or not _comparable(history, before, exchange):
+            continue
+        changed = _changed_call(before, exchange)
+        if exchange.differs is not None:
+            actual = f"item {exchange.differs + 1} of the input before is another one or missing"
+            expected = "the input before, and what came since"
+            yield Failure(expected=expected, actual=actual, witness=(before.n, exchange.n), session=exchange.session)
+        elif changed is not None:
+            call, item = changed
+            actual = f"{shown(str(item.get('tool')), item.get('arguments'))} in the model's input"
+            expected = shown(call.tool, call.arguments)
+            yield Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
+        elif before.answer.say and not _said(before.answer.say, before, exchange):
+            actual = f"{before.answer.say!r} is not in the next input"
+            witness = (before.answer.n, exchange.n)
+            yield Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
+        else:
+            yield OK
+
+
+def _comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
+    if before.fork != exchange.fork or trimmed_between(history, before.n, exchange.n, exchange.session):
+        return False
+    turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
+    if any(turn.overlaps for turn in turns):
+        return False
+    between = (turn for turn in history.turns if before.n < (turn.end.n if turn.end else 0) < exchange.n)
+    return not any(turn.failed and turn.session == exchange.session for turn in between)
+
+
+def _changed_call(before: Exchange, exchange: Exchange) -> tuple[CallSeen, Mapping[str, Any]] | None:
+    """Gives a call that is shown otherwise than the model made it or a person edited it."""
+    start = len(before.items)
+    for index, call in exchange.placed:
+        item = exchange.items[index]
+        if index < start or item.get("arguments") == call.arguments:
+            continue
+        wanted = call.wanted_at(exchange.n)
+        made = [(call.tool, call.arguments), wanted]
+        if not any(
+            item.get("tool") == tool and runs_with(item.get("arguments"), arguments, call.parameters)
+            for tool, arguments in made
+        ):
+            return call, item
+    return None
+
+
+def _said(say: str, before: Exchange, exchange: Exchange) -> bool:
+    new = exchange.items[len(before.items) :]
+    return any(say in str(item.get("text") or "") for item in new if item["kind"] in ("say", "call", "other"))
