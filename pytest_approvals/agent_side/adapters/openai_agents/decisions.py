@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Decision, Kind, Request, Unsupported
-from .items import parsed
+from .items import field_of, parsed
 from .output import arguments_text
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def request_of(item: ToolApprovalItem, crew: Crew) -> Request:
 
 
 def _kind(item: ToolApprovalItem) -> tuple[Kind, str | None]:
-    raw: Any = item.raw_item
-    if getattr(raw, "type", None) == "mcp_approval_request":
-        return "hosted_mcp", raw.server_label
+    if field_of(item.raw_item, "type") == "mcp_approval_request":
+        return "hosted_mcp", field_of(item.raw_item, "server_label")
     if item.tool_origin is not None and item.tool_origin.type.value == "mcp":
         return "mcp", item.tool_origin.mcp_server_name
     return "function", None

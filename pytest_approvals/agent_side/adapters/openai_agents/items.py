@@ -23,6 +23,11 @@ def parsed(arguments: Any) -> Any:
     return value if isinstance(value, dict) else arguments
 
 
+def field_of(raw: Any, name: str) -> Any:
+    """Gives a field of a raw item, which is an object of the API's types or, taken up from JSON, a mapping."""
+    return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+
+
 def text_of(content: Any) -> str:
     """Gives the text of a message's or a result's content: a string, or a list of parts."""
     if isinstance(content, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...contract import World
-from .items import text_of
+from .items import field_of, text_of
 
 
 def tell(event: Any, world: World) -> None:
@@ -16,12 +16,8 @@ def tell(event: Any, world: World) -> None:
     if event.name == "message_output_created":
         world.shown("text", text="".join(getattr(part, "text", "") for part in raw.content))
     elif event.name == "tool_called":
-        world.shown("call", id=_field(raw, "call_id") or _field(raw, "id"), tool=_field(raw, "name"))
+        world.shown("call", id=field_of(raw, "call_id") or field_of(raw, "id"), tool=field_of(raw, "name"))
     elif event.name == "tool_output":
-        world.shown("result", id=_field(raw, "call_id"), text=text_of(_field(raw, "output")))
+        world.shown("result", id=field_of(raw, "call_id"), text=text_of(field_of(raw, "output")))
     elif event.name == "mcp_approval_requested":
-        world.shown("request", id=_field(raw, "id"), tool=_field(raw, "name"))
-
-
-def _field(raw: Any, name: str) -> Any:
-    return raw.get(name) if isinstance(raw, dict) else getattr(raw, name, None)
+        world.shown("request", id=field_of(raw, "id"), tool=field_of(raw, "name"))

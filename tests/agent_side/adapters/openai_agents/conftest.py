@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_approvals.agent_side.adapters.openai_agents import OpenAIAgents
+from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply, ToolSpec
+from pytest_approvals.testing import SmallWorld, Story, tool
+
+# The kit says by itself that the framework is not here; the other tests are about nothing but the framework.
+collect_ignore_glob = [] if find_spec("agents") else ["test_openai_agents_[!c]*.py"]
+
+PAY = tool("pay", "always", amount="integer")
+LOOK = tool("look", what="string")
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
+    """Begins a session on a world of its own; all sessions are closed at the end."""
+    begun: list[Story] = []
+
+    def story(
+        *replies: Reply | Exception,
+        tools: Sequence[ToolSpec] = (PAY, LOOK),
+        adapter: type[Agent] = OpenAIAgents,
+        results: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> Story:
+        blueprint = Blueprint(tools=tuple(tools), directory=str(tmp_path), **more)
+        begun.append(Story(adapter, blueprint, SmallWorld(replies, tools, results)))
+        return begun[-1]
+
+    yield story
+    for one in begun:
+        one.end()
+
+
+class AttachedWorld(SmallWorld):
+    """A world that runs the bodies of a person's own tools."""
+
+    def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
+        super().__init__(replies, (), results)
+        self.real: list[str] = []
+        self.asked: list[str] = []
+
+    async def model(self, items: Any, *, agent: str = "main", stream: bool = False, tools: Any = ()) -> Reply:
+        self.asked.append(agent)
+        return await super().model(items, agent=agent, stream=stream, tools=tools)
+
+    async def run(self, tool: str, arguments: Any, call_id: Any, *, agent: str = "main", real: Any = None) -> Any:
+        self.ran.append((tool, dict(arguments)))
+        if real is None:
+            return self.results[tool]
+        self.real.append(tool)
+        return await real()
+
+
+@pytest.fixture
+def attach() -> Iterator[Callable[..., Story]]:
+    """Attaches a person's agent, or factory of one, to a world of its own."""
+    begun: list[Story] = []
+
+    def story(subject: Any, *replies: Reply | Exception, results: dict[str, Any] | None = None, **more: Any) -> Story:
+        attachment = Attachment(subject=subject, stubs=frozenset(results or ()), **more)
+        begun.append(Story(OpenAIAgents, Blueprint(attachment=attachment), AttachedWorld(*replies, results=results)))
+        return begun[-1]
+
+    yield story
+    for one in begun:
+        one.end()
