@@ -57,32 +57,32 @@ def scenarios_in(folders: Iterable[Path]) -> dict[str, Path]:
     return found
 
 
-def known_scenarios(here: Path) -> dict[str, Path]:
-    """Gives every scenario that can be named: those of the project, then those of the catalogue."""
-    return scenarios_in((*project_folders(here), stock_folder()))
-
-
 def chosen(words: Sequence[str], here: Path) -> dict[str, Path]:
     """
     Gives the scenarios that *words* name, in the order of their ids; without words, those of the project or else the
     catalogue.
 
     Arguments:
-        words: Ids, families, patterns with `*` and `?`, files or folders.
+        words: Ids, families, patterns with `*` and `?`, files or folders; what names nothing in the project may name
+            something in the catalogue.
 
     Errors:
         UnknownName: A word names nothing.
         UsageError: There are no scenarios at all.
     """
-    known = known_scenarios(here)
+    own, stock = scenarios_in(project_folders(here)), scenarios_in([stock_folder()])
+    if not own and not stock:
+        raise UsageError(f"there are no scenarios: no *{SUFFIX} below {here}, and none in {stock_folder()}")
     if not words:
-        own = scenarios_in(project_folders(here) or (stock_folder(),))
-        if not own:
-            raise UsageError(f"there are no scenarios: no *{SUFFIX} below {here}, and none in {stock_folder()}")
-        return own
+        return own or stock
     found: dict[str, Path] = {}
     for word in words:
-        found |= _named(word, known, here)
+        named = _matching(word, own) or _matching(word, stock) or _standing_at(word, here)
+        if not named:
+            raise UnknownName(
+                "scenario", word, {name for key in (*own, *stock) for name in (key, key.partition("/")[0])}
+            )
+        found |= named
     return dict(sorted(found.items()))
 
 
@@ -97,19 +97,17 @@ def root_of(path: Path, folders: Iterable[Path]) -> Path:
     return inside[0] if inside else above[0]
 
 
-def _named(word: str, known: Mapping[str, Path], here: Path) -> dict[str, Path]:
+def _matching(word: str, known: Mapping[str, Path]) -> dict[str, Path]:
     plain = word.removesuffix("/").removesuffix(SUFFIX)
-    pattern = [plain, f"{plain}/*"]
-    found = {name: path for name, path in known.items() if any(fnmatchcase(name, one) for one in pattern)}
-    if found:
-        return found
+    patterns = (plain, f"{plain}/*")
+    return {name: path for name, path in known.items() if any(fnmatchcase(name, one) for one in patterns)}
+
+
+def _standing_at(word: str, here: Path) -> dict[str, Path]:
     place = (here / word).resolve()
     if place.is_file() and place.name.endswith(SUFFIX):
         return {place.relative_to(root_of(place, project_folders(here))).as_posix().removesuffix(SUFFIX): place}
-    inside = scenarios_in([place]) if place.is_dir() else {}
-    if not inside:
-        raise UnknownName("scenario", word, {*known, *(name.partition("/")[0] for name in known)})
-    return inside
+    return scenarios_in([place]) if place.is_dir() else {}
 
 
 def _named_in(folder: Path) -> list[str] | None:

@@ -64,12 +64,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     config.pluginmanager.register(_Listener(config), "approvals-listener")
     if is_configured(config):
-        bench_of(config).add_folders()
+        bench_of(config).aim()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if BENCH in config.stash:
         config.stash[BENCH].close()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not config.getoption("approvals_chosen") or collection_path.is_dir():
+        return None
+    return collection_path not in bench_of(config).chosen
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

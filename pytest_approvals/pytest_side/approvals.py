@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_approvals.agent_side.contract import Attachment
-from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.errors import UsageError
 from pytest_approvals.harness.oracles import Oracle, oracle_named
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
-from pytest_approvals.pytest_side.own_agent import local_agent_for, source_of
+from pytest_approvals.harness.sources import AgentSource
+from pytest_approvals.pytest_side.candidates import source_of
+from pytest_approvals.pytest_side.own_agent import local_agent_for
 from pytest_approvals.pytest_side.own_run import OwnRun
 from pytest_approvals.pytest_side.scripted import ScriptedModel
 from pytest_approvals.pytest_side.waiting import require_asyncio, wait_for
-from pytest_approvals.pytest_side.wishes import WISHES, known_wishes, variant_of, wishes_of
+from pytest_approvals.pytest_side.wishes import known_wishes, variant_of, wishes_of
 from pytest_approvals.scenario.build import scenario, tool
-from pytest_approvals.scenario.parts import PROMPT, Behaviour, Reply, Scenario, Tool
+from pytest_approvals.scenario.parts import PROMPT, Behaviour, Reply, Scenario, Tool, Variant
 
 if TYPE_CHECKING:
     from pytest_approvals.pytest_side.bench import Bench
@@ -101,3 +103,103 @@ class Approvals:
         require_asyncio()
         made = self._made(subject, prompt, model, agents, gated, tools, run_options, caller, wishes)
         return self._judged(made, await made.play())
+
+    def _made(
+        self,
+        subject: Any,
+        prompt: str,
+        model: Model,
+        agents: Mapping[str, Model] | None,
+        gated: Iterable[str] | None,
+        stubs: Mapping[str, Stub] | None,
+        run_options: Mapping[str, Any] | None,
+        caller: Iterable[Any] | None,
+        wishes: Mapping[str, Any],
+    ) -> _Made:
+        held = self._wishes | known_wishes(wishes, "approvals.run")
+        local = local_agent_for(subject, held["agent"])
+        attachment = Attachment(
+            subject=subject,
+            gated=None if gated is None else frozenset(_names("gated", gated)),
+            stubs=frozenset(stubs or ()),
+            run_options=dict(run_options or {}),
+        )
+        played = scenario(
+            id=self._item.nodeid,
+            title=self._item.name,
+            model=model,
+            agents=agents,
+            tools=[_stub(name, does) for name, does in (stubs or {}).items()],
+            caller=caller,
+            prompt=prompt,
+            attached=True,
+        )
+        return _Made(
+            scenario=played,
+            variant=variant_of(held),
+            source=source_of(local, attachment),
+            oracle=_oracle(held["oracle"]) or self._oracle,
+            limit=Limit(seconds=held["time_limit"]),
+            seed=held["seed"],
+            raises=held["checks"] == "raise",
+            script=model if isinstance(model, ScriptedModel) else None,
+            bench=self._bench,
+            item=self._item,
+        )
+
+    def _judged(self, made: _Made, run: Run) -> OwnRun:
+        judged = self._bench.judge(self._item, run)
+        own = OwnRun(run, judged.verdicts)
+        self.runs.append(own)
+        if made.script is not None:
+            made.script.runs.append(own)
+        if made.raises:
+            judged.raise_findings()
+        judged.warn(stacklevel=4)
+        return own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """A run, all made to be played."""
+
+    scenario: Scenario
+    variant: Variant
+    source: AgentSource
+    oracle: Oracle
+    limit: Limit
+    seed: int
+    raises: bool
+    script: ScriptedModel | None
+    bench: Bench
+    item: pytest.Item
+
+    async def play(self) -> Run:
+        """Plays it."""
+        with self.bench.journal(self.item, self.scenario, self.variant, self.source) as journal:
+            return await run_scenario(
+                self.scenario,
+                self.variant,
+                self.source,
+                journal=journal,
+                oracle=self.oracle,
+                limit=self.limit,
+                seed=self.seed,
+            )
+
+
+def _stub(name: str, does: Stub) -> Tool:
+    several = [does] if isinstance(does, Behaviour) else list(does)
+    if not several or not all(isinstance(one, Behaviour) for one in several):
+        raise UsageError(f"tools={{{name!r}: ...}} takes what returns(), raises() or asks_again() make, not {does!r}")
+    return tool(name, *several)
+
+
+def _names(argument: str, given: Iterable[str]) -> Iterable[str]:
+    if isinstance(given, str):
+        raise UsageError(f"{argument}= is a set of names: {argument}={{{given!r}}}")
+    return given
+
+
+def _oracle(wanted: Any) -> Oracle | None:
+    return oracle_named(wanted) if isinstance(wanted, str) else wanted

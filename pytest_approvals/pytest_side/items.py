@@ -15,6 +15,7 @@ from pytest_approvals.scenario.labels import occurrences
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.mistakes import line_of
 from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.snapshot import transcript_name
 
 if TYPE_CHECKING:
     from pytest_approvals.pytest_side.bench import Bench, Candidate
@@ -26,6 +27,7 @@ class ScenarioFile(pytest.File):
     def __init__(self, *, bench: Bench, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.bench = bench
+        self.names: dict[str, set[str]] = {}
 
     @property
     def shown_path(self) -> str:
@@ -42,8 +44,10 @@ class ScenarioFile(pytest.File):
         try:
             scenario = self.load()
             for candidate in self.bench.candidates:
-                for variant in self.bench.variants(scenario, candidate):
-                    yield self.item(scenario, candidate, variant)
+                found = self.bench.variants(scenario, candidate)
+                self.names[candidate.name] = {transcript_name(candidate.name, one.oracle) for one in found}
+                writers = self.bench.writers(scenario, candidate)
+                yield from (self.item(scenario, candidate, variant, variant in writers) for variant in found)
         except ApprovalsError as error:
             raise self.CollectError(str(error)) from None
 
@@ -59,13 +63,15 @@ class ScenarioFile(pytest.File):
         except ScenarioError as error:
             raise ScenarioError(self.shown_path, error.line, error.what) from None
 
-    def item(self, scenario: Scenario, candidate: Candidate, variant: Variant) -> ScenarioItem:
+    def transcripts(self) -> dict[str, set[str]]:
+        """Gives the names of the transcripts that the items of each agent use; see `snapshot.py`."""
+        return self.names
+
+    def item(self, scenario: Scenario, candidate: Candidate, variant: Variant, writes: bool) -> ScenarioItem:
         """Makes the item of one agent in one variant."""
+        given = {"scenario": scenario, "candidate": candidate, "variant": variant, "writes": writes}
         name = f"{candidate.name}[{variant.id}]"
-        item: ScenarioItem = ScenarioItem.from_parent(
-            self, name=name, callobj=play_scenario, scenario=scenario, candidate=candidate, variant=variant
-        )
-        return item
+        return ScenarioItem.from_parent(self, name=name, callobj=play_scenario, **given)
 
 
 class ScenarioItem(pytest.Function):
@@ -73,13 +79,19 @@ class ScenarioItem(pytest.Function):
     One scenario on one agent in one variant.
 
     It is a pytest function, because syrupy's fixture asks for one.
+
+    Attributes:
+        writes: It is the one that writes the transcript.
     """
 
-    def __init__(self, *, scenario: Scenario, candidate: Candidate, variant: Variant, **kwargs: Any) -> None:
+    def __init__(
+        self, *, scenario: Scenario, candidate: Candidate, variant: Variant, writes: bool, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.scenario = scenario
         self.candidate = candidate
         self.variant = variant
+        self.writes = writes
         facts = candidate.source.facts
         self.user_properties += [
             ("scenario", scenario.id),
@@ -112,13 +124,9 @@ class ScenarioItem(pytest.Function):
         if isinstance(error, CheckFailed):
             label = error.findings[0].verdict.label if error.findings else None
             return f"{self.file.shown_path}:{self.line_of_call(label)}: {error}"
-        if isinstance(error, (ApprovalsError, SnapshotDiffers)):
+        if isinstance(error, ApprovalsError):
             return f"{self.file.shown_path}:{self.line_of_call(None)}: {error}"
         return super().repr_failure(excinfo, style)
-
-
-class SnapshotDiffers(AssertionError):
-    """A transcript is not the stored one; the text shows both."""
 
 
 def play_scenario(request: pytest.FixtureRequest) -> None:

@@ -6,6 +6,7 @@ Values travel as text, because pytest-xdist hands options to its workers; `setti
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,19 +78,26 @@ SUFFIX = ".approval.yaml"
 SCENARIOS_INI = "approvals_scenarios"
 """The ini entry with folders whose scenarios are collected besides those that pytest finds itself."""
 
+CHOSEN = "--approvals-chosen"
+"""The option in which `pytest-approvals run` hands over a chosen file; only those are then collected."""
+
 
 def add_options(parser: pytest.Parser) -> None:
     """Adds all options and their ini twins to pytest's parser."""
     group = parser.getgroup("approvals", "tool-approval flows of agents")
     for option in OPTIONS:
-        group.addoption(option.flag, dest=option.ini, default=None, help=option.help, **_action(option))
+        more = _action(option)
+        group.addoption(option.flag, dest=option.ini, default=None, help=option.help, **more)
         parser.addini(option.ini, option.help, type="args" if option.kind == "words" else "string", default=None)
+    group.addoption(CHOSEN, dest="approvals_chosen", action="append", default=[], help=SUPPRESS)
     parser.addini(SCENARIOS_INI, "folders with scenarios outside of the usual collection", type="args", default=[])
 
 
 def is_configured(config: pytest.Config) -> bool:
     """Whether an option or an ini entry is set at all."""
-    return bool(config.getini(SCENARIOS_INI)) or any(given(config, option) is not None for option in OPTIONS)
+    return bool(config.getini(SCENARIOS_INI) or config.getoption("approvals_chosen")) or any(
+        given(config, option) is not None for option in OPTIONS
+    )
 
 
 def given(config: pytest.Config, option: Option) -> Any:

@@ -1,14 +1,13 @@
-"""Which framework a person's own agent is of, and the source that hands it to the harness."""
+"""Which framework a person's own agent is of."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 
-from pytest_approvals.agent_side.contract import Agent, Attachment
+from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, runnable
 from pytest_approvals.errors import UsageError
-from pytest_approvals.harness.sources import AgentSource, InThisProcess, facts_of
 
 
 def local_agent_for(subject: object, named: str | None = None) -> LocalAgent:
@@ -30,16 +29,6 @@ def local_agent_for(subject: object, named: str | None = None) -> LocalAgent:
     if len(imported) != 1:
         raise UsageError(_which(subject, imported))
     return runnable(AgentSpec(name=imported[0]))
-
-
-def source_of(local: LocalAgent, attachment: Attachment | None = None) -> AgentSource:
-    """Gives what builds the agent for the harness."""
-    return InThisProcess(
-        name=str(local.spec),
-        adapter=local.adapter,
-        facts=facts_of(local.adapter, version=local.version, where=local.where),
-        attachment=attachment,
-    )
 
 
 def _of_frameworks() -> Iterator[tuple[str, type[Agent]]]:

@@ -24,7 +24,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 """The options that pin a dimension of the variants, and their values; the oracle is judged where it is made."""
 
 _DIMENSIONS = {"answer": "source"}
-_STRENGTHS = {"1": 1, "2": 2, "3": 3, "full": None}
+_STRENGTHS = ("1", "2", "3", "full")
 _SWITCH = {"yes": True, "on": True, "true": True, "1": True, "no": False, "off": False, "false": False, "0": False}
 
 
@@ -37,9 +37,9 @@ class Settings:
         agents: Specs; empty: all agents that can run here.
         requirements: Further requirements of the agents' environments.
         pinned: Dimensions of the variants, and the values that they are limited to.
-        strength: How many dimensions are combined; None: all.
+        strength: How many dimensions are combined: `1`, `2`, `3` or `full`.
         time_limit: Seconds for one run.
-        fault: `MODULE:NAME` of a seeded fault.
+        fault: The name of a seeded fault, or `MODULE:NAME`.
         report: Where the report is written.
         journals: Where the journals stay.
         folders: Folders with scenarios, besides those that pytest collects itself.
@@ -48,7 +48,7 @@ class Settings:
     agents: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
     pinned: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    strength: int | None = 2
+    strength: str = "2"
     seed: int = 0
     time_limit: float = 30.0
     fault: str | None = None
@@ -110,13 +110,13 @@ def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None
         case "oracle":
             values["pinned"]["oracle"] = tuple(_known_oracle(word) for word in text)
         case "strength":
-            values["strength"] = _STRENGTHS[_one_of("strength", text, _STRENGTHS)]
+            values["strength"] = _one_of("strength", text, _STRENGTHS)
         case "seed":
             values["seed"] = int(_number(text, int))
         case "time-limit":
             values["time_limit"] = _number(text, float)
         case "fault":
-            values["fault"] = _fault(text)
+            values["fault"] = text
         case "report" | "journals":
             values[option.name] = here / text
         case "strict" | "update-waivers":
@@ -170,10 +170,3 @@ def _number(text: str, kind: type[int | float]) -> float:
     if number < 0 or (kind is float and number == 0):
         raise UsageError(f"{text} is too small")
     return number
-
-
-def _fault(text: str) -> str:
-    module, _, name = text.partition(":")
-    if not module or not name.isidentifier():
-        raise UsageError(f"{text!r} names no fault; write MODULE:NAME")
-    return text

@@ -1,0 +1,113 @@
+"""`pytest-approvals run`: scenarios on agents; pytest underneath."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.catalogues import chosen
+from pytest_approvals.cli.parser import Parser
+from pytest_approvals.errors import UsageError, nearest
+from pytest_approvals.pytest_side.options import CHOSEN, OPTIONS, Option
+from pytest_approvals.pytest_side.settings import settings_of
+
+_WITH_VALUE = (
+    "-k",
+    "-m",
+    "-n",
+    "-p",
+    "-o",
+    "-c",
+    "-W",
+    "--tb",
+    "--maxfail",
+    "--dist",
+    "--tx",
+    "--junitxml",
+    "--durations",
+)
+"""The options of pytest and pytest-xdist that take a value as a word of its own; all others need `--option=value`."""
+
+_USAGE_ERROR, _NOTHING_COLLECTED = 4, 5
+
+
+def add_arguments(parser: Parser) -> None:
+    """Adds the arguments of the command."""
+    parser.passes_on = True
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="ids, families, patterns, files or folders")
+    for option in OPTIONS:
+        _add(parser, option)
+    for flag in _WITH_VALUE:
+        parser.add_argument(flag, dest="for_pytest", action=_Passed, help=argparse.SUPPRESS)
+    parser.epilog = "All other options go to pytest, those with a value as --option=value."
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Runs the scenarios; gives 1 where one failed."""
+    import pytest
+
+    texts = {option.name: getattr(args, option.ini) for option in OPTIONS}
+    settings_of(texts, Path.cwd(), spell=lambda option: option.command)
+    files = chosen(args.scenarios, Path.cwd())
+    passed = [*(args.for_pytest or ()), *args.others]
+    _require_xdist(passed)
+    code = int(pytest.main([*_own(texts), *(f"{CHOSEN}={path}" for path in files.values()), *passed]))
+    if code == _USAGE_ERROR:
+        _hint(args.others, args.parser)
+    if code == _NOTHING_COLLECTED:
+        print(
+            "pytest-approvals: nothing ran: no agent can run any of these scenarios in such a variant", file=sys.stderr
+        )
+    return code if code in (0, 1) else 2
+
+
+class _Passed(argparse.Action):
+    """Keeps an option of pytest as it was written."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        kept = [*(getattr(namespace, self.dest) or ()), str(option_string), str(values)]
+        setattr(namespace, self.dest, kept)
+
+
+def _add(parser: Parser, option: Option) -> None:
+    if option.name == "stream":
+        parser.add_argument(
+            "--stream", dest=option.ini, action="store_const", const="on", help="only streaming variants"
+        )
+        parser.add_argument("--no-stream", dest=option.ini, action="store_const", const="off", help="none of them")
+    elif option.kind == "switch":
+        parser.add_argument(option.command, dest=option.ini, action="store_const", const="yes", help=option.help)
+    else:
+        action = "append" if option.kind == "words" else "store"
+        parser.add_argument(option.command, dest=option.ini, action=action, metavar=option.metavar, help=option.help)
+    parser.set_defaults(parser=parser)
+
+
+def _own(texts: dict[str, Any]) -> Iterator[str]:
+    """Gives the pytest options that stand for ours; failures are shown in our summary, once for all variants."""
+    yield from ("-p", "approvals", "--tb=no", "-rN")
+    for option in OPTIONS:
+        given = texts[option.name]
+        if given is None:
+            continue
+        if option.kind == "switch":
+            yield option.flag
+        else:
+            yield from (f"{option.flag}={text}" for text in ([given] if isinstance(given, str) else given))
+
+
+def _require_xdist(passed: list[str]) -> None:
+    from importlib.util import find_spec
+
+    if any(word == "-n" or word.startswith(("-n", "--numprocesses")) for word in passed) and find_spec("xdist") is None:
+        raise UsageError("-n needs pytest-xdist: pip install pytest-xdist")
+
+
+def _hint(others: list[str], parser: Parser) -> None:
+    for word in others:
+        hint = nearest(word.partition("=")[0], parser.options())
+        if word.startswith("--") and "did you mean" in hint:
+            print(f"pytest-approvals: no option is called {word.partition('=')[0]!r}{hint}", file=sys.stderr)

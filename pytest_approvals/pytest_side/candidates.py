@@ -1,0 +1,89 @@
+"""The agents of a session: what their specs come to here, and what the harness builds them from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pytest_approvals.agent_side.contract import Agent, Attachment
+from pytest_approvals.agents import AgentSpec, LocalAgent, default_agents, runnable
+from pytest_approvals.errors import UsageError
+from pytest_approvals.harness.sources import AgentSource, InThisProcess, facts_of
+from pytest_approvals.pins import pinned
+from pytest_approvals.pytest_side.settings import Settings
+from pytest_approvals.waivers import Waiver, load_waivers, waiver_file
+
+REFERENCE = "reference"
+"""The agent that seeded faults are for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """
+    An agent that scenarios run on.
+
+    Attributes:
+        waivers: The known failures of its adapter.
+        has_transcripts: Its transcripts of the catalogue are stored, and so can be compared.
+    """
+
+    local: LocalAgent
+    source: AgentSource
+    waivers: tuple[Waiver, ...] = ()
+    has_transcripts: bool = False
+
+    @property
+    def name(self) -> str:
+        """The agent as reports name it."""
+        return self.source.name
+
+
+def candidates(settings: Settings, checks: Iterable[str]) -> tuple[Candidate, ...]:
+    """
+    Gives the agents that the settings name, or else all that can run here.
+
+    Errors:
+        AgentUnavailable: One of them cannot run here.
+        WaiverError: A file of waivers has a mistake.
+        UsageError: A fault is wanted, and the reference agent takes no part.
+    """
+    slugs = frozenset(checks)
+    found = [_candidate(AgentSpec.parse(spec), settings, slugs) for spec in settings.agents or default_agents()]
+    if settings.fault and not any(one.local.spec.name == REFERENCE for one in found):
+        raise UsageError(f"a fault is switched on in the agent {REFERENCE}, which takes no part in this run")
+    return tuple(found)
+
+
+def source_of(local: LocalAgent, attachment: Attachment | None = None) -> AgentSource:
+    """Gives what builds an agent for the harness."""
+    return InThisProcess(
+        name=str(local.spec),
+        adapter=local.adapter,
+        facts=facts_of(local.adapter, version=local.version, where=local.where),
+        attachment=attachment,
+    )
+
+
+def _candidate(spec: AgentSpec, settings: Settings, checks: frozenset[str]) -> Candidate:
+    local = runnable(spec)
+    if settings.fault and spec.name == REFERENCE:
+        return Candidate(local=local, source=_faulty(local, settings.fault))
+    return Candidate(
+        local=local,
+        source=source_of(local),
+        waivers=() if settings.update_waivers else load_waivers(waiver_file(spec.name), checks),
+        has_transcripts=_has_transcripts(local),
+    )
+
+
+def _faulty(local: LocalAgent, fault: str) -> AgentSource:
+    from pytest_approvals.simulation.faults import faulty, load_fault
+
+    adapter: type[Agent] = faulty(load_fault(fault))
+    return InThisProcess(name=str(local.spec), adapter=adapter, facts=facts_of(adapter, where=local.where))
+
+
+def _has_transcripts(local: LocalAgent) -> bool:
+    if local.spec.version or local.spec.checkout:
+        return False
+    return local.spec.name == REFERENCE or (local.framework is not None and pinned(local.framework) == local.version)

@@ -1,0 +1,82 @@
+"""What all commands share: help, unknown words, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from pytest_approvals.cli import COMMANDS
+
+
+def test_without_words_it_says_what_there_is(command_line) -> None:
+    """The overview names every command, and the exit code says that nothing was done."""
+    said = command_line()
+
+    assert 2 == said.code
+    assert list(COMMANDS) == [line.split()[0] for line in said.out.splitlines() if line.startswith("  ")]
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "help"])
+def test_help_is_no_mistake(command_line, word: str) -> None:
+    """The same overview, with exit code 0."""
+    assert (0, command_line().out) == (command_line(word).code, command_line(word).out)
+
+
+def test_it_tells_its_version(command_line) -> None:
+    """As most programs do."""
+    assert f"pytest-approvals {version('pytest-approvals')}\n" == command_line("--version").out
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["lst"], "no command is called 'lst'; did you mean 'list'?"),
+        (["agents", "refrence"], "no agent is called 'refrence'; did you mean 'reference'?"),
+        (["agents", "reference.chatt"], "no flavour of reference is called 'chatt'; did you mean 'chat'?"),
+        (["agents", "=="], "'==' names no agent; write NAME, NAME.FLAVOUR, NAME==VERSION or NAME@PATH"),
+        (["agents", "--hlp"], "no option is called '--hlp'; did you mean '--help'?"),
+        (["list", "basic"], "no scenario is called 'basic'; did you mean 'basics'?"),
+        (["new-adapter"], "pytest-approvals new-adapter: the following arguments are required: NAME"),
+        (["schema", "x"], "pytest-approvals schema does not know what to do with 'x'"),
+        (["run", "--serialize", "jsn"], "--serialize: no serialize mode is called 'jsn'; did you mean 'json'?"),
+        (
+            ["run", "--agent", "opena_agents"],
+            "--agent: no agent is called 'opena_agents'; did you mean 'openai_agents'?",
+        ),
+        (["run", "--strength", "4"], "--strength: no strength is called '4'; valid: 1, 2, 3, full"),
+        (["run", "--answer", "hold"], "--answer: no answer is called 'hold'; did you mean 'held'?"),
+        (["run", "--seed", "x"], "--seed: 'x' is no number"),
+        (["run", "--time-limit", "0"], "--time-limit: 0 is too small"),
+        (["run", "--oracle", "approve"], "--oracle: no oracle is called 'approve'; did you mean 'approve_all'?"),
+        (["run", "paralel/*"], "no scenario is called 'paralel/*'; did you mean 'parallel'?"),
+    ],
+)
+def test_what_cannot_be_used_is_answered_with_the_nearest(command_line, words: list[str], error: str) -> None:
+    """A sentence on stderr, nothing on stdout, exit code 2."""
+    said = command_line(*words)
+
+    assert (2, "", f"pytest-approvals: {error}\n") == (said.code, said.out, said.err)
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """`pytest-approvals list | head -1` ends in silence."""
+    command = f"{sys.executable} -m pytest_approvals.cli list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+
+    assert "" == done.stderr
+
+
+def test_help_of_a_command_needs_no_framework() -> None:
+    """Asking for help imports neither pytest nor pydantic nor asyncio."""
+    code = (
+        "import sys, contextlib, io\n"
+        "from pytest_approvals.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['list', '--help'])\n"
+        "print([name for name in ('pytest', 'pydantic', 'asyncio', 'yaml', 'faker') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "[]\n" == done.stdout
