@@ -281,8 +281,8 @@ class Caller:
                 return
             names = [one.q for one in open_now]
             still = still + 1 if names == before else 0
-            if still >= self.play.limit.rounds:
-                self.play.journal.record(Stuck(session=session.name, rounds=still, requests=names))
+            if still >= self.play.limit.rounds or played >= self.play.limit.model_calls:
+                self.play.journal.record(Stuck(session=session.name, rounds=still or played, requests=names))
                 return
             before, played = names, played + 1
             await self._answer_all(session, open_now)
