@@ -1,0 +1,214 @@
+"""What the framework cannot do: for each capability that is not claimed, the API that is missing or refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pydantic_ai
+import pytest
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    FunctionToolset,
+    ToolApproved,
+    ToolDenied,
+    UserError,
+)
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.native_tools import MCPServerTool
+
+from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
+from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, Unsupported
+from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
+
+TESTED = {
+    "partial_answers",
+    "edit_tool",
+    "always",
+    "never",
+    "tampered_request",
+    "contradiction",
+    "slow_conditions",
+    "hosted_mcp",
+}
+INLINE = {
+    "message_while_pending",
+    "message_with_answers",
+    "stage",
+    "simultaneous",
+    "serialize.copy",
+    "serialize.json",
+    "history.append",
+    "fresh",
+    "rewind",
+    "tools_change",
+    "trim",
+    "answer.restored",
+}
+
+
+def two_payments(*toolsets: Any) -> Agent[None, Any]:
+    """An agent of the framework, whose model asks for two payments."""
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart("Done.")])
+        return ModelResponse(parts=[ToolCallPart("pay", {"amount": 5}, "c1"), ToolCallPart("pay", {"amount": 6}, "c2")])
+
+    return Agent(FunctionModel(answer), output_type=[str, DeferredToolRequests], toolsets=list(toolsets))
+
+
+def payments(ran: list[int], *, gated: bool) -> FunctionToolset[None]:
+    """A toolset with one tool that notes what it paid."""
+    toolset: FunctionToolset[None] = FunctionToolset(requires_approval=gated)
+
+    @toolset.tool_plain
+    async def pay(amount: int) -> str:
+        ran.append(amount)
+        return "paid"
+
+    return toolset
+
+
+@pytest.fixture
+def session() -> Any:
+    """Begins a session of a flavour that pauses for a payment of 5."""
+    begun: list[Story] = []
+
+    def begin(flavour: str = "") -> Story:
+        pay = tool("pay", "always", amount="integer")
+        world = SmallWorld([reply(None, call("pay", amount=5)), reply("Done.")], [pay])
+        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=(pay,)), world))
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.end()
+
+
+def test_every_missing_capability_is_shown_here() -> None:
+    """What is listed as missing has a test below, or in that of the capabilities that only `inline` misses."""
+    assert [TESTED, TESTED - {"slow_conditions"}, (TESTED | INLINE) - {"partial_answers"}] == [
+        set(FLAVOURS[flavour].missing) for flavour in ("", "raised", "inline")
+    ]
+
+
+def test_a_run_refuses_some_answers() -> None:
+    """partial_answers: all calls must be answered, or none runs."""
+    ran: list[int] = []
+
+    async def answered() -> None:
+        agent = two_payments(payments(ran, gated=True))
+        paused = await agent.run("Pay.")
+        some = DeferredToolResults(approvals={"c1": True})
+        await agent.run(message_history=paused.all_messages(), deferred_tool_results=some)
+
+    with pytest.raises(UserError, match="need to be provided for all deferred tool calls"):
+        asyncio.run(answered())
+    assert [] == ran
+
+
+def test_an_approval_names_no_other_tool(session: Callable[..., Story]) -> None:
+    """edit_tool: it overrides arguments, and that is all."""
+    paused = session()
+    (request,) = paused.paused("Pay.")
+
+    assert {"override_args", "kind"} == {field.name for field in fields(ToolApproved)}
+    with pytest.raises(Unsupported):
+        paused.turn(None, Decision(request=request, verdict="edit", tool="look", arguments={}))
+
+
+@pytest.mark.parametrize("verdict", ["always", "never"])
+def test_answers_do_not_last(session: Callable[..., Story], verdict: Any) -> None:
+    """always, never: results hold one answer for one call id, and an answer says nothing of further calls."""
+    paused = session()
+    (request,) = paused.paused("Pay.")
+
+    assert {"calls", "approvals", "metadata", "answered_by"} == {field.name for field in fields(DeferredToolResults)}
+    assert {"message", "kind"} == {field.name for field in fields(ToolDenied)}
+    with pytest.raises(Unsupported):
+        paused.turn(None, Decision(request=request, verdict=verdict))
+
+
+def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., Story]) -> None:
+    """tampered_request: what a request says besides its id does not reach the framework."""
+    paused = session()
+    (request,) = paused.paused("Pay.")
+    tampered = Request(id=request.id, call_id=request.call_id, tool="steal", arguments={"amount": 5000})
+    paused.finished(None, Decision(request=tampered, verdict="approve"))
+
+    assert [("pay", {"amount": 5})] == paused.world.ran
+
+
+def test_one_submission_holds_one_answer_a_call(session: Callable[..., Story]) -> None:
+    """contradiction: answers are a dictionary by call id, and so the last one stands."""
+    paused = session()
+    (request,) = paused.paused("Pay.")
+    answers = [Decision(request=request, verdict=verdict) for verdict in ("approve", "reject")]  # type: ignore[arg-type]
+    paused.finished(None, *answers)
+
+    assert [] == paused.world.ran
+
+
+def test_a_policy_must_not_be_asynchronous() -> None:
+    """slow_conditions: what it returns is not awaited, and counts as true."""
+    ran: list[int] = []
+
+    class Answer:
+        """An answer that would have to be awaited; it says no."""
+
+        def __await__(self) -> Any:
+            raise AssertionError("it was awaited")
+
+    def policy(*_: Any) -> Any:
+        return Answer()
+
+    paused = asyncio.run(two_payments(payments(ran, gated=False).approval_required(policy)).run("Pay."))
+
+    assert isinstance(paused.output, DeferredToolRequests)
+    assert ([], 2) == (ran, len(paused.output.approvals))
+
+
+def test_hosted_tools_have_no_approval() -> None:
+    """hosted_mcp: the tool has no such setting, and the one provider that could ask is told never to."""
+    folder = Path(pydantic_ai.__file__).parent
+    sources = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py")))
+
+    assert [] == [field.name for field in fields(MCPServerTool) if "approv" in field.name]
+    assert 1 == sources.count("require_approval=") == sources.count("require_approval='never'")
+
+
+# --- inline -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_run_takes_no_prompt(session: Callable[..., Story]) -> None:
+    """message_while_pending, message_with_answers: its handler returns answers, and those hold no prompt."""
+    waiting = session("inline")
+    (request,) = waiting.paused("Pay.")
+
+    for answers in ((), (Decision(request=request, verdict="approve"),)):
+        with pytest.raises(Unsupported):
+            waiting.turn("Never mind.", *answers)
+
+
+def test_a_waiting_run_has_no_result(session: Callable[..., Story]) -> None:
+    """All that is about states: the run that would give a history to keep has not come to its end."""
+    waiting = session("inline")
+    waiting.paused("Pay.")
+    tasks = asyncio.all_tasks(waiting.runner.get_loop())
+
+    assert 1 == sum("_asking_run" in repr(task) for task in tasks)
+    for step in (
+        waiting.agent.dump(),
+        waiting.agent.copy_from(waiting.agent),
+        waiting.agent.stage(()),
+        waiting.agent.trim(1),
+    ):
+        with pytest.raises(Unsupported):
+            waiting.wait(step)
