@@ -1,9 +1,9 @@
 """
 Made-up values in a scenario, by Faker.
 
-`{fake: file_name}` in arguments and results stands for a value of that Faker provider, `{{fake: file_name}}` does so in
-the middle of text. Each is a new value; `{fake: file_name, as: doc}` and `{{fake: file_name as doc}}` name it, and
-`{fake: doc}` and `{{fake: doc}}` are the same value again, anywhere in the scenario. `with:` holds arguments for the
+`{fake: file_name}` in arguments and results stands for a value of that Faker provider, `{{fake file_name}}` does so in
+the middle of text. Each is a new value; `{fake: file_name, as: doc}` and `{{fake file_name as doc}}` name it, and
+`{fake: doc}` and `{{fake doc}}` are the same value again, anywhere in the scenario. `with:` holds arguments for the
 provider.
 
 Values depend on the scenario's id and nothing else. No value is part of another one, so that a transcript can show
@@ -27,7 +27,7 @@ from pytest_approvals.scenario.mistakes import Path as Place
 if TYPE_CHECKING:
     from faker import Faker
 
-_IN_TEXT = re.compile(r"\{\{fake:\s*(?P<name>[^{}\s]+)(?:\s+as\s+(?P<named>[^{}\s]+))?\s*\}\}")
+_IN_TEXT = re.compile(r"\{\{fake\s+(?P<name>[^{}\s]+)(?:\s+as\s+(?P<named>[^{}\s]+))?\s*\}\}")
 _KEYS = {"fake", "as", "with"}
 _SHORTEST = 4  # shorter values turn up by chance in other text
 _TRIES = 1_000
@@ -80,11 +80,7 @@ def _named(wishes: list[_Wish]) -> dict[str, _Wish]:
 def _walk(part: Any, path: Place, fill: Callable[[_Wish, Place], Any]) -> Any:
     """Gives *part* with every wish in it replaced by what *fill* gives for it."""
     if isinstance(part, str):
-        return (
-            _IN_TEXT.sub(lambda found: str(fill(_Wish(name=found["name"], named=found["named"]), path)), part)
-            if "{{" in part
-            else part
-        )
+        return _in_text(part, path, fill) if "{{" in part else part
     if isinstance(part, Mapping):
         if isinstance(part.get("fake"), str) and set(part) <= _KEYS:
             return fill(_wish(part, path), path)
@@ -98,6 +94,8 @@ def _walk(part: Any, path: Place, fill: Callable[[_Wish, Place], Any]) -> Any:
 
 
 def _in_text(text: str, path: Place, fill: Callable[[_Wish, Place], Any]) -> str:
+    if "{{fake" in _IN_TEXT.sub("", text):
+        raise Mistake(path, "a made-up value in text is written {{fake PROVIDER}} or {{fake PROVIDER as NAME}}")
     return _IN_TEXT.sub(lambda found: str(fill(_Wish(name=found["name"], named=found["named"]), path)), text)
 
 
@@ -201,6 +199,6 @@ def _drawn(provider: Callable[..., Any], wish: _Wish, path: Place) -> str | int:
     except Exception as error:
         raise Mistake(path, f"the provider {wish.name!r} refuses {dict(wish.arguments)}: {error}") from None
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        what = f"the provider {wish.name!r} gives a {type(value).__name__}; only text and whole numbers can stand here"
+        what = f"the provider {wish.name!r} gives {type(value).__name__}; only text and whole numbers can stand here"
         raise Mistake(path, what)
     return value

@@ -75,7 +75,7 @@ def script_path(agent: str, prompt: str, script: Script) -> Path:
 
 def _labelled(replies: Iterable[Reply], path: Path, wrong: list[Mistake]) -> tuple[Reply, ...]:
     replies = tuple(replies)
-    labeller = _Labeller({call.id for reply in replies for call in reply.calls if call.id}, wrong)
+    labeller = _Labeller({call.id for reply in replies for call in reply.calls if call.id and not call.repeats}, wrong)
     return tuple(
         replace(reply, calls=tuple(labeller.label(call, (*path, k, "calls", j)) for j, call in enumerate(reply.calls)))
         for k, reply in enumerate(replies)

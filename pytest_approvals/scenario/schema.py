@@ -74,7 +74,7 @@ class ScenarioFile(FilePart):
     expect: ExpectFile = ExpectFile()
     """Guards of the story."""
     limits: LimitsFile = LimitsFile()
-    """Where the framework itself must stop a turn."""
+    """Limits that the framework itself keeps, to be reached just where the run pauses."""
     only: Annotated[dict[str, Pinned], Field(examples=[{"serialize": "json", "stream": True}])] = Field(
         default_factory=dict
     )

@@ -109,7 +109,7 @@ def _refuse_ambiguous(value: Any) -> Any:
     match value:
         case Ambiguous():
             word = str(value)
-            raise wrong_shape(f"{word} is text to some and no text to others; write '{word}', or what it is in JSON")
+            raise wrong_shape(f"versions of YAML differ about {word}; write '{word}' for text, or a JSON value")
         case Mapping():
             for inner in value.values():
                 _refuse_ambiguous(inner)

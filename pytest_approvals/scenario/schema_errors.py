@@ -45,6 +45,8 @@ def _complaint(detail: ErrorDetails, facts: Mapping[str, Any]) -> str:
             return f"expects text, not {described(given)}{quotes}"
         case "greater_than_equal":
             return f"must be at least {facts['ge']}, not {given}"
+        case "too_short" if facts["min_length"] > 1:
+            return f"needs {facts['min_length']} elements or more, not {facts['actual_length']}"
         case "string_too_short" | "too_short":
             return "must not be empty"
         case "string_pattern_mismatch":

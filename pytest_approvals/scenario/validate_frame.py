@@ -16,6 +16,7 @@ from pytest_approvals.scenario.view import View
 from pytest_approvals.scenario.words import DIMENSIONS, REACHES, VARIED_ON_REQUEST
 
 _SOURCE = re.compile(r"[\w.-]+/[\w.-]+#[0-9]+|https?://\S+")
+_ORACLES = ["approve_all", "reject_all", "random:SEED", "allowlist:TOOL,TOOL", "script"]
 _STORE = re.compile(r"native\.[a-z][a-z0-9_]*")
 
 
@@ -97,7 +98,7 @@ def _value(dimension: str, value: Any, path: Path) -> Iterator[Mistake]:
     known = DIMENSIONS[dimension]
     if any(value is one for one in known) or (isinstance(value, str) and _known_text(dimension, value)):
         return
-    words = [str(one).lower() for one in known]
+    words = _ORACLES if dimension == "oracle" else [str(one).lower() for one in known]
     yield Mistake(path, f"{value!r} is no value of {dimension}{nearest(str(value), words)}")
 
 

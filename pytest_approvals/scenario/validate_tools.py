@@ -99,7 +99,7 @@ def _condition(view: View, condition: Condition, tool: Tool, path: Path) -> Iter
 
 def _compared_argument(condition: Condition, compared: list[str], tool: Tool, path: Path) -> Iterator[Mistake]:
     if condition.argument is None:
-        yield Mistake(path, f"the condition does not say which argument it compares: argument: {_one_of(tool)}")
+        yield Mistake(path, f"the condition does not say which argument it compares; write `argument: {_one_of(tool)}`")
     elif condition.argument not in tool.parameters:
         what = f"{condition.argument!r} is no parameter of {tool.name}{nearest(condition.argument, tool.parameters)}"
         yield Mistake((*path, "argument"), what)

@@ -1,0 +1,318 @@
+"""Scenarios in Python are the scenarios that files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_approvals.agent_side.conditions import Condition
+from pytest_approvals.agent_side.neutral import Limits, Parameter
+from pytest_approvals.errors import ScenarioError, UsageError
+from pytest_approvals.scenario import build
+from pytest_approvals.scenario.build import call, calls, fails, fake, raises, returns, say, scenario, tool, when
+from pytest_approvals.scenario.build_caller import (
+    always,
+    approve,
+    cancel,
+    decide,
+    edit,
+    go_on,
+    leave,
+    let_oracle,
+    malformed,
+    never,
+    raw,
+    reject,
+    restart,
+    restore,
+    save,
+    send,
+    showing,
+    signal,
+    stage,
+    together,
+    trim,
+    unknown,
+)
+from pytest_approvals.scenario.load import scenario_from_text
+from pytest_approvals.scenario.parts import Behaviour, Call, Expect, Failure, Reply, Scenario
+
+PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
+
+
+def story(**more: Any) -> Scenario:
+    """A scenario of one payment; *more* replaces its parts."""
+    parts: dict[str, Any] = {"title": "A payment", "tools": [PAY], "model": [calls("pay", amount=5), say("Paid.")]}
+    return scenario(**(parts | more))
+
+
+FILE = """\
+title: Everything at once
+about: A story that uses most of the language.
+sources: [owner/repository#5]
+requires: [fresh]
+tools:
+  pay:
+    approval: {argument: amount, greater_than: 100}
+    parameters: {amount: integer, note: string?, currency: {type: string, default: EUR}}
+    does: [{raises: the bank is closed}, {returns: "paid {amount}"}]
+    calls: {c2: {waits_for: the bank opens, returns: late}}
+  transfer: {called: pay_out, kind: mcp, server: bank, approval: always, asks_again: Really?, returns: done}
+  ask: {runs: helper}
+  helper/wipe: {approval: always, parameters: {path: string}, returns: "wiped {path}"}
+agents:
+  helper:
+    model:
+      Wipe it: [{calls: [{id: c1, tool: wipe, arguments: {path: {fake: file_name, as: doc}}}]}, {say: Wiped.}]
+      otherwise: [{say: Nothing to do.}]
+model:
+  - say: Let me see.
+    calls:
+      - {id: c1, tool: pay, arguments: {amount: 500, note: "{{fake sentence as why}}"}}
+      - {id: c2, tool: pay, arguments: {amount: 5}}
+      - {id: c3, tool: ask, arguments: {input: Wipe it}}
+  - fails: 429
+  - calls:
+      - {id: c1, tool: transfer, repeats: true}
+      - {id: null, label: x1, tool: nothing, unknown_tool: true}
+      - {id: c9, tool: pay, arguments: '{"amount": '}
+      - {id: c4, tool: pay, arguments: {amount: much}, invalid: true}
+  - say: Done with {{fake doc}}.
+    breaks_after: 3
+caller:
+  - send: Pay everything
+  - stage: {c1: approve}
+  - decide: [{c1: reject}, {c1: {edit: {amount: 7}}}, {unknown: r9, reject: no}, {malformed: 5, verdict: always}]
+  - send: Hurry up
+    decide: {c3/c1: {never: keep it}}
+  - together: [{decide: {c2: {verdict: approve, source: rebuilt}}}, {signal: the bank opens}]
+  - {go_on: true, session: bob}
+  - save: here
+  - restore: here
+  - restart: {fresh: true, without: [pay], with: [transfer]}
+  - trim: 3
+  - oracle: 2
+  - decide: {c1#2: {raw: "yes"}}
+  - decide: {c1: {verdict: always, shows: {amount: 1}}}
+  - cancel: true
+  - leave: true
+reaches: {paused: 1}
+expect: {runs: [c2], output: Done.}
+limits: {model_replies: 9}
+only: {serialize: [json, native.sqlite]}
+vary: [history]
+oracles: [reject_all]
+held_back: [transfer]
+options: {store: false}
+"""
+
+
+def twin() -> Scenario:
+    """The same story, built."""
+    return scenario(
+        id="family/everything",
+        title="Everything at once",
+        about="A story that uses most of the language.",
+        sources=["owner/repository#5"],
+        requires=["fresh"],
+        tools=[
+            tool(
+                "pay",
+                raises("the bank is closed"),
+                returns("paid {amount}"),
+                approval=when("amount", greater_than=100.0),
+                parameters={
+                    "amount": "integer",
+                    "note": "string?",
+                    "currency": Parameter(required=False, default="EUR"),
+                },
+                per_call={"c2": returns("late", waits_for="the bank opens")},
+            ),
+            tool(
+                "transfer",
+                build.asks_again("Really?"),
+                returns("done"),
+                called="pay_out",
+                kind="mcp",
+                server="bank",
+                approval="always",
+            ),
+            tool("ask", runs="helper"),
+            tool("wipe", returns("wiped {path}"), agent="helper", approval="always", parameters={"path": "string"}),
+        ],
+        agents={
+            "helper": {
+                "Wipe it": [calls("wipe", path=fake("file_name", named="doc")), say("Wiped.")],
+                "otherwise": [say("Nothing to do.")],
+            }
+        },
+        model=[
+            calls(
+                call("pay", amount=500, note="{{fake sentence as why}}"),
+                call("pay", amount=5),
+                call("ask", input="Wipe it"),
+                say="Let me see.",
+            ),
+            fails(429),
+            calls(
+                call("transfer", id="c1", repeats=True),
+                call("nothing", id=None, label="x1", unknown_tool=True),
+                call("pay", '{"amount": ', id="c9"),
+                call("pay", {"amount": "much"}, invalid=True),
+            ),
+            say("Done with {{fake doc}}.", breaks_after=3),
+        ],
+        caller=[
+            "Pay everything",
+            stage(approve("c1")),
+            [
+                reject("c1"),
+                edit("c1", {"amount": 7}),
+                unknown("r9", reject(reason="no")),
+                malformed(5, always()),
+            ],
+            send("Hurry up", never("c3/c1", "keep it")),
+            together(decide(approve("c2", source="rebuilt")), signal("the bank opens")),
+            go_on(session="bob"),
+            save("here"),
+            restore("here"),
+            restart(fresh=True, without=["pay"], with_tools=["transfer"]),
+            trim(3),
+            let_oracle(2),
+            raw("c1#2", "yes"),
+            showing(always("c1"), {"amount": 1}),
+            cancel(),
+            leave(),
+        ],
+        reaches={"paused": 1},
+        expect=Expect(runs=("c2",), output="Done."),
+        limits=Limits(model_replies=9),
+        only={"serialize": ["json", "native.sqlite"]},
+        vary=["history"],
+        oracles=["reject_all"],
+        held_back=["transfer"],
+        options={"store": False},
+    )
+
+
+def test_a_file_and_its_twin_in_python_are_equal() -> None:
+    """Whatever a file says can be built, and is then the same value."""
+    loaded = scenario_from_text(FILE, name="family/everything", path="everything.approval.yaml")
+
+    assert replace(loaded, path=None, lines={}) == twin()
+
+
+def test_calls_get_the_next_free_ids() -> None:
+    """Calls without an id of their own are c1, c2, ... in the order of the script; ids in use are passed over."""
+    built = story(model=[calls(call("pay", amount=1), call("pay", amount=2, id="c2"), call("pay", amount=3)), say("x")])
+
+    assert ["c1", "c2", "c3"] == [one.id for one in built.agents["main"].replies[0].calls]
+
+
+def test_the_id_of_a_built_scenario_comes_from_its_title() -> None:
+    """Without an id, a scenario is called after its title."""
+    assert "built/pay-5-now" == story(title="Pay 5, now!").id
+
+
+@pytest.mark.parametrize(
+    ("made", "reply"),
+    [
+        (calls("pay", amount=5), Reply(calls=(Call(label="", id="", tool="pay", arguments={"amount": 5}),))),
+        (calls("pay", {"id": 5}), Reply(calls=(Call(label="", id="", tool="pay", arguments={"id": 5}),))),
+        (calls("pay", "{"), Reply(calls=(Call(label="", id="", tool="pay", arguments="{"),))),
+        (calls("note", say="hi"), Reply(calls=(Call(label="", id="", tool="note", arguments={"say": "hi"}),))),
+        (
+            calls(call("a"), call("b"), say="Both.", breaks_after=1),
+            Reply(
+                say="Both.",
+                calls=(Call(label="", id="", tool="a"), Call(label="", id="", tool="b")),
+                failure=Failure(status=0, after_chunks=1),
+            ),
+        ),
+        (fails(), Reply(failure=Failure(status=500))),
+        (fails("disconnect"), Reply(failure=Failure(status=0))),
+        (say("Hi."), Reply(say="Hi.")),
+    ],
+)
+def test_replies_read_like_what_they_are(made: Reply, reply: Reply) -> None:
+    """`calls` with a tool makes one call, with calls several; `say` and `fails` make the rest."""
+    assert reply == made
+
+
+def test_conditions_are_made_by_name() -> None:
+    """`when` makes what a file writes as a mapping."""
+    assert Condition(answers=(True, False)) == when(answers=[True, False])
+
+
+def test_a_tool_that_says_nothing_returns_ok() -> None:
+    """Without behaviours, a tool returns `ok`."""
+    assert (Behaviour(returns="ok"),) == tool("look").behaviours
+
+
+def test_a_mistake_in_a_built_scenario_is_named() -> None:
+    """What is built is validated like what is loaded; in place of a line stands the scenario."""
+    with pytest.raises(ScenarioError) as refused:
+        story(caller=["Pay", approve("c2")])
+
+    assert "built/a-payment: the answer is about 'c2', a call that no script makes; valid: c1" == str(refused.value)
+
+
+def test_a_made_up_value_that_cannot_be_made_is_named() -> None:
+    """The mistake is the same as in a file."""
+    with pytest.raises(ScenarioError, match=r"^built/a-payment: Faker has no provider 'file_nam'; did you mean"):
+        story(prompt="Pay for {{fake file_nam}}")
+
+
+def test_an_attached_agent_has_tools_that_nobody_declared() -> None:
+    """With *attached*, tools and arguments are not judged; labels still are."""
+    built = story(attached=True, tools=[], caller=["Pay", edit("c1", {"sum": 7})])
+
+    assert "c1" == built.agents["main"].replies[0].calls[0].label
+    with pytest.raises(ScenarioError, match="a call that no script makes"):
+        story(attached=True, tools=[], caller=["Pay", approve("c7")])
+
+
+CONDITIONS = ("greater_than", "less_than", "equals", "starts_with", "one_of", "answers", "raises", "waits_for")
+
+
+@pytest.mark.parametrize(
+    ("build_it", "what"),
+    [
+        (
+            lambda: call("pay", {"amount": 1}, amount=2),
+            "call('pay') has arguments twice: as one value, and by name (amount)",
+        ),
+        (
+            lambda: calls(say="x"),
+            "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after=",
+        ),
+        (
+            lambda: calls(call("pay"), amount=5),
+            "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after=",
+        ),
+        (
+            lambda: when("amount", more_than=5),
+            f"when() does not know more_than; valid: {', '.join(CONDITIONS)}",
+        ),
+        (
+            lambda: story(model=["Paid."]),
+            "a reply of the model is made by calls(), say() or fails(), and is not 'Paid.'",
+        ),
+        (
+            lambda: story(caller=["Pay", 5]),
+            "a step of the caller is a text, an answer, a list of answers or a step, and not 5",
+        ),
+        (lambda: story(caller="Pay"), "caller= is a list of steps, and not 'Pay'"),
+        (lambda: story(expects=Expect()), "scenario() has no argument 'expects'; did you mean 'expect'?"),
+        (lambda: story(expect={"runs": []}), "scenario(expect=...) cannot be {'runs': []}"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(build_it: Callable[[], object], what: str) -> None:
+    """A builder that is given something else than it takes says what it takes."""
+    with pytest.raises(UsageError) as refused:
+        build_it()
+
+    assert what == str(refused.value)
