@@ -9,9 +9,12 @@ Everything that pytest-approvals raises at its users.
     ├── AdapterError            an adapter that breaks its contract
     │   └── HostError           an agent process that died, hung or answered nonsense
     ├── JournalError            a damaged journal: file, line, what
+    ├── ReportError             a damaged report: file, line, what
     ├── WaiverError             a mistake in a waiver file
     ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
+
+    RequirementWarning          a requirement that should hold and does not (a UserWarning)
 
 Constructors take facts and build the sentence, so that equal mistakes read alike.
 """
@@ -103,6 +106,15 @@ class JournalError(ApprovalsError):
         super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
 
 
+class ReportError(ApprovalsError):
+    """A report is damaged: *line* counts from 1."""
+
+    def __init__(self, path: str, line: int | None, what: str) -> None:
+        self.path = path
+        self.line = line
+        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
 class WaiverError(ApprovalsError):
     """A waiver file has a mistake."""
 
@@ -142,6 +154,10 @@ class CheckFailed(ApprovalsError, AssertionError):
     def __init__(self, findings: Sequence[Finding], text: str) -> None:
         self.findings = tuple(findings)
         super().__init__(text)
+
+
+class RequirementWarning(UserWarning):
+    """A requirement that should hold does not; with `--approvals-strict` it fails the run instead."""
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
