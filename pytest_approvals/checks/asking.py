@@ -17,7 +17,7 @@ from .circumstances import cannot_run, siblings, waits_for_siblings, was_dropped
 @check(
     "every-gated-call-asked",
     needs=("model.answer", "turn.end"),
-    implies=("approved-runs", "result-delivered-once", "scenario-exercised", "stream-shows-everything"),
+    implies=("approved-runs", "result-delivered-once"),
     sources=("microsoft/agent-framework#5535", "pydantic/pydantic-ai#6491", "langchain-ai/langchain#38838"),
 )
 def every_gated_call_asked(history: History) -> Evaluations:

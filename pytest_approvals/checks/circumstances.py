@@ -181,3 +181,33 @@ def same_line(history: History, earlier: TurnSeen, later: TurnSeen) -> bool:
 def trimmed_between(history: History, start: int, end: int, session: str) -> bool:
     """Says whether the framework trimmed its history between two positions."""
     return any(start < event.n < end and event.session == session for event in history.of_kind.get(Trimmed, ()))
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def is_invalid(given: Given) -> bool:
+    """Says whether a decision names no request that was asked, or is no decision."""
+    if given.verdict == "raw":
+        return not given.approves
+    return given.asked is None
+
+
+def settled_before(call: CallSeen, given: Given) -> int | None:
+    """
+    Gives where a call was settled before *given* was handed in: it had returned, its model was told of it, or a
+    rejection of it was taken; None where it was still open, or asked about again since.
+    """
+    taken = given.taken
+    if taken is None:
+        return None
+    places = [run.ended for run in call.runs if run.how == "returned" and run.ended is not None]
+    places += [told.n for told in call.told]
+    for other in call.decisions:
+        if other.rejects and other.taken is not None and other.taken < taken:
+            settled = call.settled_by(other)
+            places += [settled] if settled is not None else []
+    earlier = [place for place in places if place < taken]
+    if not earlier or call.asked_between(min(earlier), taken):
+        return None
+    return min(earlier)

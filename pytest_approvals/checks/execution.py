@@ -6,13 +6,13 @@ from pytest_approvals.journal.calls import END, CallSeen, Execution, Given
 from pytest_approvals.journal.history import History
 
 from .check import OK, Evaluations, Failure, check
-from .circumstances import cannot_run, contradicted, waits_for_siblings, was_dropped
+from .circumstances import cannot_run, contradicted, settled_before, waits_for_siblings, was_dropped
 
 
 @check(
     "approval-before-execution",
     needs=("tool.start", "caller.decide"),
-    implies=("every-gated-call-asked", "request-shows-the-call"),
+    implies=("every-gated-call-asked",),
     sources=("openai/openai-agents-python#4257", "openai/openai-agents-python#5144", "pydantic/pydantic-ai#3350"),
 )
 def approval_before_execution(history: History) -> Evaluations:
@@ -216,7 +216,7 @@ def approved_runs(history: History) -> Evaluations:
     """
     for call in history.calls:
         given = call.decision_at(END)
-        if given is None or not given.approves:
+        if given is None or not given.approves or settled_before(call, given) is not None:
             continue
         if _ran_after(call, given) or _is_excused(history, call, given):
             yield OK

@@ -14,7 +14,7 @@ from .circumstances import cannot_run, waits_for_siblings, was_dropped
 @check(
     "runs-at-most-once",
     needs=("tool.start", "tool.end"),
-    implies=("result-delivered-once", "settled-stays-settled"),
+    implies=("result-delivered-once",),
     sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
 )
 def runs_at_most_once(history: History) -> Evaluations:

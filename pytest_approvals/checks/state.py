@@ -22,7 +22,6 @@ from .pending import Open, open_at
         "unanswered-stays-pending",
         "result-delivered-once",
         "model-input-well-formed",
-        "scenario-exercised",
         "nothing-left-pending",
         "usable-after-refusal",
     ),

@@ -14,7 +14,7 @@ from .check import OK, Evaluations, Failure, check
 @check(
     "stream-shows-everything",
     needs=("caller.shown", "turn.end"),
-    implies=("approved-runs", "every-gated-call-asked", "nothing-left-pending", "scenario-exercised"),
+    implies=("approved-runs", "every-gated-call-asked", "nothing-left-pending"),
     sources=("langchain-ai/langgraph#5409", "microsoft/agent-framework#5535"),
 )
 def stream_shows_everything(history: History) -> Evaluations:

@@ -18,7 +18,8 @@ event, or a few that belong together:
     rules, reaches, expect, fresh, streaming    what the header says
     send TEXT, go                               a turn begins, with the decisions made since
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
-                                                `model Done.` and `finish Done.`
+                                                `model Done.` and `finish Done.`; `shows CALL` is a pause with a
+                                                request that nobody could match with a call
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
     down STATUS, refusal RULE, exhausted        it is asked and does not
     hosted CALL -> TEXT                         its next answer reports a hosted call
@@ -213,6 +214,11 @@ class _Scribe:
 
     def on_pause(self, rest: str) -> None:
         self._turn_end("paused", requests=self._requests(rest))
+
+    def on_shows(self, rest: str) -> None:
+        entry = self._request(rest)
+        del entry["label"]
+        self._turn_end("paused", requests=[entry])
 
     def on_finish(self, rest: str) -> None:
         self.state.open = []

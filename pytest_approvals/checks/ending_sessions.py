@@ -1,0 +1,126 @@
+"""How sessions end up beside each other: apart."""
+
+from __future__ import annotations
+
+from pytest_approvals.journal.arguments import same_arguments
+from pytest_approvals.journal.calls import CallSeen
+from pytest_approvals.journal.history import History
+
+from .check import OK, Evaluations, Failure, check, shown
+
+
+@check(
+    "sessions-isolated",
+    needs=("turn.end", "model.request"),
+    implies=(
+        "only-model-calls-run",
+        "request-shows-the-call",
+        "approval-before-execution",
+        "every-gated-call-asked",
+        "model-input-well-formed",
+        "approved-runs",
+    ),
+    sources=("openai/openai-agents-python#5123",),
+)
+def sessions_isolated(history: History) -> Evaluations:
+    """
+    Nothing of one session must appear in another one, or be decided there.
+
+    Two people share an agent, not their conversations.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Pay 6
+        model c1 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 6
+        done
+        end left: c1
+
+    Fails, a request:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Pay 6
+        shows c1 pay(amount=5)
+        end left: c1
+
+    Fails, a standing approval:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        done
+        session b
+        send Pay 6
+        model c1 pay(amount=6)
+        run c1 -> paid 6
+        done
+    """
+    if len(history.sessions) < 2:
+        return
+    yield OK
+    yield from _foreign_requests(history)
+    yield from _foreign_runs(history)
+    yield from _foreign_messages(history)
+
+
+def _foreign_requests(history: History) -> Evaluations:
+    for asked in history.requests:
+        if asked.call is None:
+            tool, arguments = str(asked.entry.get("tool")), asked.entry.get("arguments")
+            other = _call_elsewhere(history, asked.session, tool, arguments)
+            if other is not None:
+                actual = f"a request about {shown(tool, arguments)} of session {other.session or 'main'}"
+                expected = "requests of its own calls"
+                witness = (other.n, asked.n)
+                yield Failure(expected=expected, actual=actual, witness=witness, session=asked.session)
+
+
+def _foreign_runs(history: History) -> Evaluations:
+    for run in history.executions:
+        call = run.call
+        if call is None:
+            other = _call_elsewhere(history, run.session, run.tool, run.arguments)
+            if other is not None:
+                actual = f"{shown(run.tool, run.arguments)} of session {other.session or 'main'} runs"
+                witness = (other.n, run.n)
+                yield Failure(expected="runs of its own calls", actual=actual, witness=witness, session=run.session)
+        elif call.gated_at(run.n) and call.decision_at(run.n) is None:
+            given = next((given for given in history.decisions if _may_have_leaked(given.call, call)), None)
+            if given is not None and given.approves and given.n < run.n:
+                actual = "it runs after an approval that another session gave"
+                yield Failure(call=call, expected="a decision of its own", actual=actual, witness=(given.n, run.n))
+
+
+def _may_have_leaked(decided: CallSeen | None, call: CallSeen) -> bool:
+    return decided is not None and decided.session != call.session and decided.tool == call.tool
+
+
+def _call_elsewhere(history: History, session: str, tool: str, arguments: object) -> CallSeen | None:
+    others = (call for call in history.calls if call.session != session and call.tool == tool)
+    return next((call for call in others if same_arguments(arguments, call.arguments, call.parameters)), None)
+
+
+def _foreign_messages(history: History) -> Evaluations:
+    said: dict[str, set[str]] = {}
+    for turn in history.turns:
+        if turn.start.text:
+            said.setdefault(turn.session, set()).add(turn.start.text)
+    for exchange in history.exchanges:
+        own = said.get(exchange.session, set())
+        others = {text for session, texts in said.items() if session != exchange.session for text in texts} - own
+        texts = [str(item.get("text") or "") for item in exchange.items if item["kind"] == "user"]
+        leaked = next((text for text in texts if text in others), None)
+        if leaked is not None and "/" not in exchange.conversation:
+            actual = f"{leaked!r} of another session in the model's input"
+            expected = "messages of its own"
+            yield Failure(expected=expected, actual=actual, witness=(exchange.n,), session=exchange.session)

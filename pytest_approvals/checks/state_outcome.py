@@ -1,0 +1,140 @@
+"""Whether all variants of a scenario come to the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from pytest_approvals.journal.events import EVENTS
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.outcome import outcome_of
+
+from .check import OK, Evaluations, Failure, group_check
+
+_MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
+
+
+@group_check(
+    "same-outcome-in-every-mode",
+    needs=("turn.end",),
+    sources=("langchain-ai/langgraph#5409", "openai/openai-agents-python#2487"),
+)
+def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
+    """
+    A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
+
+    Who tests in memory and runs with a database has tested something else if it does not. Runs with different oracles
+    are not compared, nor are those of simultaneous turns, on one live object and on two copies of a state.
+
+    Passes:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        ---
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show request c1
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        ---
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        tell c1 lost
+        done
+    """
+    for group in _comparable(histories):
+        base, *others = sorted(group, key=_plainness)
+        outcome = outcome_of(base.events)
+        for other in others:
+            yield _difference(base, outcome, other)
+
+
+def _comparable(histories: Sequence[History]) -> Iterator[list[History]]:
+    groups: dict[tuple[Any, ...], list[History]] = {}
+    for history in histories:
+        if history.header is not None:
+            variant = history.header.variant
+            live = variant.get("serialize") == "none" if any(turn.overlaps for turn in history.turns) else None
+            key = (history.header.scenario, history.header.agent, variant.get("oracle"), variant.get("protocol"), live)
+            groups.setdefault(key, []).append(history)
+    return (group for group in groups.values() if len(group) > 1)
+
+
+def _plainness(history: History) -> int:
+    variant = history.header.variant if history.header is not None else {}
+    return sum(variant.get(name, base) != base for name, base in _BASE.items())
+
+
+def _difference(base: History, outcome: list[tuple[int, dict[str, Any]]], other: History) -> Failure | None:
+    for (_, wanted), (n, found) in zip_longest(outcome, outcome_of(other.events), fillvalue=_MISSING):
+        if wanted != found:
+            expected, actual = _difference_in_words(wanted, found)
+            return Failure(
+                expected=f"{expected}, as in {_name(base)}",
+                actual=f"{actual} in {_name(other)}",
+                witness=(n or len(other.events),),
+            )
+    return OK
+
+
+def _difference_in_words(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, str]:
+    if wanted["event"] != found["event"]:
+        return _event(wanted), _event(found)
+    names = [name for name in (*wanted, *found) if wanted.get(name) != found.get(name)]
+    name = names[0]
+    return f"{wanted['event']} with {name} {wanted.get(name)!r}", f"{name} {found.get(name)!r}"
+
+
+def _event(written: Mapping[str, Any]) -> str:
+    if written["event"] not in EVENTS:
+        return "nothing more"
+    facts = ", ".join(f"{name} {value!r}" for name, value in written.items() if name != "event" and value)
+    return f"{written['event']} ({facts})" if facts else str(written["event"])
+
+
+_BASE: dict[str, Any] = {
+    "serialize": "none",
+    "resume": "same",
+    "history": "whole",
+    "stream": False,
+    "source": "held",
+    "chunking": "whole",
+}
+
+
+def _name(history: History) -> str:
+    """The variant of a run, by what differs from the plainest one."""
+    variant = history.header.variant if history.header is not None else {}
+    words = [str(variant.get("serialize", "none"))]
+    for name, base in _BASE.items():
+        value = variant.get(name, base)
+        if name != "serialize" and value != base:
+            words.append(name if value is True else str(value))
+    return "-".join(words)
