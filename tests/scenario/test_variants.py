@@ -1,0 +1,288 @@
+"""The variants that a scenario is run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from pytest_approvals.agent_side.capabilities import CAPABILITIES
+from pytest_approvals.errors import UnknownName
+from pytest_approvals.scenario.load import scenario_from_text
+from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.scenario.requirements import required
+from pytest_approvals.scenario.variants import allowed_variants, missing_capabilities, variants
+from pytest_approvals.scenario.words import DIMENSIONS
+
+ALL = frozenset(CAPABILITIES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What an agent says of itself."""
+
+    capabilities: frozenset[str] = ALL
+    stores: Mapping[str, str] = field(default_factory=dict)
+
+
+ABLE = Facts(capabilities=ALL | {"native.sqlite", "native.redis"}, stores={"sqlite": "a file", "redis": "a server"})
+NO_STREAM = Facts(capabilities=ALL - {"streaming"})
+STATELESS = Facts(capabilities=frozenset({"streaming", "parallel", "reject_reason", "answer.rebuilt"}))
+ONLY_JSON = Facts(capabilities=frozenset({"serialize.json", "answer.restored", "fresh", "history.append"}))
+ABSENT = Facts(capabilities=frozenset())
+AGENTS = [ABLE, NO_STREAM, STATELESS, ONLY_JSON, ABSENT]
+
+
+def story(more: str = "", *, caller: str = "[{send: Pay}, {decide: {c1: approve}}]") -> Scenario:
+    """A scenario of one payment; without *caller*, the oracle decides."""
+    steps = f"caller: {caller}\n" if caller else ""
+    text = (
+        "title: A payment\n"
+        "tools: {pay: {approval: always, parameters: {amount: integer}}, look: {}}\n"
+        f"model: [{{calls: [{{id: c1, tool: pay, arguments: {{amount: 5}}}}]}}, {{say: Paid.}}]\n{steps}{more}"
+    )
+    return scenario_from_text(text, name="family/story", path="story.approval.yaml")
+
+
+DECIDED = story()
+LEFT_OPEN = story(caller="")
+VARIED = story("vary: [resume, history, source]")
+SAVING = story(caller="[{send: Pay}, {save: here}, {decide: {c1: approve}}, {restore: here}, {decide: {c1: approve}}]")
+PINNED = story("only: {serialize: [json, native.sqlite], stream: true}")
+STORIES = [DECIDED, LEFT_OPEN, VARIED, SAVING, PINNED]
+
+
+def ids(found: tuple[Variant, ...]) -> list[str]:
+    """The names of variants."""
+    return [one.id for one in found]
+
+
+def values_of(found: tuple[Variant, ...], dimension: str) -> set[Any]:
+    """The values that a dimension takes."""
+    return {getattr(one, dimension) for one in found}
+
+
+def together(variant: Variant, size: int) -> set[tuple[tuple[str, Any], ...]]:
+    """All combinations of so many values in a variant."""
+    return set(combinations([(name, getattr(variant, name)) for name in DIMENSIONS], size))
+
+
+# --- covering ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("facts", AGENTS)
+@pytest.mark.parametrize("scenario", STORIES)
+@pytest.mark.parametrize("strength", [1, 2, 3])
+def test_every_combination_that_can_stand_together_is_covered(strength: int, scenario: Scenario, facts: Facts) -> None:
+    """Each value, pair or triple that is in any allowed variant is in one that is run."""
+    allowed = [one for one in allowed_variants(scenario, facts, {}) if one.resume != "cold"]
+    wanted = set().union(*(together(one, strength) for one in allowed))
+    covered = set().union(*(together(one, strength) for one in variants(scenario, facts, strength=strength)))
+
+    assert set() == wanted - covered
+
+
+@pytest.mark.parametrize("facts", AGENTS)
+@pytest.mark.parametrize("scenario", STORIES)
+@pytest.mark.parametrize("strength", ["1", "2", "3", "full"])
+def test_no_variant_is_forbidden(strength: str, scenario: Scenario, facts: Facts) -> None:
+    """What is run can stand together, is claimed by the agent, and is run once."""
+    found = variants(scenario, facts, strength=strength)
+
+    for one in found:
+        saved, leaves = one.serialize != "none", one.serialize not in ("none", "copy")
+        assert required(scenario, one) <= facts.capabilities
+        assert leaves or one.resume == "same"
+        assert one.serialize == "json" or one.history == "whole"
+        assert one.stream or one.chunking == "whole"
+        assert saved or one.source != "restored"
+        assert one.resume == "same" or one.source != "held"
+    assert len(found) == len(set(found)) == len(set(ids(found)))
+
+
+def test_full_strength_runs_everything() -> None:
+    """With `full`, every allowed variant is run."""
+    assert set(allowed_variants(DECIDED, ABLE, {})) <= set(variants(DECIDED, ABLE, strength="full"))
+
+
+def test_pairs_are_far_fewer_than_everything() -> None:
+    """The default strength runs less than half of all variants where there is much to combine."""
+    assert 2 * len(variants(VARIED, ABLE)) < len(variants(VARIED, ABLE, strength="full"))
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    """Neither chance nor order decides which variants are run."""
+    facts = Facts(
+        capabilities=frozenset(sorted(ABLE.capabilities, reverse=True)), stores=dict(sorted(ABLE.stores.items()))
+    )
+
+    assert variants(VARIED, ABLE) == variants(VARIED, facts)
+    assert [
+        "none-held",
+        "none-rebuilt",
+        "copy-rebuilt",
+        "copy-restored",
+        "json-rebuilt",
+        "json-restored",
+        "json-fresh-restored",
+    ] == ids(variants(DECIDED, NO_STREAM))
+
+
+def test_an_unknown_strength_is_refused() -> None:
+    """A strength is 1, 2, 3 or full."""
+    with pytest.raises(UnknownName) as refused:
+        variants(DECIDED, ABLE, strength="4")
+
+    assert "no strength is called '4'; valid: 1, 2, 3, full" == str(refused.value)
+
+
+# --- the base variant -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scenario", "base"),
+    [
+        (DECIDED, Variant()),
+        (LEFT_OPEN, Variant(oracle="approve_all")),
+        (story("oracles: [random:7, reject_all]", caller=""), Variant(oracle="random:7")),
+        (SAVING, Variant(serialize="copy", source="restored")),
+        (PINNED, Variant(serialize="json", stream=True, source="restored")),
+        (story("only: {source: rebuilt}"), Variant(source="rebuilt")),
+        (
+            story(caller="[{send: Pay}, {restart: {fresh: true}}, {decide: {c1: approve}}]"),
+            Variant(serialize="json", source="restored"),
+        ),
+    ],
+)
+def test_the_plainest_variant_comes_first(scenario: Scenario, base: Variant) -> None:
+    """The first variant is the plainest one that the scenario allows."""
+    assert base == variants(scenario, ABLE)[0]
+
+
+def test_a_scenario_that_an_agent_cannot_play_has_no_variants() -> None:
+    """What is missing is named instead."""
+    scenario = story("requires: [edit]", caller="[{send: Pay}, {decide: {c1: {reject: no}}}]")
+
+    assert () == variants(scenario, ABSENT)
+    assert {"edit", "reject_reason"} == missing_capabilities(scenario, ABSENT)
+
+
+def test_what_is_missing_is_missing_in_the_best_variant() -> None:
+    """A scenario that saves needs one serialize mode, not all of them."""
+    facts = Facts(capabilities=ALL - {"serialize.copy", "answer.restored", "rewind"})
+
+    assert {"rewind"} == missing_capabilities(SAVING, facts)
+
+
+def test_nothing_is_missing_where_a_scenario_can_be_played() -> None:
+    """An agent that claims everything lacks nothing."""
+    assert frozenset() == missing_capabilities(VARIED, ABLE)
+
+
+# --- dimensions -------------------------------------------------------------------------------------------------------
+
+
+def test_every_store_of_the_agent_is_a_serialize_mode() -> None:
+    """`native.NAME` is run for each store."""
+    assert {"none", "copy", "json", "native.redis", "native.sqlite"} == values_of(variants(DECIDED, ABLE), "serialize")
+
+
+def test_held_requests_do_not_outlive_a_save_by_default() -> None:
+    """Decisions are made from the held object across a save only where the scenario varies that."""
+    across = {one.source for one in variants(DECIDED, ABLE, strength="full") if one.serialize != "none"}
+    varied = {one.source for one in variants(VARIED, ABLE, strength="full") if one.serialize != "none"}
+
+    assert ({"restored", "rebuilt"}, {"held", "restored", "rebuilt"}) == (across, varied)
+
+
+def test_a_scenario_can_pin_the_held_object_across_a_save() -> None:
+    """Pinning the source to `held` and the mode to `json` is the special case itself."""
+    found = variants(story("only: {source: held, serialize: json}"), ABLE)
+
+    assert {("json", "held")} == {(one.serialize, one.source) for one in found}
+
+
+def test_one_variant_goes_on_in_a_fresh_process() -> None:
+    """By default, another process is started for one variant, from json and restored."""
+    elsewhere = [one for one in variants(DECIDED, ABLE) if one.resume != "same"]
+
+    assert [Variant(serialize="json", resume="fresh", source="restored")] == elsewhere
+
+
+def test_a_story_that_varies_where_it_goes_on_has_fresh_pairs_and_one_cold_start() -> None:
+    """Fresh processes are combined with the rest, a cold one is started once."""
+    found = variants(VARIED, ABLE)
+
+    assert 1 == [one.resume for one in found].count("cold")
+    assert {"json", "native.redis", "native.sqlite"} == {one.serialize for one in found if one.resume == "fresh"}
+
+
+def test_a_pinned_cold_start_is_one_variant() -> None:
+    """However much there is to combine, a cold process is started once."""
+    assert ["json-cold-restored"] == ids(variants(story("only: {resume: cold, serialize: json}"), ABLE))
+
+
+def test_pieces_are_appended_only_where_the_scenario_varies_history() -> None:
+    """`append` goes with json, and is no default."""
+    assert {"whole"} == values_of(variants(DECIDED, ABLE), "history")
+    assert {"json"} == {one.serialize for one in variants(VARIED, ABLE) if one.history == "append"}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "oracles"),
+    [
+        (DECIDED, {"script"}),
+        (LEFT_OPEN, {"approve_all", "reject_all"}),
+        (story("oracles: [reject_all]", caller=""), {"reject_all"}),
+        (story(caller="[{send: Pay}, {leave: true}]"), {"script"}),
+        (story(caller="[{send: Pay}, {oracle: 1}, {leave: true}]"), {"approve_all", "reject_all"}),
+    ],
+)
+def test_the_oracle_is_varied_where_it_decides(scenario: Scenario, oracles: set[str]) -> None:
+    """A story that decides itself, or is left, has no oracle; others have their own, or both constant ones."""
+    assert oracles == values_of(variants(scenario, ABLE), "oracle")
+
+
+def test_nothing_is_left_to_an_oracle_where_no_tool_asks() -> None:
+    """Without any gated tool there is nobody to decide."""
+    text = "title: x\ntools: {look: {}}\nmodel: [{say: y}]"
+    scenario = scenario_from_text(text, name="a", path="a")
+
+    assert {"script"} == values_of(variants(scenario, ABLE), "oracle")
+
+
+# --- what a person asks for -------------------------------------------------------------------------------------------
+
+
+def test_overrides_take_the_place_of_the_defaults() -> None:
+    """A person can ask for values that are no defaults, and gets them where they can stand together."""
+    asked = {"serialize": ("json", "none"), "stream": (True,), "source": ("held",), "chunking": ("whole",)}
+
+    assert ["none-stream-held", "json-stream-held"] == sorted(
+        ids(variants(DECIDED, ABLE, overrides=asked)), reverse=True
+    )
+
+
+def test_overrides_do_not_free_what_a_scenario_pins() -> None:
+    """A value that the scenario excludes gives no variant."""
+    assert () == variants(PINNED, ABLE, overrides={"serialize": ("none",)})
+    assert () == variants(PINNED, ABLE, overrides={"stream": (False,)})
+
+
+def test_asking_for_a_process_gives_exactly_that() -> None:
+    """`fresh` is combined like any value where a person asks for it, and nothing else is run."""
+    found = variants(DECIDED, ABLE, overrides={"resume": ("fresh",), "stream": (False,)})
+
+    assert {"fresh"} == values_of(found, "resume")
+    assert {"json", "native.redis", "native.sqlite"} == values_of(found, "serialize")
+
+
+def test_the_extra_process_follows_what_a_person_asks_for() -> None:
+    """Where a person asks for streaming, or for no json, the fresh variant does so, too."""
+    streamed = variants(DECIDED, ABLE, overrides={"stream": (True,)})
+
+    assert "json-fresh-stream-restored" == streamed[-1].id
+    assert {"same"} == values_of(variants(DECIDED, ABLE, overrides={"serialize": ("none",)}), "resume")
