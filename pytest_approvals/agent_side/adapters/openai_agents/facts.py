@@ -13,6 +13,7 @@ MISSING = {
     "edit_tool": "RunState.approve takes no other tool",
     "cancel": "RunState has approve and reject; giving up a paused run is dropping its state",
     "malformed_verdict": "a decision is a method, RunState.approve or RunState.reject; no value stands for it",
+    "contradiction": "RunState keeps one decision a call: until it is handed in, a later one replaces the earlier one",
     "missing_ids": "ResponseFunctionToolCall requires a call_id, and agents.Model asks for a non-empty one",
     "asks_again": "needs_approval is asked before the body; nothing that a body raises or returns is an interruption",
     "limit_tool_calls": "Runner.run has max_turns; RunConfig.tool_execution limits only how many tools run at once",

@@ -107,7 +107,8 @@ class Memory:
             written |= {"session": self._name, "limit": self.limit}
             if self._path == _IN_MEMORY:
                 written["items"] = await self.session.get_items()
-        return json.dumps(written)
+        # A state that was taken up is written with its keys in another order.
+        return json.dumps(written, sort_keys=True)
 
     async def load(self, text: str, crew: Crew, context: Any) -> None:
         """Takes up what `dump` gave."""

@@ -108,6 +108,24 @@ async def test_cancelling_a_stream_leaves_its_requests_open() -> None:
     assert 1 == len(result.to_state().get_interruptions())
 
 
+@shows("contradiction")
+@pytest.mark.asyncio
+async def test_a_later_decision_takes_the_earlier_ones_place() -> None:
+    """What is handed to the runner holds one decision, whatever was said before."""
+    _, contradicted, _ = await paused(PAYS)
+    _, approved, _ = await paused(PAYS)
+    (item,) = contradicted.get_interruptions()
+    contradicted.reject(item)
+    contradicted.approve(item)
+    approved.approve(approved.get_interruptions()[0])
+
+    assert approved.to_json()["context"]["approvals"] == contradicted.to_json()["context"]["approvals"]
+    assert (
+        approved.to_json()["context"]["function_tool_approvals"]
+        == contradicted.to_json()["context"]["function_tool_approvals"]
+    )
+
+
 @shows("missing_ids")
 def test_a_call_needs_an_id() -> None:
     """The type that models give calls in requires one."""
