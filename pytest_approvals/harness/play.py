@@ -30,6 +30,7 @@ class Counters:
     turn: int = 0
     model: int = 0
     execution: int = 0
+    processes: list[int] = field(default_factory=list)
 
     def next_turn(self) -> int:
         """Gives the number of the next turn."""
@@ -46,6 +47,14 @@ class Counters:
         self.execution += 1
         return self.execution
 
+    def process(self, number: int | None) -> int | None:
+        """Gives the number within this run of a process that the host numbers *number*; None for this process."""
+        if number is None:
+            return None
+        if number not in self.processes:
+            self.processes.append(number)
+        return self.processes.index(number) + 1
+
 
 @dataclass(slots=True, kw_only=True)
 class Limit:
@@ -54,7 +63,8 @@ class Limit:
 
     Attributes:
         seconds: The time a run may take; past it, the run ends as `timeout`.
-        model_calls: How often the model may be asked; past it, its script counts as exhausted.
+        model_calls: How often the model may be asked; past it, its script counts as exhausted. The oracle answers no
+            more often, either, so that requests which come back under new names end, too.
         rounds: How often the oracle answers the same unmoved requests.
     """
 

@@ -105,7 +105,7 @@ class Session:
         specs = agent.tools()
         self.play.begin(specs)
         tools = [tool.name for tool in specs]
-        process = getattr(agent, "process", None)
+        process = self.play.counters.process(getattr(agent, "process", None))
         self._record(AgentStart(session=self.name, tools=tools, how=how, process=process))
 
     def _blueprint(self) -> Blueprint:
