@@ -17,10 +17,12 @@ PUBLISHED = ROOT / "docs" / "scenario.schema.json"
 PLAIN = "title: x\nmodel: [{say: y}]\n"
 
 
+VALIDATOR = jsonschema.Draft202012Validator(json_schema())
+
+
 def complaints(text: str) -> list[str]:
     """What the schema says against a scenario file."""
-    validator = jsonschema.Draft202012Validator(json_schema())
-    return [error.message for error in validator.iter_errors(read(text).value)]
+    return [error.message for error in VALIDATOR.iter_errors(read(text).value)]
 
 
 def test_the_published_schema_is_current() -> None:
