@@ -30,13 +30,13 @@ def test_a_stream_in_awkward_pieces_means_the_same(play: Play, chunking: str) ->
 
 
 def test_a_stream_shows_what_happens(play: Play) -> None:
-    """Text, calls, results, the request, and the end."""
+    """Text, calls once where the model makes them, results, the request, and the end."""
     played = play(BOTH, say("Done."), variant=Variant(stream=True))
     shown = [(one["what"], one.get("id", one.get("text"))) for one in played.events("caller.shown")]
 
     assert [
-        ("text", "Let me see."), ("call", "c2"), ("result", "c2"), ("call", "c1"), ("request", "c1"), ("end", None),
-        ("call", "c1"), ("result", "c1"), ("text", "Done."), ("end", None),
+        ("text", "Let me see."), ("call", "c1"), ("call", "c2"), ("result", "c2"), ("request", "c1"), ("end", None),
+        ("result", "c1"), ("text", "Done."), ("end", None),
     ] == shown  # fmt: skip
 
 
