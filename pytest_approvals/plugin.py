@@ -101,11 +101,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
+    item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if BENCH in item.config.stash:
-        item.config.stash[BENCH].annotate(item, call, report)
+        item.config.stash[BENCH].annotate(item, report)
     return report
 
 
@@ -127,21 +127,21 @@ class _Listener:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if getattr(report, "approvals", None) and not hasattr(self.config, "workerinput"):
-            bench_of(self.config).results.add(report)
+            bench_of(self.config).take_in(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if BENCH in self.config.stash:
+        if BENCH in self.config.stash and self.config.stash[BENCH].was_used:
             self.config.stash[BENCH].finish(session)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         output = getattr(node, "workeroutput", {}).get("approvals")
         if output is not None:
-            bench_of(self.config).results.merge(output)
+            bench_of(self.config).results.take_collected(output)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if BENCH in self.config.stash:
+        if BENCH in self.config.stash and self.config.stash[BENCH].was_used:
             self.config.stash[BENCH].summarise(terminalreporter)
 
 

@@ -31,12 +31,16 @@ _WITH_VALUE = (
 )
 """The options of pytest and pytest-xdist that take a value as a word of its own; all others need `--option=value`."""
 
+_ALREADY_IMPORTED = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
+"""This command imports the package before pytest looks at it; its plugin has nothing to rewrite."""
+
 _USAGE_ERROR, _NOTHING_COLLECTED = 4, 5
 
 
 def add_arguments(parser: Parser) -> None:
     """Adds the arguments of the command."""
     parser.passes_on = True
+    parser.alone["--stream"] = (("on", "off"), "on")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="ids, families, patterns, files or folders")
     for option in OPTIONS:
         _add(parser, option)
@@ -73,12 +77,7 @@ class _Passed(argparse.Action):
 
 
 def _add(parser: Parser, option: Option) -> None:
-    if option.name == "stream":
-        parser.add_argument(
-            "--stream", dest=option.ini, action="store_const", const="on", help="only streaming variants"
-        )
-        parser.add_argument("--no-stream", dest=option.ini, action="store_const", const="off", help="none of them")
-    elif option.kind == "switch":
+    if option.kind == "switch":
         parser.add_argument(option.command, dest=option.ini, action="store_const", const="yes", help=option.help)
     else:
         action = "append" if option.kind == "words" else "store"
@@ -88,7 +87,7 @@ def _add(parser: Parser, option: Option) -> None:
 
 def _own(texts: dict[str, Any]) -> Iterator[str]:
     """Gives the pytest options that stand for ours; failures are shown in our summary, once for all variants."""
-    yield from ("-p", "approvals", "--tb=no", "-rN")
+    yield from ("-p", "approvals", "--tb=no", "-rN", "-W", _ALREADY_IMPORTED)
     for option in OPTIONS:
         given = texts[option.name]
         if given is None:

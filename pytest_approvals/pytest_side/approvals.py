@@ -116,7 +116,7 @@ class Approvals:
         caller: Iterable[Any] | None,
         wishes: Mapping[str, Any],
     ) -> _Made:
-        held = self._wishes | known_wishes(wishes, "approvals.run")
+        held = {**self._wishes, **known_wishes(wishes, "approvals.run")}
         local = local_agent_for(subject, held["agent"])
         attachment = Attachment(
             subject=subject,
@@ -148,7 +148,7 @@ class Approvals:
         )
 
     def _judged(self, made: _Made, run: Run) -> OwnRun:
-        judged = self._bench.judge(self._item, run)
+        judged = self._bench.judge(self._item, run, made.source, own=True)
         own = OwnRun(run, judged.verdicts)
         self.runs.append(own)
         if made.script is not None:
@@ -176,7 +176,7 @@ class _Made:
 
     async def play(self) -> Run:
         """Plays it."""
-        with self.bench.journal(self.item, self.scenario, self.variant, self.source) as journal:
+        with self.bench.journal(self.scenario, self.source, self.variant) as journal:
             return await run_scenario(
                 self.scenario,
                 self.variant,

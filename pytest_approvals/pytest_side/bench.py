@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,9 +17,16 @@ from pytest_approvals.pytest_side.settings import read_settings
 from pytest_approvals.scenario.parts import Scenario, Variant
 
 if TYPE_CHECKING:
+    from pytest_approvals.harness.run import Run
+    from pytest_approvals.harness.sources import AgentSource
+    from pytest_approvals.journal.write import Journal
     from pytest_approvals.pytest_side.candidates import Candidate
-    from pytest_approvals.pytest_side.items import ScenarioItem
+    from pytest_approvals.pytest_side.judging import Judged
     from pytest_approvals.pytest_side.results import Results
+    from pytest_approvals.waivers import Waiver
+
+_RECORDS = pytest.StashKey[list[dict[str, Any]]]()
+_TEXTS = pytest.StashKey[list[str]]()
 
 
 class Bench:
@@ -38,13 +48,26 @@ class Bench:
             for name, what in given.items():
                 extensions.bring(kind, name, what)
 
+    @property
+    def travels(self) -> bool:
+        """Whether what comes of a run goes to another process, as in the workers of pytest-xdist."""
+        return hasattr(self.config, "workerinput")
+
+    # --- what runs ---
+
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The agents that scenarios run on."""
         from pytest_approvals.checks import CHECKS
         from pytest_approvals.pytest_side.candidates import candidates
 
+        extensions.all_of("checks")
         return candidates(self.settings, CHECKS)
+
+    @property
+    def was_used(self) -> bool:
+        """Whether anything was collected or run."""
+        return "results" in self.__dict__
 
     @cached_property
     def results(self) -> Results:
@@ -61,8 +84,7 @@ class Bench:
         found = variants(scenario, facts, strength=settings.strength, overrides=settings.pinned)
         if found:
             self.results.planned(scenario.id, candidate.name, found)
-        else:
-            missing = missing_capabilities(scenario, facts)
+        elif missing := missing_capabilities(scenario, facts):
             self.results.not_applicable(scenario.id, candidate.name, missing)
         return found
 
@@ -93,27 +115,101 @@ class Bench:
         else:
             self.config.args += [str(folder) for folder in self.settings.folders]
 
-    def play(self, item: ScenarioItem, request: pytest.FixtureRequest) -> None:
-        """
-        Plays an item and judges it.
+    # --- runs ---
 
-        Errors:
-            CheckFailed: It broke a requirement, and no waiver covers that.
-            TranscriptDiffers: It broke none, but does something else than before.
-        """
-        from pytest_approvals.pytest_side.playing import play
+    @contextmanager
+    def journal(self, scenario: Scenario, source: AgentSource, variant: Variant) -> Iterator[Journal]:
+        """Tells that a run begins, and gives the journal to record it in."""
+        from pytest_approvals.journal.write import Journal
 
-        play(self, item)
+        hook = self.config.hook
+        hook.pytest_approvals_run_begins(scenario=scenario, variant=variant, agent=source.name, config=self.config)
+        path = None
+        if self.settings.journals is not None:
+            self.settings.journals.mkdir(parents=True, exist_ok=True)
+            path = self.settings.journals / f"{_file_name(scenario.id, source.name, variant.id)}.jsonl"
+        yield Journal(path)
+
+    def judge(
+        self,
+        item: pytest.Item,
+        run: Run,
+        source: AgentSource,
+        *,
+        waivers: Sequence[Waiver] = (),
+        flavour: str = "",
+        own: bool = False,
+    ) -> Judged:
+        """
+        Judges a run of an item, and keeps what came of it for the report.
+
+        Arguments:
+            own: It is a run of a person's own test.
+        """
+        from pytest_approvals.journal.events import Header
+        from pytest_approvals.pytest_side.judging import judged
+        from pytest_approvals.pytest_side.records import record_of
+        from pytest_approvals.report.lines import ReportedAgent
+        from pytest_approvals.report.subject import Subject
+
+        header = run.events[0]
+        assert isinstance(header, Header)
+        subject = Subject.of(header, f"pytest {item.nodeid}" if own else "")
+        result = judged(run.events, subject, flavour=flavour, waivers=waivers, strict=self.settings.strict)
+        self.config.hook.pytest_approvals_run_ends(run=run, verdicts=result.verdicts, config=self.config)
+        facts = source.facts
+        about = ReportedAgent(
+            agent=source.name, framework=facts.framework, version=facts.version, where=facts.where, issues=facts.issues
+        )
+        title = run.scenario.title
+        record = record_of(result, about, title=title, own=own, travels=self.travels, keep=_is_base(run.variant))
+        item.stash.setdefault(_RECORDS, []).append(record)
+        item.stash.setdefault(_TEXTS, []).append(str(result.transcript))
+        return result
 
     def annotate(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Puts what came of an item's runs on its report."""
+        """Puts what came of an item's runs on its report, and their transcripts on that of a failure."""
+        records = item.stash.get(_RECORDS, [])
+        vars(report)["approvals"] = list(records)
+        records.clear()
+        if report.failed:
+            report.sections += [("approvals transcript", text) for text in item.stash.get(_TEXTS, [])]
+
+    def take_in(self, report: pytest.TestReport) -> None:
+        """Takes in what an item reported; a group whose last variant it was is judged."""
+        from pytest_approvals.pytest_side.ending import judge_variants
+
+        for record in getattr(report, "approvals", ()):
+            group = self.results.add(record, report.nodeid.partition("::")[0])
+            if self.results.is_complete(group):
+                judge_variants(self, group)
+
+    def flavour_of(self, agent: str) -> str:
+        """Gives the flavour of one of the agents."""
+        return next((one.local.spec.flavour for one in self.candidates if one.name == agent), "")
+
+    # --- the end ---
 
     def finish(self, session: pytest.Session) -> None:
-        """Judges what can only be judged at the end."""
+        """Judges what can only be judged at the end, and writes the report."""
+        from pytest_approvals.pytest_side.ending import finish
 
-    def summarise(self, terminalreporter: Any) -> None:
-        """Prints the summary."""
+        finish(self, session)
+
+    def summarise(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Prints the findings and the matrix, if anything ran."""
+        from pytest_approvals.pytest_side.ending import summarise
+
+        summarise(self, terminalreporter)
 
     def close(self) -> None:
         """Lets go of what others brought."""
         extensions.take_back()
+
+
+def _is_base(variant: Variant) -> bool:
+    return (variant.serialize, variant.resume, variant.stream, variant.source) == ("none", "same", False, "held")
+
+
+def _file_name(*words: str) -> str:
+    return re.sub(r"[^\w.=-]+", "-", "__".join(words))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from pytest_approvals.agent_side.contract import Agent, Attachment
 from pytest_approvals.agents import AgentSpec, LocalAgent, default_agents, runnable
 from pytest_approvals.errors import UsageError
-from pytest_approvals.harness.sources import AgentSource, InThisProcess, facts_of
+from pytest_approvals.harness.elsewhere import OtherProcesses
+from pytest_approvals.harness.sources import AgentSource, FreshProcesses, InThisProcess, facts_of
 from pytest_approvals.pins import pinned
 from pytest_approvals.pytest_side.settings import Settings
 from pytest_approvals.waivers import Waiver, load_waivers, waiver_file
@@ -37,6 +39,17 @@ class Candidate:
         """The agent as reports name it."""
         return self.source.name
 
+    @property
+    def waiver_file(self) -> Path:
+        """Where the known failures of its adapter stand."""
+        return waiver_file(self.local.spec.name)
+
+    def stored_waivers(self) -> tuple[Waiver, ...]:
+        """Reads the file of waivers, which applies to nothing while it is being updated."""
+        from pytest_approvals.checks import CHECKS
+
+        return load_waivers(self.waiver_file, CHECKS)
+
 
 def candidates(settings: Settings, checks: Iterable[str]) -> tuple[Candidate, ...]:
     """
@@ -60,6 +73,7 @@ def source_of(local: LocalAgent, attachment: Attachment | None = None) -> AgentS
         name=str(local.spec),
         adapter=local.adapter,
         facts=facts_of(local.adapter, version=local.version, where=local.where),
+        elsewhere=_elsewhere(local.adapter),
         attachment=attachment,
     )
 
@@ -80,7 +94,12 @@ def _faulty(local: LocalAgent, fault: str) -> AgentSource:
     from pytest_approvals.simulation.faults import faulty, load_fault
 
     adapter: type[Agent] = faulty(load_fault(fault))
-    return InThisProcess(name=str(local.spec), adapter=adapter, facts=facts_of(adapter, where=local.where))
+    facts = facts_of(adapter, where=local.where)
+    return InThisProcess(name=str(local.spec), adapter=adapter, facts=facts, elsewhere=_elsewhere(adapter))
+
+
+def _elsewhere(adapter: type[Agent]) -> FreshProcesses:
+    return OtherProcesses(agent=f"{adapter.__module__}:{adapter.__qualname__}")
 
 
 def _has_transcripts(local: LocalAgent) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_approvals.catalogues import root_of
+from pytest_approvals.catalogues import root_of, stock_folder
 from pytest_approvals.errors import ApprovalsError, CheckFailed, ScenarioError
 from pytest_approvals.scenario.labels import occurrences
 from pytest_approvals.scenario.load import load_scenario
@@ -18,7 +18,8 @@ from pytest_approvals.scenario.parts import Scenario, Variant
 from pytest_approvals.snapshot import transcript_name
 
 if TYPE_CHECKING:
-    from pytest_approvals.pytest_side.bench import Bench, Candidate
+    from pytest_approvals.pytest_side.bench import Bench
+    from pytest_approvals.pytest_side.candidates import Candidate
 
 
 class ScenarioFile(pytest.File):
@@ -106,6 +107,17 @@ class ScenarioItem(pytest.Function):
         assert isinstance(self.parent, ScenarioFile)
         return self.parent
 
+    @property
+    def compares(self) -> bool:
+        """
+        Whether its transcript is compared with a stored one: in the catalogue for the pinned releases alone, in a
+        project for every agent that was not asked for in a release of its own.
+        """
+        spec = self.candidate.local.spec
+        if self.file.bench.settings.fault or spec.version or spec.checkout:
+            return False
+        return self.candidate.has_transcripts or not self.path.is_relative_to(stock_folder())
+
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         """Says where it stands: at the title of its scenario."""
         return self.path, self.line_of_call(None) - 1, self.name
@@ -126,14 +138,16 @@ class ScenarioItem(pytest.Function):
             return f"{self.file.shown_path}:{self.line_of_call(label)}: {error}"
         if isinstance(error, ApprovalsError):
             return f"{self.file.shown_path}:{self.line_of_call(None)}: {error}"
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo)
 
 
 def play_scenario(request: pytest.FixtureRequest) -> None:
     """Plays the scenario of the item that asks."""
+    from pytest_approvals.pytest_side.playing import play
+
     item = request.node
     assert isinstance(item, ScenarioItem)
-    item.file.bench.play(item, request)
+    play(item.file.bench, item)
 
 
 def shown_path(path: Path, config: pytest.Config) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from argparse import SUPPRESS
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import pytest
@@ -88,9 +88,13 @@ def add_options(parser: pytest.Parser) -> None:
     for option in OPTIONS:
         more = _action(option)
         group.addoption(option.flag, dest=option.ini, default=None, help=option.help, **more)
-        parser.addini(option.ini, option.help, type="args" if option.kind == "words" else "string", default=None)
+        parser.addini(option.ini, option.help, type=_ini_type(option), default=None)
     group.addoption(CHOSEN, dest="approvals_chosen", action="append", default=[], help=SUPPRESS)
     parser.addini(SCENARIOS_INI, "folders with scenarios outside of the usual collection", type="args", default=[])
+
+
+def _ini_type(option: Option) -> Literal["args", "string"]:
+    return "args" if option.kind == "words" else "string"
 
 
 def is_configured(config: pytest.Config) -> bool:

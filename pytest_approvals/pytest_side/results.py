@@ -1,29 +1,60 @@
-"""What came of the runs of a session; under pytest-xdist the controller's gathers what its workers report."""
+"""What came of the runs of a session; under pytest-xdist the controller gathers what its workers report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import platform
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any
 
-import pytest
-
+from pytest_approvals.checks import CHECKS
+from pytest_approvals.journal.history import History
+from pytest_approvals.pytest_side.records import unpacked
+from pytest_approvals.report.lines import (
+    NotApplicableLine,
+    ReportedAgent,
+    ReportedCheck,
+    ReportHeader,
+    StaleLine,
+    TranscriptLine,
+    VerdictLine,
+)
+from pytest_approvals.report.whole import Report
 from pytest_approvals.scenario.parts import Variant
 
+Group = tuple[str, str]
+"""A scenario and an agent."""
 
+
+@dataclass(slots=True)
 class Results:
     """
-    The results of a session, in the order in which they came.
+    The results of a session.
 
     Attributes:
-        runs: What each item reported of each of its runs.
-        plan: For each scenario and agent the variants that were collected.
-        skipped: For each scenario and agent that it does not apply to, the capabilities that are missing.
+        lines: The verdicts.
+        plan: For each group the variants that were collected.
+        missing: For each group that does not apply, the capabilities that the agent lacks.
+        ran: For each group the variants that ran.
+        files: For each group the file of its scenario, as node ids name it.
+        failed_groups: The printed findings about all variants of a group together.
     """
 
-    def __init__(self) -> None:
-        self.runs: list[Mapping[str, Any]] = []
-        self.plan: dict[tuple[str, str], list[str]] = {}
-        self.skipped: dict[tuple[str, str], list[str]] = {}
+    lines: list[VerdictLine] = field(default_factory=list)
+    transcripts: list[TranscriptLine] = field(default_factory=list)
+    stale: list[StaleLine] = field(default_factory=list)
+    plan: dict[Group, list[str]] = field(default_factory=dict)
+    missing: dict[Group, list[str]] = field(default_factory=dict)
+    ran: dict[Group, list[str]] = field(default_factory=dict)
+    agents: dict[str, ReportedAgent] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    files: dict[Group, str] = field(default_factory=dict)
+    failed_groups: dict[Group, str] = field(default_factory=dict)
+    own_runs: int = 0
+    _journals: dict[Group, list[Any]] = field(default_factory=dict)
+
+    # --- what was collected ---
 
     def planned(self, scenario: str, agent: str, variants: Iterable[Variant]) -> None:
         """Notes the variants in which an agent runs a scenario."""
@@ -31,18 +62,69 @@ class Results:
 
     def not_applicable(self, scenario: str, agent: str, missing: Iterable[str]) -> None:
         """Notes that an agent cannot run a scenario."""
-        self.skipped[scenario, agent] = sorted(missing)
+        self.missing[scenario, agent] = sorted(missing)
 
-    def add(self, report: pytest.TestReport) -> None:
-        """Takes in what an item reported of its runs."""
-        self.runs += getattr(report, "approvals", ())
+    def collected(self) -> list[Any]:
+        """Gives what was collected in a form that travels."""
+        return [[[*group, *names] for group, names in table.items()] for table in (self.plan, self.missing)]
 
-    def for_controller(self) -> list[Any]:
-        """Gives what a worker of pytest-xdist found out while collecting."""
-        return [[list(table.items()) for table in (self.plan, self.skipped)]]
+    def take_collected(self, collected: Sequence[Any]) -> None:
+        """Takes in what a worker collected; all workers collect the same."""
+        for table, rows in zip((self.plan, self.missing), collected, strict=True):
+            table.update({(scenario, agent): names for scenario, agent, *names in rows})
 
-    def merge(self, output: list[Any]) -> None:
-        """Takes in what a worker found out while collecting; all workers find the same."""
-        plan, skipped = output[0]
-        self.plan |= {tuple(key): list(value) for key, value in plan}
-        self.skipped |= {tuple(key): list(value) for key, value in skipped}
+    # --- what ran ---
+
+    def add(self, record: Mapping[str, Any], file: str) -> Group:
+        """Takes in the record of a run of an item in a file, and gives its group."""
+        group = (record["scenario"], record["agent"])
+        about = ReportedAgent(**record["about"])
+        self.agents.setdefault(about.agent, about)
+        self.titles.setdefault(record["scenario"], record["title"])
+        self.lines += [VerdictLine(**line) for line in record["lines"]]
+        if record["transcript"] is not None:
+            where = {"scenario": record["scenario"], "agent": record["agent"], "variant": record["variant"]}
+            self.transcripts.append(TranscriptLine(**where, lines=tuple(record["transcript"])))
+        if record["own"]:
+            self.own_runs += 1
+        else:
+            self.files[group] = file
+            self.ran.setdefault(group, []).append(record["variant"])
+            self._journals.setdefault(group, []).extend([record["journal"]] if record["journal"] is not None else [])
+
+        return group
+
+    def is_complete(self, group: Group) -> bool:
+        """Whether a group ran in all its variants."""
+        return set(self.plan.get(group, ())) == set(self.ran.get(group, ()))
+
+    def take_journals(self, group: Group) -> list[History]:
+        """Gives the journals of a group, and forgets them."""
+        return [History.of(unpacked(journal)) for journal in self._journals.pop(group, ())]
+
+    def open_groups(self) -> list[Group]:
+        """Names the groups whose journals were not taken yet."""
+        return list(self._journals)
+
+    # --- the report ---
+
+    def report(self, seed: int) -> Report:
+        """Gives the report of everything so far."""
+        header = ReportHeader(
+            package=version("pytest-approvals"),
+            python=platform.python_version(),
+            seed=seed,
+            agents=tuple(self.agents.values()),
+            checks={slug: ReportedCheck(requirement=one.requirement, level=one.level) for slug, one in CHECKS.items()},
+            scenarios=dict(sorted(self.titles.items())),
+        )
+        return Report(
+            header=header,
+            verdicts=self.lines,
+            transcripts=self.transcripts,
+            not_applicable=[
+                NotApplicableLine(scenario=scenario, agent=agent, missing=tuple(names))
+                for (scenario, agent), names in self.missing.items()
+            ],
+            stale=self.stale,
+        )

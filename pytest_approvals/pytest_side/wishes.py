@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import UnknownName, UsageError
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.parts import AnswerSource, Variant
 from pytest_approvals.scenario.words import DIMENSIONS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def variant_of(wishes: Mapping[str, Any]) -> Variant:
     Gives the variant that a run is; where nothing is said of it, decisions are made from what was restored as soon as
     anything is.
     """
-    answer = wishes["answer"] or ("held" if wishes["serialize"] == "none" else "restored")
+    answer: AnswerSource = wishes["answer"] or ("held" if wishes["serialize"] == "none" else "restored")
     return Variant(
         serialize=wishes["serialize"],
         resume=wishes["resume"],

@@ -1,0 +1,130 @@
+"""What a run comes to: its verdicts, what a waiver covers, and what is raised, warned of and reported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_approvals.checks import FAILING, SHOWN, Finding, Verdict, explained, judge, weakest
+from pytest_approvals.errors import CheckFailed, RequirementWarning
+from pytest_approvals.journal.events import Event
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.report.finding import PrintedFinding, render_all
+from pytest_approvals.report.subject import Subject
+from pytest_approvals.report.verdicts import verdict_line
+from pytest_approvals.waivers import Outcome, Waiver, waiver_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """
+    A judged run.
+
+    Attributes:
+        waived: The waiver of each check that failed and is covered by one.
+        strict: A `should` that does not hold fails the run.
+    """
+
+    subject: Subject
+    history: History
+    verdicts: tuple[Verdict, ...]
+    found: tuple[Finding, ...]
+    waived: Mapping[str, Waiver]
+    strict: bool
+
+    @property
+    def failing(self) -> tuple[Finding, ...]:
+        """The findings that fail the run."""
+        weak = () if self.strict else ("warning",)
+        return tuple(one for one in self.unwaived if one.verdict.status not in weak)
+
+    @property
+    def unwaived(self) -> tuple[Finding, ...]:
+        """The findings that no waiver covers."""
+        return tuple(one for one in self.found if one.verdict.check not in self.waived)
+
+    @property
+    def clean(self) -> bool:
+        """Whether no check failed, waived or not."""
+        return not any(one.verdict.status in FAILING for one in self.found)
+
+    @property
+    def transcript(self) -> Transcript:
+        """What happened, as text."""
+        return Transcript.of_history(self.history)
+
+    def printed(self, found: Sequence[Finding]) -> str:
+        """Gives findings as they are printed everywhere."""
+        return render_all(PrintedFinding.of(one, self.subject, self.history) for one in found)
+
+    def raise_findings(self) -> None:
+        """
+        Raises what fails the run.
+
+        Errors:
+            CheckFailed: Something does.
+        """
+        if self.failing:
+            raise CheckFailed(self.failing, self.printed(self.failing))
+
+    def warnings(self) -> list[RequirementWarning]:
+        """Gives a warning for each requirement that should hold and does not."""
+        weak = [one for one in self.unwaived if one not in self.failing]
+        return [RequirementWarning(self.printed([one])) for one in weak]
+
+    def warn(self, stacklevel: int) -> None:
+        """Warns, in the caller's name, of requirements that should hold and do not."""
+        for warning in self.warnings():
+            warnings.warn(warning, stacklevel=stacklevel + 1)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Gives the verdicts that say something as lines of the report, by their fields."""
+        said = [one for one in self.verdicts if one.status not in ("not-applicable", "not-observable")]
+        return [self._line(one) for one in said]
+
+    def _line(self, verdict: Verdict) -> dict[str, Any]:
+        waiver = self.waived.get(verdict.implied_by or verdict.check) if verdict.status in SHOWN else None
+        reason = f"{waiver.reason} ({waiver.issue})" if waiver is not None else None
+        return verdict_line(verdict, self.subject, self.history, waiver=reason).model_dump(exclude_defaults=True)
+
+
+def judged(
+    events: Sequence[Event],
+    subject: Subject,
+    *,
+    flavour: str = "",
+    waivers: Sequence[Waiver] = (),
+    strict: bool = False,
+) -> Judged:
+    """Judges a recorded run."""
+    history = History.of(events)
+    verdicts = explained(judge(history))
+    found = weakest(verdicts)
+    covered = {
+        one.verdict.check: waiver
+        for one in found
+        if (waiver := waiver_for(outcome_of(one.verdict, subject, flavour), waivers)) is not None
+    }
+    return Judged(
+        subject=subject,
+        history=history,
+        verdicts=tuple(verdicts),
+        found=tuple(found),
+        waived=covered,
+        strict=strict,
+    )
+
+
+def outcome_of(verdict: Verdict, subject: Subject, flavour: str) -> Outcome:
+    """Gives what waivers have to know of a verdict."""
+    return Outcome(
+        scenario=subject.scenario,
+        variant=subject.variant,
+        check=verdict.check,
+        failed=verdict.status in SHOWN,
+        flavour=flavour,
+        version=subject.version,
+    )
