@@ -63,12 +63,11 @@ def asked_once(history: History) -> Evaluations:
         run c1 -> paid 5
         done
     """
-    ends = {turn.end.n for turn in history.turns if turn.end is not None}
     for call in history.calls:
         given = next((given for given in call.decisions if _was_taken(given)), None)
         if given is None:
             continue
-        again = _listed_again(call, given, ends)
+        again = _listed_again(history, call, given)
         if again is None:
             yield OK
         else:
@@ -82,11 +81,15 @@ def _was_taken(given: Given) -> bool:
     return decides and not given.refused and turn is not None and turn.outcome in ("paused", "finished")
 
 
-def _listed_again(call: CallSeen, given: Given, ends: set[int]) -> int | None:
+def _listed_again(history: History, call: CallSeen, given: Given) -> int | None:
+    """Gives the end of the turn that asks again; listings after a restore and at the end are not asking."""
     taken = given.taken or 0
+    listed = sorted(n for asked in call.asked for n, _ in asked.listed if n > taken)
+    if not listed:
+        return None
+    ends = {turn.end.n for turn in history.turns if turn.end is not None}
     asking = [run.ended or 0 for run in call.runs if run.how == "asked" and run.n > taken]
-    listed = sorted(n for asked in call.asked for n, _ in asked.listed if n > taken and n in ends)
-    return next((n for n in listed if not any(asked < n for asked in asking)), None)
+    return next((n for n in listed if n in ends and not any(asked < n for asked in asking)), None)
 
 
 @check(

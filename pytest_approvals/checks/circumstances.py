@@ -130,57 +130,38 @@ def was_dropped(history: History, call: CallSeen) -> bool:
 
 def cancellations(history: History) -> list[Cancelled]:
     """Gives the cancellations that worked."""
-    events = history.of_kind.get(Cancelled, ())
+    events = history.of_kind.get(Cancelled)
+    if events is None:
+        return []
     return [event for event in events if isinstance(event, Cancelled) and event.error is None]
 
 
 def superseded_by(history: History, call: CallSeen) -> TurnSeen | None:
     """Gives the turn that came with a new message while the reply of the call had an open request."""
-    reply = [call, *siblings(history, call)]
+    reply = {id(each) for each in (call, *siblings(history, call))}
     for turn in history.turns:
         if turn.start.text is None or not of_fork(turn, call) or turn.start.n < call.n or turn.failed:
             continue
-        before = listing_before(history, turn)
-        if before and any(each.listed_at(before) for each in reply):
+        before = turn.before
+        while before is not None and before.refused:
+            before = before.before
+        if before is not None and any(id(listed) in reply for listed in before.listed):
             return turn
     return None
 
 
-def listing_before(history: History, turn: TurnSeen) -> int:
-    """Gives where the requests that were open when a turn began were listed last; 0 where they were not."""
-    last = 0
-    for other in history.turns:
-        if other.start.n >= turn.start.n:
-            break
-        if (
-            other.end is not None
-            and other.end.n < turn.start.n
-            and same_line(history, other, turn)
-            and not other.failed
-        ):
-            last = other.end.n
-    return last
-
-
-def same_line(history: History, earlier: TurnSeen, later: TurnSeen) -> bool:
+def same_line(earlier: TurnSeen, later: TurnSeen) -> bool:
     """Says whether a turn belongs to the past of another one."""
-    if earlier.session != later.session:
-        return False
-    if earlier.fork == later.fork:
-        return True
-    forks = {fork.number: fork for fork in history.forks if fork.session == later.session}
-    number: int | None = later.fork
-    while number is not None:
-        fork = forks[number]
-        if fork.parent == earlier.fork and fork.save is not None and earlier.start.n < fork.save:
-            return True
-        number = fork.parent
-    return False
+    turn: TurnSeen | None = later
+    while turn is not None and turn.start.n > earlier.start.n:
+        turn = turn.before
+    return turn is earlier
 
 
 def trimmed_between(history: History, start: int, end: int, session: str) -> bool:
     """Says whether the framework trimmed its history between two positions."""
-    return any(start < event.n < end and event.session == session for event in history.of_kind.get(Trimmed, ()))
+    events = history.of_kind.get(Trimmed)
+    return events is not None and any(start < event.n < end and event.session == session for event in events)
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

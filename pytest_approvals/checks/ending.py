@@ -181,7 +181,7 @@ def usable_after_refusal(history: History) -> Evaluations:
     for refused in history.turns:
         if not refused.refused:
             continue
-        after = [turn for turn in history.turns if turn.number > refused.number and same_line(history, refused, turn)]
+        after = [turn for turn in history.turns if turn.number > refused.number and same_line(refused, turn)]
         right = [turn for turn in after if _is_right_step(history, turn)]
         failed = [turn for turn in right if turn.failed and not _has_cause(history, turn)]
         if len(failed) < len(right):

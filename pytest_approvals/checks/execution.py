@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.journal.calls import END, CallSeen, Execution, Given
+from pytest_approvals.journal.calls import CallSeen, Execution, Given
 from pytest_approvals.journal.history import History
 
 from .check import OK, Evaluations, Failure, check
@@ -137,7 +137,7 @@ def rejected_never_runs(history: History) -> Evaluations:
             if given is not None and given.rejects and not contradicted(given):
                 actual = "it starts after it was rejected"
                 yield Failure(call=call, expected="no run", actual=actual, witness=(given.n, run.n))
-        given = call.decision_at(END)
+        given = call.decision
         if given is not None and given.rejects:
             yield OK
 
@@ -215,7 +215,7 @@ def approved_runs(history: History) -> Evaluations:
         end left: c1
     """
     for call in history.calls:
-        given = call.decision_at(END)
+        given = call.decision
         if given is None or not given.approves or settled_before(call, given) is not None:
             continue
         if _ran_after(call, given) or _is_excused(history, call, given):

@@ -23,6 +23,8 @@ def conveys(text: str | None, result: Any) -> bool:
         return True
     if text is None:
         return False
+    if isinstance(result, str) and result.strip() in text:
+        return True
     if _is_json_of(text, result):
         return True
     return all(_says(text, leaf) for leaf in _leaves(result))

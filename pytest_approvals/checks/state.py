@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_approvals.journal.calls import CallSeen, Given
-from pytest_approvals.journal.events import Restored, Saved
+from pytest_approvals.journal.events import Restored
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.turns import RestoreSeen, SaveSeen
 
 from .check import OK, Evaluations, Failure, check
 from .circumstances import cannot_run
-from .pending import Open, open_at
+from .pending import Open, open_after
 
 
 @check(
@@ -67,56 +68,51 @@ def pending_survives(history: History) -> Evaluations:
         restore save-1: c1
         end left
     """
-    saves: dict[tuple[str, str], Saved] = {}
-    for event in history.events_of(Saved, Restored):
-        if isinstance(event, Saved):
-            saves[event.session, event.name] = event
-            if event.error is not None:
-                yield from _unsaved(history, event)
-        elif isinstance(event, Restored):
-            save = saves.get((event.session, event.name))
-            if save is not None:
-                yield from _restored(history, save, event)
+    for save in history.saves:
+        if save.event.error is not None:
+            yield from _unsaved(history, save)
+    for restore in history.restores:
+        save_taken = restore.save
+        if save_taken is not None:
+            yield from _restored(history, save_taken, restore)
 
 
-def _unsaved(history: History, save: Saved) -> Evaluations:
-    pending = open_at(history, save.n, save.session)
-    if pending and pending.calls:
-        actual = f"saving fails: {_error(save.error)}"
+def _unsaved(history: History, save: SaveSeen) -> Evaluations:
+    pending = open_after(history, save.turn, save.event.n)
+    if pending is not None and pending.calls:
+        actual = f"saving fails: {_error(save.event.error)}"
         expected = f"the state is saved with {len(pending.calls)} pending"
-        yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=(pending.n, save.n))
+        yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=(pending.n, save.event.n))
 
 
-def _restored(history: History, save: Saved, restored: Restored) -> Evaluations:
-    pending = open_at(history, save.n, save.session)
+def _restored(history: History, save: SaveSeen, restore: RestoreSeen) -> Evaluations:
+    pending = open_after(history, save.turn, save.event.n)
     if pending is None:
         return
-    if restored.error is not None:
-        if pending.calls and not _tools_differ(history, save, restored):
-            actual = f"taking it up fails: {_error(restored.error)}"
-            expected = "it is pending after the restore"
-            witness = (pending.n, save.n, restored.n)
+    witness = (pending.n, save.event.n, restore.event.n)
+    expected = "it is pending after the restore"
+    if restore.event.error is not None:
+        if pending.calls and not _tools_differ(history, save, restore):
+            actual = f"taking it up fails: {_error(restore.event.error)}"
             yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=witness)
         return
-    listed = {str(entry.get("label")) for entry in restored.pending}
+    listed = {call.label for call in restore.listed}
     for call in pending.calls:
         if call.label in listed or any(given.staged and not given.lost for given in call.decisions):
             yield OK
         else:
             actual = "it is not listed after the restore"
-            expected = "it is pending after the restore"
-            yield Failure(call=call, expected=expected, actual=actual, witness=(pending.n, save.n, restored.n))
-    yield from _come_back(history, pending, save, restored)
+            yield Failure(call=call, expected=expected, actual=actual, witness=witness)
+    yield from _come_back(pending, save, restore)
 
 
-def _come_back(history: History, pending: Open, save: Saved, restored: Restored) -> Evaluations:
+def _come_back(pending: Open, save: SaveSeen, restore: RestoreSeen) -> Evaluations:
     before = {call.label for call in pending.calls}
-    for entry in restored.pending:
-        call = history.call(str(entry.get("label")), restored.session)
-        if call is None or call.label in before or not _is_settled(call, save.n):
-            continue
-        expected, actual = "nothing that is settled is pending", "it is pending after the restore"
-        yield Failure(call=call, expected=expected, actual=actual, witness=(pending.n, save.n, restored.n))
+    for call in restore.listed:
+        if call.label not in before and _is_settled(call, save.event.n):
+            expected, actual = "nothing that is settled is pending", "it is pending after the restore"
+            witness = (pending.n, save.event.n, restore.event.n)
+            yield Failure(call=call, expected=expected, actual=actual, witness=witness)
     yield OK
 
 
@@ -126,8 +122,9 @@ def _is_settled(call: CallSeen, n: int) -> bool:
     return returned or any(told.n < n for told in call.told)
 
 
-def _tools_differ(history: History, save: Saved, restored: Restored) -> bool:
-    before, after = history.tools_at(save.n, save.session), history.tools_at(restored.n, restored.session)
+def _tools_differ(history: History, save: SaveSeen, restore: RestoreSeen) -> bool:
+    session = save.event.session
+    before, after = history.tools_at(save.event.n, session), history.tools_at(restore.event.n, session)
     return before is not None and after is not None and set(before) != set(after)
 
 
@@ -204,8 +201,8 @@ def decision_survives(history: History) -> Evaluations:
 
 def _staged(history: History) -> Iterator[tuple[CallSeen, Given, Restored]]:
     """Gives the last staged decision about each call that went through a save, with the restore."""
-    restores = [event for event in history.events_of(Restored) if isinstance(event, Restored) and event.error is None]
-    for call in history.calls:
+    restores = [restore.event for restore in history.restores if restore.event.error is None]
+    for call in history.calls if restores else ():
         for given in call.decisions[::-1]:
             if not given.staged or given.lost or not (given.approves or given.rejects) or given.turn is None:
                 continue
@@ -244,16 +241,13 @@ def round_trip_stable(history: History) -> Evaluations:
         restore
         again abd
     """
-    digests: dict[tuple[str, str], Saved] = {}
-    for event in history.events_of(Saved, Restored):
-        if isinstance(event, Saved):
-            digests[event.session, event.name] = event
-        elif isinstance(event, Restored):
-            save = digests.get((event.session, event.name))
-            if save is None or save.digest is None or event.again is None:
-                continue
-            if save.digest == event.again:
-                yield OK
-            else:
-                expected, actual = f"the digest {save.digest}", event.again
-                yield Failure(expected=expected, actual=actual, witness=(save.n, event.n), session=event.session)
+    for restore in history.restores:
+        save, again = restore.save, restore.event.again
+        if save is None or save.event.digest is None or again is None:
+            continue
+        if save.event.digest == again:
+            yield OK
+        else:
+            expected, session = f"the digest {save.event.digest}", save.event.session
+            witness = (save.event.n, restore.event.n)
+            yield Failure(expected=expected, actual=again, witness=witness, session=session)

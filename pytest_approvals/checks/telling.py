@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_approvals.journal.calls import END, CallSeen, Execution, Given, Told
+from pytest_approvals.journal.calls import CallSeen, Execution, Given, Told
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import Exchange
 
@@ -167,7 +167,7 @@ def rejection_told(history: History) -> Evaluations:
 def _rejected(history: History) -> Iterator[tuple[CallSeen, Given, Exchange]]:
     """Gives rejected calls with the rejection and the next question to their model."""
     for call in history.calls:
-        given = call.decision_at(END)
+        given = call.decision
         if given is None or not given.rejects or given.taken is None or call.returned is not None:
             continue
         exchange = next(following(history, call, given.taken), None)

@@ -13,7 +13,7 @@ from pytest_approvals.journal.turns import Exchange, TurnSeen
 from pytest_approvals.protocols.rules import broken_rules
 
 from .check import OK, Evaluations, Failure, check, shown
-from .circumstances import same_line, trimmed_between
+from .circumstances import trimmed_between
 
 
 @check(
@@ -117,9 +117,8 @@ def no_function_approvals_in_model_input(history: History) -> Evaluations:
         run c1 -> paid 5
         done
     """
-    hosted = {call.id for call in history.calls if call.kind == "hosted_mcp"}
     for exchange in history.exchanges:
-        found = next(_approvals(exchange.items, hosted), None)
+        found = next(_approvals(history, exchange), None) if exchange.approvals else None
         if found is None:
             yield OK
         else:
@@ -128,10 +127,10 @@ def no_function_approvals_in_model_input(history: History) -> Evaluations:
             yield Failure(call=call, expected="no approval items", actual=actual, witness=(exchange.n,))
 
 
-def _approvals(items: Sequence[Mapping[str, Any]], hosted: set[str | None]) -> Iterator[Mapping[str, Any]]:
-    for item in items:
-        if item["kind"].startswith("approval") and item.get("id") not in hosted:
-            yield item
+def _approvals(history: History, exchange: Exchange) -> Iterator[Mapping[str, Any]]:
+    hosted = {call.id for call in history.calls if call.kind == "hosted_mcp"}
+    items = (exchange.items[index] for index in exchange.approvals)
+    return (item for item in items if item.get("id") not in hosted)
 
 
 @check(
@@ -177,12 +176,13 @@ def caller_messages_kept(history: History) -> Evaluations:
         send So?
         done
     """
-    reader = _Messages(history)
+    complete: set[int] = set()
     for exchange in history.exchanges:
-        if "/" in exchange.conversation:
+        if "/" in exchange.conversation or exchange.turn is None:
             continue
-        missing = reader.missing(exchange)
+        missing = _missing_message(history, exchange, complete)
         if missing is None:
+            complete.add(id(exchange))
             yield OK
         else:
             actual = f"{missing.start.text!r} is not in the model's input"
@@ -190,48 +190,40 @@ def caller_messages_kept(history: History) -> Evaluations:
             yield Failure(expected="all messages", actual=actual, witness=witness, session=exchange.session)
 
 
-class _Messages:
-    """
-    Looks for the caller's messages in one input after the other.
+def _missing_message(history: History, exchange: Exchange, complete: set[int]) -> TurnSeen | None:
+    """Gives the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
+    before, start, until = exchange.before, 0, None
+    if before is not None and exchange.differs is None and id(before) in complete:
+        if before.turn is exchange.turn:
+            return None
+        start, until = len(before.items), before.turn
+    texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
+    for turn in _past(exchange.turn, until):
+        if not _counts(history, turn, exchange):
+            continue
+        index = next((at for at, text in enumerate(texts) if (turn.start.text or "") in text), None)
+        if index is None:
+            return turn
+        del texts[: index + 1]
+    return None
 
-    An input that repeats the one before is read from where it is new.
-    """
 
-    def __init__(self, history: History) -> None:
-        self.history = history
-        self.found: dict[int, tuple[Exchange, int]] = {}
+def _past(turn: TurnSeen | None, until: TurnSeen | None) -> list[TurnSeen]:
+    """Gives a turn and those before it in its line, back to *until*, the earliest first."""
+    found: list[TurnSeen] = []
+    while turn is not None and turn is not until:
+        found.append(turn)
+        turn = turn.before
+    return found[::-1]
 
-    def missing(self, exchange: Exchange) -> TurnSeen | None:
-        """Gives the turn whose message is missing; None where all are there."""
-        turns = self._turns(exchange)
-        before = exchange.before
-        start, known = 0, 0
-        if before is not None and exchange.differs is None and id(before) in self.found:
-            start, known = len(before.items), self.found[id(before)][1]
-        texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
-        for turn in turns[known:]:
-            index = next((at for at, text in enumerate(texts) if (turn.start.text or "") in text), None)
-            if index is None:
-                return turn
-            del texts[: index + 1]
-        self.found[id(exchange)] = (exchange, len(turns))
-        return None
 
-    def _turns(self, exchange: Exchange) -> list[TurnSeen]:
-        """Gives the turns whose messages must stand in an input."""
-        current = exchange.turn
-        if current is None:
-            return []
-        return [turn for turn in self.history.turns if self._counts(turn, current, exchange)]
-
-    def _counts(self, turn: TurnSeen, current: TurnSeen, exchange: Exchange) -> bool:
-        if not turn.start.text or turn.overlaps or turn.start.n > exchange.n:
-            return False
-        if turn is not current and (turn.outcome not in ("paused", "finished") or turn.number > current.number):
-            return False
-        if not same_line(self.history, turn, current):
-            return False
-        return not trimmed_between(self.history, turn.start.n, exchange.n, turn.session)
+def _counts(history: History, turn: TurnSeen, exchange: Exchange) -> bool:
+    """Says whether the message of a turn must stand in an input."""
+    if not turn.start.text or turn.overlaps:
+        return False
+    if turn is not exchange.turn and turn.outcome not in ("paused", "finished"):
+        return False
+    return not trimmed_between(history, turn.start.n, exchange.n, turn.session)
 
 
 @check(
@@ -275,24 +267,31 @@ def history_not_rewritten(history: History) -> Evaluations:
     """
     for exchange in history.exchanges:
         before = exchange.before
-        if before is None or before.answer is None or not _comparable(history, before, exchange):
+        if before is None or before.answer is None:
             continue
-        changed = _changed_call(before, exchange)
-        if exchange.differs is not None:
-            actual = f"item {exchange.differs + 1} of the input before is another one or missing"
-            expected = "the input before, and what came since"
-            yield Failure(expected=expected, actual=actual, witness=(before.n, exchange.n), session=exchange.session)
-        elif changed is not None:
-            call, item = changed
-            actual = f"{shown(str(item.get('tool')), item.get('arguments'))} in the model's input"
-            expected = shown(call.tool, call.arguments)
-            yield Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
-        elif before.answer.say and not _said(before.answer.say, before, exchange):
-            actual = f"{before.answer.say!r} is not in the next input"
-            witness = (before.answer.n, exchange.n)
-            yield Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
-        else:
-            yield OK
+        failure = _rewritten(before, exchange)
+        if failure is None or _comparable(history, before, exchange):
+            yield failure
+
+
+def _rewritten(before: Exchange, exchange: Exchange) -> Failure | None:
+    if exchange.differs is not None:
+        actual = f"item {exchange.differs + 1} of the input before is another one or missing"
+        expected = "the input before, and what came since"
+        witness = (before.n, exchange.n)
+        return Failure(expected=expected, actual=actual, witness=witness, session=exchange.session)
+    changed = _changed_call(before, exchange)
+    if changed is not None:
+        call, item = changed
+        actual = f"{shown(str(item.get('tool')), item.get('arguments'))} in the model's input"
+        expected = shown(call.tool, call.arguments)
+        return Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
+    say = before.answer.say if before.answer is not None else None
+    if say and not _said(say, before, exchange):
+        witness = (before.answer.n if before.answer is not None else 0, exchange.n)
+        actual = f"{say!r} is not in the next input"
+        return Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
+    return OK
 
 
 def _comparable(history: History, before: Exchange, exchange: Exchange) -> bool:

@@ -12,9 +12,11 @@ The calls of a journal: everything that happened to one occurrence of a tool cal
     history.requests                    Asked: a surfaced request; .call is None where it is about no known call
     history.decisions                   Given: a decision, whom it reached and whether it was taken
     history.forks                       Fork: number, session, parent, save; 0 is the first line of a session
+    history.saves, .restores            SaveSeen and RestoreSeen, with the turn before and with what was listed
 
     call.label, .session, .fork, .conversation, .agent, .occurrence, .id, .tool, .arguments, .kind, .server, .n
     call.declared, .gated, .gated_at(n)     what the header says of its tool; whether these arguments need approval
+    call.decision                           the decision in force at the end: explicit or standing, or None
     call.asked                              [Asked]: .q, .n (first surfaced), .listed [(n, entry)]
     call.decisions                          [Given] in the caller's order; explicit ones
     call.decision_at(n)                     the decision in force at a position: explicit or standing, or None
@@ -47,6 +49,13 @@ REJECTING = frozenset({"reject", "never"})
 
 END = 1 << 62
 """A position behind every journal."""
+
+
+class _Unknown:
+    """Stands for what was not worked out yet."""
+
+
+_UNKNOWN = _Unknown()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,6 +238,8 @@ class CallSeen:
     told: list[Told] = field(default_factory=list)
     responses: list[tuple[int, bool]] = field(default_factory=list)
     """For a hosted call: where the provider was sent an answer to its request, and whether it approved."""
+    _gated: bool | None = None
+    _decision: Given | _Unknown | None = _UNKNOWN
 
     @property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
@@ -237,8 +248,21 @@ class CallSeen:
 
     @property
     def gated(self) -> bool:
-        """Whether it needs approval, by the last answer of the policy, or by the declaration where none was asked."""
-        return self.gated_at(END)
+        """
+        Whether it needs approval, by the last answer of the policy, or by the declaration where none was asked.
+
+        It is kept; ask only when the journal was read to its end.
+        """
+        if self._gated is None:
+            self._gated = self.gated_at(END)
+        return self._gated
+
+    @property
+    def decision(self) -> Given | None:
+        """The decision in force at the end; kept, as `gated` is."""
+        if self._decision is _UNKNOWN:
+            self._decision = self.decision_at(END) if self.decisions or self.standing else None
+        return self._decision  # type: ignore[return-value]  # the marker was just replaced
 
     def gated_at(self, n: int) -> bool:
         """

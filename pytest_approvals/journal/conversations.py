@@ -27,6 +27,8 @@ class Conversation:
         last: The exchange that was aligned last.
         placed, open, closed: What the last input contains: its calls with the indexes of their items, those without a
             result, and the last one with a result, by id.
+        orphans, strangers, approvals: As in `Exchange`, of the last input.
+        known: The identities of the placed calls.
     """
 
     calls: list[CallSeen] = field(default_factory=list)
@@ -38,6 +40,10 @@ class Conversation:
     closed: dict[str | None, CallSeen] = field(default_factory=dict)
     orphans: list[int] = field(default_factory=list)
     strangers: list[int] = field(default_factory=list)
+    approvals: list[int] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    places: dict[int, CallSeen] | None = None
+    renamed: list[tuple[str, CallSeen]] = field(default_factory=list)
 
     def add(self, call: CallSeen) -> None:
         """Takes in a call that the model made."""
@@ -54,89 +60,97 @@ class Conversation:
         start = self._repeated(exchange)
         self.last = exchange
         self.exchanges.append(exchange)
-        items = exchange.items
-        renamed: list[tuple[str, CallSeen]] = []
-        if start < len(items):
-            places, renamed = self._places(items, start)
-            self._read(exchange, start, places)
-        exchange.placed = self.placed[:] if self.placed else []
+        self.places, self.renamed = None, []
+        if start < len(exchange.items):
+            self._read(exchange, start)
+        exchange.placed = self.placed[:]
+        exchange.orphans, exchange.strangers, exchange.approvals = self.orphans[:], self.strangers[:], self.approvals[:]
         if self.open:
             exchange.unanswered = [call for calls in self.open.values() for call in calls]
-        exchange.orphans, exchange.strangers = self.orphans[:], self.strangers[:]
-        return renamed
+        return self.renamed
 
     def _repeated(self, exchange: Exchange) -> int:
         """Gives the index from which the input is new; 0 where it does not repeat the one before."""
         before = self.last
-        exchange.before = before
         if before is None:
             return 0
+        exchange.before = before
         count = len(before.items)
-        if list(exchange.items[:count]) == before.items:
+        if exchange.items[:count] == before.items:
             return count
         exchange.differs = first_difference(before.items, exchange.items)
-        self.placed, self.open, self.closed, self.orphans, self.strangers = [], {}, {}, [], []
+        self.placed, self.open, self.closed, self.known = [], {}, {}, set()
+        self.orphans, self.strangers, self.approvals = [], [], []
         return 0
 
-    def _places(
-        self, items: Sequence[Mapping[str, Any]], start: int
-    ) -> tuple[dict[int, CallSeen], list[tuple[str, CallSeen]]]:
-        """Finds the calls of the items from *start* on, and the ids that are not the model's own."""
-        indexes: dict[str | None, list[int]] = {}
-        for index in range(start, len(items)):
-            if items[index]["kind"] in ("call", "approval_request"):
-                indexes.setdefault(items[index].get("id"), []).append(index)
-        if not indexes:
-            return {}, []
-        known = {id(call) for _, call in self.placed}
-        places: dict[int, CallSeen] = {}
-        renamed: list[tuple[str, CallSeen]] = []
-        for seen, where in indexes.items():
-            occurrences = self.by_id.get(seen, ())
-            for index, call in zip(reversed(where), reversed(occurrences), strict=False):
-                if id(call) not in known:
-                    places[index] = call
-                    known.add(id(call))
-        for seen, where in indexes.items():
-            for index in where:
-                if index not in places and seen not in self.by_id:
-                    found = self._by_content(items[index], known)
-                    if found is not None:
-                        places[index] = found
-                        known.add(id(found))
-                        renamed.append((str(seen), found))
-        for seen, call in renamed:
-            self.by_id.setdefault(seen, []).append(call)
-        return places, renamed
-
-    def _by_content(self, item: Mapping[str, Any], known: set[int]) -> CallSeen | None:
-        tool, arguments = item.get("tool"), item.get("arguments")
-        for call in self.calls:
-            if id(call) in known or call.tool != tool:
-                continue
-            if same_arguments(arguments, call.arguments, call.parameters):
-                return call
-        return None
-
-    def _read(self, exchange: Exchange, start: int, places: Mapping[int, CallSeen]) -> None:
+    def _read(self, exchange: Exchange, start: int) -> None:
         items = exchange.items
         for index in range(start, len(items)):
             item = items[index]
             kind = item["kind"]
-            if kind in ("call", "approval_request"):
-                self._read_call(index, item, places.get(index))
+            if kind == "call":
+                self._read_call(exchange, start, index, item)
             elif kind == "result":
                 self._read_result(exchange, index, item)
+            elif kind == "approval_request":
+                self.approvals.append(index)
+                self._read_call(exchange, start, index, item)
             elif kind == "approval_response":
+                self.approvals.append(index)
                 self._read_response(exchange, item)
 
-    def _read_call(self, index: int, item: Mapping[str, Any], call: CallSeen | None) -> None:
-        if call is None:
-            self.strangers.append(index)
-            return
+    def _read_call(self, exchange: Exchange, start: int, index: int, item: Mapping[str, Any]) -> None:
+        seen = item.get("id")
+        same = self.by_id.get(seen)
+        if same is not None and len(same) == 1 and id(same[0]) not in self.known:
+            call = same[0]
+        else:
+            found = self._place(exchange.items, start, index)
+            if found is None:
+                self.strangers.append(index)
+                return
+            call = found
+        self.known.add(id(call))
         self.placed.append((index, call))
         if item["kind"] == "call":
-            self.open.setdefault(item.get("id"), []).append(call)
+            self.open.setdefault(seen, []).append(call)
+
+    def _place(self, items: Sequence[Mapping[str, Any]], start: int, index: int) -> CallSeen | None:
+        """Finds the call of an item whose id is used more than once, or is not the model's own."""
+        seen = items[index].get("id")
+        if seen not in self.by_id:
+            return self._renamed(items[index], str(seen))
+        if self.places is None:
+            self.places = self._aligned(items, start)
+        return self.places.get(index)
+
+    def _aligned(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, CallSeen]:
+        """Aligns ids that are used more than once from the end: the last item is the last occurrence."""
+        indexes: dict[str | None, list[int]] = {}
+        for index in range(start, len(items)):
+            if items[index]["kind"] in ("call", "approval_request"):
+                indexes.setdefault(items[index].get("id"), []).append(index)
+        places: dict[int, CallSeen] = {}
+        for seen, where in indexes.items():
+            aligned = zip(reversed(where), reversed(self.by_id.get(seen, ())), strict=False)
+            places.update((index, call) for index, call in aligned if id(call) not in self.known)
+        return places
+
+    def _renamed(self, item: Mapping[str, Any], seen: str) -> CallSeen | None:
+        call = self._by_content(item)
+        if call is not None:
+            self.by_id.setdefault(seen, []).append(call)
+            self.renamed.append((seen, call))
+        return call
+
+    def _by_content(self, item: Mapping[str, Any]) -> CallSeen | None:
+        tool, arguments = item.get("tool"), item.get("arguments")
+        for call in self.calls:
+            if id(call) in self.known or call.tool != tool:
+                continue
+            if same_arguments(arguments, call.arguments, call.parameters):
+                return call
+        return None
 
     def _read_result(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")

@@ -33,7 +33,7 @@ from .events import (
     TurnStart,
 )
 from .lines import Line
-from .turns import Exchange, Fork, TurnSeen
+from .turns import Exchange, Fork, RestoreSeen, SaveSeen, TurnSeen
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class History:
 
     Attributes:
         events: The events that it was made from.
-        of_kind: The events by class, each in order, of those that no record here stands for: skips, stages, saves, ...
+        of_kind: The events by class, each in order, of those that no record here stands for: skips, stages, gates, ...
         builds: Every start of an agent: which tools there were from then on.
     """
 
@@ -58,6 +58,8 @@ class History:
     requests: list[Asked] = field(default_factory=list)
     decisions: list[Given] = field(default_factory=list)
     forks: list[Fork] = field(default_factory=list)
+    saves: list[SaveSeen] = field(default_factory=list)
+    restores: list[RestoreSeen] = field(default_factory=list)
     builds: list[AgentStart] = field(default_factory=list)
     of_kind: dict[type[Event], list[Event]] = field(default_factory=dict)
 
@@ -98,7 +100,7 @@ class _Reader:
         self.history = History(events)
         self.lines: dict[str, Line] = {}
         self.all_lines: dict[tuple[str, int], Line] = {}
-        self.saves: dict[tuple[str, str], tuple[int, int]] = {}
+        self.saves: dict[tuple[str, str], SaveSeen] = {}
         self.open: dict[str, list[TurnSeen]] = {}
         self.turns: dict[tuple[str, int], TurnSeen] = {}
         self.decisions: dict[int, Given] = {}
@@ -128,7 +130,7 @@ class _Reader:
         self.history.end = event
         for entry in event.pending:
             line = next((line for line in self.lines.values() if entry.get("q") in line.by_q), self.line(event.session))
-            self._list(line, event.n, (entry,))
+            self._list(line, event.n, (entry,), [])
 
     def build(self, event: AgentStart) -> None:
         self.history.builds.append(event)
@@ -150,7 +152,9 @@ class _Reader:
 
     def turn_start(self, event: TurnStart) -> None:
         line = self.line(event.session)
-        turn = TurnSeen(number=event.turn, session=event.session, fork=line.fork.number, start=event)
+        turn = TurnSeen(
+            number=event.turn, session=event.session, fork=line.fork.number, start=event, before=line.last_turn
+        )
         others = self.open.setdefault(event.session, [])
         for other in others:
             other.overlaps = turn.overlaps = True
@@ -178,10 +182,9 @@ class _Reader:
         turn.end = event
         self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
         line = self.lines[event.session] = self.all_lines[event.session, turn.fork]
-        self._list(line, event.n, event.requests)
+        self._list(line, event.n, event.requests, turn.listed)
 
-    def _list(self, line: Line, n: int, entries: Sequence[Mapping[str, Any]]) -> None:
-        taken: list[CallSeen] = []
+    def _list(self, line: Line, n: int, entries: Sequence[Mapping[str, Any]], taken: list[CallSeen]) -> None:
         for entry in entries:
             asked, fresh = line.list_request(n, entry, taken)
             if asked.call is not None:
@@ -308,6 +311,8 @@ class _Reader:
     def _declared(self, agent: str, tool: str, server: str | None) -> Declared | None:
         """Of several tools with one name, the one of this agent and server."""
         known = self.declared.get(tool, ())
+        if len(known) == 1:
+            return known[0]
         return max(known, key=lambda each: (each.agent == agent, each.server == server), default=None)
 
     def _report(self, line: Line, event: ModelAnswer, hosted: Mapping[str, Any]) -> None:
@@ -388,25 +393,27 @@ class _Reader:
     def save(self, event: Saved) -> None:
         """Turns on two copies of one state are saved after both of them, in their order."""
         unsaved = self.unsaved.get(event.session, [])
-        together = bool(unsaved) and event.mode != "none"
-        fork = unsaved.pop(0).fork if together else self.line(event.session).fork.number
+        together = len(unsaved) > 1 and event.mode != "none"
+        turn = unsaved.pop(0) if together else None
+        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
+        if not together:
+            unsaved.clear()
+        seen = SaveSeen(event=event, fork=line.fork.number, turn=line.last_turn)
+        self.history.saves.append(seen)
         if event.error is None:
-            self.saves[event.session, event.name] = (fork, event.n)
-        self.history.of_kind.setdefault(Saved, []).append(event)
+            self.saves[event.session, event.name] = seen
 
     def restore(self, event: Restored) -> None:
-        self.history.of_kind.setdefault(Restored, []).append(event)
-        if event.error is not None:
-            return
-        line = self._line_of_save(event)
-        self._list(line, event.n, event.pending)
+        seen = RestoreSeen(event=event, save=self.saves.get((event.session, event.name)))
+        self.history.restores.append(seen)
+        if event.error is None:
+            self._list(self._line_of_save(event, seen.save), event.n, event.pending, seen.listed)
 
-    def _line_of_save(self, event: Restored) -> Line:
+    def _line_of_save(self, event: Restored, saved: SaveSeen | None) -> Line:
         """A restore of a save after which a turn ran is a rewind: it forks the line that was saved."""
-        saved = self.saves.get((event.session, event.name))
         if saved is None:
             return self.line(event.session)
-        number, n = saved
+        number, n = saved.fork, saved.event.n
         line = self.all_lines[event.session, number]
         if line.last_turn is None or line.last_turn.start.n < n:
             self.lines[event.session] = line

@@ -80,6 +80,8 @@ class Line:
             return call_of_execution(same_tool, event)
         same_id = self.by_id.get(event.call_id)
         if same_id:
+            if len(same_id) == 1 and not same_id[0].runs and same_id[0].tool == event.tool:
+                return 0, same_id[0]
             return call_of_execution(same_id, event)
         rank, call = call_of_execution(same_tool, event)
         if call is None or rank > 5:
@@ -141,6 +143,9 @@ class Line:
     def fork_at(self, n: int, fork: Fork) -> Line:
         """Gives a line that knows what this one knew at position *n*."""
         line = Line(fork)
+        line.last_turn = self.last_turn
+        while line.last_turn is not None and line.last_turn.start.n > n:
+            line.last_turn = line.last_turn.before
         copies: dict[int, CallSeen] = {}
         given: dict[int, Given] = {}
         for scope, decisions in self.standing.items():

@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterator
 
 from .calls import Given
-from .events import Cancelled, Event, Gate, ModelExhausted, ModelFailure, ModelRefusal, Restored, Saved, Staged, Trimmed
+from .events import Cancelled, Event, Gate, ModelExhausted, ModelFailure, ModelRefusal, Staged, Trimmed
 from .history import History
 
 _VERDICTS = {"approve": "approved", "reject": "rejected", "edit": "edited", "always": "always", "never": "never"}
 
-_WITHOUT_ERROR: dict[str, type[Event]] = {
-    "staged": Staged,
-    "cancelled": Cancelled,
-    "saved": Saved,
-    "restored": Restored,
-    "trimmed": Trimmed,
-}
+_WITHOUT_ERROR: dict[str, type[Event]] = {"staged": Staged, "cancelled": Cancelled, "trimmed": Trimmed}
 
-_REPLIES: dict[type[Event], str] = {
-    ModelFailure: "model_failed",
-    ModelRefusal: "model_refused",
-    ModelExhausted: "exhausted",
-}
+_REPLIES: dict[type, str] = {ModelFailure: "model_failed", ModelRefusal: "model_refused", ModelExhausted: "exhausted"}
 
 _ENDS = {"raised": "raised", "asked": "asked_again"}
 
 
 def reached(history: History) -> dict[str, int]:
     """Counts what happened in a run, by the words of `reaches`; what did not happen is left out."""
-    counts: Counter[str] = Counter()
-    for turn in history.turns:
-        counts[turn.outcome] += 1
-        counts["refused"] += turn.refused
-    counts.update(_decided(given) for given in history.decisions)
-    counts.update(_REPLIES[type(each.reply)] for each in history.exchanges if type(each.reply) in _REPLIES)
-    counts.update(_ENDS[run.how] for run in history.executions if run.how in _ENDS)
-    counts["surfaced"] = len(history.requests)
-    counts["ran"] = len(history.executions)
-    counts["gated"] = len(history.of_kind.get(Gate, ()))
-    counts["nested"] = len(
-        {(each.session, each.conversation) for each in history.exchanges if "/" in each.conversation}
-    )
+    counts: dict[str, int] = {
+        "surfaced": len(history.requests),
+        "ran": len(history.executions),
+        "saved": sum(each.event.error is None for each in history.saves),
+        "restored": sum(each.event.error is None for each in history.restores),
+        "gated": len(history.of_kind.get(Gate, ())),
+        "nested": len({(each.session, each.conversation) for each in history.exchanges if "/" in each.conversation}),
+    }
+    for word in _words(history):
+        counts[word] = counts.get(word, 0) + 1
     for word, kind in _WITHOUT_ERROR.items():
         counts[word] = sum(getattr(event, "error", None) is None for event in history.of_kind.get(kind, ()))
     return {word: count for word, count in counts.items() if count}
+
+
+def _words(history: History) -> Iterator[str]:
+    for turn in history.turns:
+        yield turn.outcome
+        if turn.refused:
+            yield "refused"
+    for given in history.decisions:
+        yield _decided(given)
+    for exchange in history.exchanges:
+        if type(exchange.reply) in _REPLIES:
+            yield _REPLIES[type(exchange.reply)]
+    for run in history.executions:
+        if run.how in _ENDS:
+            yield _ENDS[run.how]
 
 
 def _decided(given: Given) -> str:
     """The word for a decision; a malformed one is none, whatever it says."""
     if is_malformed(given):
         return "malformed"
-    return "unknown" if given.asked is None else _VERDICTS[given.verdict]
+    return "unknown" if given.asked is None else _VERDICTS.get(given.verdict, given.verdict)
 
 
 def is_malformed(given: Given) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .events import Event, ModelAnswer, Shown, TurnEnd, TurnStart
+from .events import Event, ModelAnswer, Restored, Saved, Shown, TurnEnd, TurnStart
 
 if TYPE_CHECKING:
     from .calls import CallSeen, Execution, Given
@@ -46,6 +46,8 @@ class TurnSeen:
         executions: The tools that it entered.
         shown: What its stream showed.
         overlaps: Another turn of the same session ran at the same time.
+        before: The turn before it in its line of history, that of a parent fork included.
+        listed: The calls that its end asks about.
     """
 
     number: int
@@ -58,6 +60,8 @@ class TurnSeen:
     executions: list[Execution] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)
     overlaps: bool = False
+    before: TurnSeen | None = None
+    listed: list[CallSeen] = field(default_factory=list)
 
     @property
     def outcome(self) -> str:
@@ -91,6 +95,7 @@ class Exchange:
         unanswered: Those of them that have no result in it.
         orphans: Indexes of results whose call is not in it.
         strangers: Indexes of calls in it that the model never made.
+        approvals: Indexes of approval requests and responses in it.
         before: The exchange that the conversation had before, in the same fork.
         differs: Where the input ceases to repeat that one's input; None where it repeats all of it.
     """
@@ -109,6 +114,7 @@ class Exchange:
     unanswered: list[CallSeen] = field(default_factory=list)
     orphans: list[int] = field(default_factory=list)
     strangers: list[int] = field(default_factory=list)
+    approvals: list[int] = field(default_factory=list)
     before: Exchange | None = None
     differs: int | None = None
 
@@ -121,3 +127,32 @@ class Exchange:
     def text(self) -> str | None:
         """The first message of the input."""
         return next((item.get("text") for item in self.items if item["kind"] == "user"), None)
+
+
+@dataclass(slots=True, kw_only=True)
+class SaveSeen:
+    """
+    A save, whether it worked or not.
+
+    Attributes:
+        turn: The last turn of the line that was saved; None where there was none.
+    """
+
+    event: Saved
+    fork: int
+    turn: TurnSeen | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RestoreSeen:
+    """
+    A restore, whether it worked or not.
+
+    Attributes:
+        save: What was taken up; None where the journal does not have it.
+        listed: The calls that are asked about right after it.
+    """
+
+    event: Restored
+    save: SaveSeen | None = None
+    listed: list[CallSeen] = field(default_factory=list)

@@ -12,11 +12,13 @@ ids which come again are told apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.agent_side.neutral import Item
 from pytest_approvals.errors import UnknownName
+
+from .reading import ReadInput
 
 PROVIDERS = ("chat", "responses", "messages", "none")
 
@@ -30,70 +32,13 @@ class BrokenRule:
     text: str
 
 
-@dataclass(slots=True)
-class _Input:
-    """An input, read once: the items, and how calls and results, requests and responses settle each other."""
-
-    items: Sequence[Mapping[str, Any]]
-    open: dict[str | None, list[int]] = field(default_factory=dict)
-    closed: set[str | None] = field(default_factory=set)
-    orphans: list[int] = field(default_factory=list)
-    seconds: list[int] = field(default_factory=list)
-    doubled: list[int] = field(default_factory=list)
-    repeated: list[int] = field(default_factory=list)
-    nameless: list[int] = field(default_factory=list)
-    requests: dict[str | None, int] = field(default_factory=dict)
-    responses: list[int] = field(default_factory=list)
-    first: str = ""
-
-    def __post_init__(self) -> None:
-        for index, item in enumerate(self.items):
-            kind = item["kind"]
-            if kind == "call":
-                self._call(index, item.get("id"))
-            elif kind == "result":
-                self._result(index, item.get("id"))
-            elif kind == "approval_request":
-                self.requests[item.get("id")] = index
-            elif kind == "approval_response":
-                self.responses.append(index)
-            if not self.first and kind != "other":
-                self.first = kind
-
-    def _call(self, index: int, call_id: str | None) -> None:
-        if not call_id:
-            self.nameless.append(index)
-        if call_id in self.open:
-            self.doubled.append(index)
-            self.open[call_id].append(index)
-            return
-        if call_id in self.closed:
-            self.repeated.append(index)
-        self.open[call_id] = [index]
-
-    def _result(self, index: int, call_id: str | None) -> None:
-        waiting = self.open.get(call_id)
-        if waiting:
-            waiting.pop(0)
-            if not waiting:
-                del self.open[call_id]
-            self.closed.add(call_id)
-        else:
-            (self.seconds if call_id in self.closed else self.orphans).append(index)
-
-    def id(self, index: int) -> str:
-        return str(self.items[index].get("id") or "")
-
-    def ids(self, indexes: Iterable[int]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.id(index) for index in indexes))
-
-
-_Rule = Callable[[_Input], Iterable[BrokenRule]]
+_Rule = Callable[[ReadInput], Iterable[BrokenRule]]
 
 RULES: dict[str, tuple[tuple[str, ...], _Rule]] = {}
 """Every rule by its name: the providers that have it, and the function, whose docstring says what they answer."""
 
-_OF_PROVIDER: dict[str, list[_Rule]] = {provider: [] for provider in PROVIDERS}
+_OF_PROVIDER: dict[str, list[tuple[str, _Rule]]] = {provider: [] for provider in PROVIDERS}
+"""The rules of each provider, with what of the input must be there for a rule to have anything to say."""
 
 
 def broken_rules(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules: str) -> list[BrokenRule]:
@@ -111,8 +56,8 @@ def broken_rules(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules
         raise UnknownName("set of wire rules", wire_rules, PROVIDERS)
     if not rules:
         return []
-    read = _Input([item if isinstance(item, Mapping) else _written(item) for item in items])
-    return [broken for rule in rules for broken in rule(read)]
+    read = ReadInput([item if isinstance(item, Mapping) else _written(item) for item in items])
+    return [broken for concerns, rule in rules if getattr(read, concerns) for broken in rule(read)]
 
 
 def _written(item: Item) -> dict[str, Any]:
@@ -125,11 +70,11 @@ def _written(item: Item) -> dict[str, Any]:
     }
 
 
-def _rule(*providers: str) -> Callable[[_Rule], _Rule]:
+def _rule(concerns: str, *providers: str) -> Callable[[_Rule], _Rule]:
     def register(rule: _Rule) -> _Rule:
         RULES[_name(rule)] = (providers, rule)
         for provider in providers:
-            _OF_PROVIDER[provider].append(rule)
+            _OF_PROVIDER[provider].append((concerns, rule))
         return rule
 
     return register
@@ -146,46 +91,43 @@ def _broken(rule: _Rule, text: str, *ids: str) -> BrokenRule:
 # --- the whole input --------------------------------------------------------------------------------------------------
 
 
-@_rule("chat", "responses", "messages")
-def empty_input(read: _Input) -> Iterator[BrokenRule]:
+@_rule("is_empty", "chat", "responses", "messages")
+def empty_input(read: ReadInput) -> Iterator[BrokenRule]:
     """Every provider refuses an input without a message: OpenAI as too short an array, Anthropic as a missing one."""
-    if not read.first:
-        yield _broken(empty_input, "the input holds no message")
+    yield _broken(empty_input, "the input holds no message")
 
 
-@_rule("messages")
-def first_not_user(read: _Input) -> Iterator[BrokenRule]:
+@_rule("first", "messages")
+def first_not_user(read: ReadInput) -> Iterator[BrokenRule]:
     """Anthropic refuses a conversation whose first message is not the user's."""
-    if read.first not in ("", "user", "result"):
+    if read.first not in ("user", "result"):
         yield _broken(first_not_user, "the first message must use the user role")
 
 
-@_rule("messages")
-def empty_text(read: _Input) -> Iterator[BrokenRule]:
+@_rule("blank", "messages")
+def empty_text(read: ReadInput) -> Iterator[BrokenRule]:
     """Anthropic refuses text blocks that hold only white space."""
-    for item in read.items:
-        if item["kind"] in ("user", "say") and not str(item.get("text") or "").strip():
-            yield _broken(empty_text, "text content blocks must contain non-whitespace text")
+    for _ in read.blank:
+        yield _broken(empty_text, "text content blocks must contain non-whitespace text")
 
 
 # --- calls and their results ------------------------------------------------------------------------------------------
 
 
-@_rule("chat", "responses", "messages")
-def call_without_result(read: _Input) -> Iterator[BrokenRule]:
+@_rule("open", "chat", "responses", "messages")
+def call_without_result(read: ReadInput) -> Iterator[BrokenRule]:
     """
     Every provider refuses a call that has no result.
 
     OpenAI chat: the tool call ids "did not have response messages"; OpenAI responses: "no tool output found for
     function call"; Anthropic: tool use ids "were found without tool_result blocks".
     """
-    if read.open:
-        ids = read.ids(index for indexes in read.open.values() for index in indexes)
-        yield _broken(call_without_result, f"no result for the calls {', '.join(ids)}", *ids)
+    ids = read.ids(index for indexes in read.open.values() for index in indexes)
+    yield _broken(call_without_result, f"no result for the calls {', '.join(ids)}", *ids)
 
 
-@_rule("chat", "responses", "messages")
-def result_without_call(read: _Input) -> Iterator[BrokenRule]:
+@_rule("orphans", "chat", "responses", "messages")
+def result_without_call(read: ReadInput) -> Iterator[BrokenRule]:
     """
     Every provider refuses a result whose call does not stand before it.
 
@@ -196,8 +138,8 @@ def result_without_call(read: _Input) -> Iterator[BrokenRule]:
         yield _broken(result_without_call, f"no call before the result of {read.id(index)}", read.id(index))
 
 
-@_rule("chat", "responses", "messages")
-def second_result(read: _Input) -> Iterator[BrokenRule]:
+@_rule("seconds", "chat", "responses", "messages")
+def second_result(read: ReadInput) -> Iterator[BrokenRule]:
     """
     Every provider refuses a second result of one call.
 
@@ -207,37 +149,36 @@ def second_result(read: _Input) -> Iterator[BrokenRule]:
         yield _broken(second_result, f"another result of {read.id(index)} stands before this one", read.id(index))
 
 
-@_rule("chat", "responses", "messages")
-def duplicate_call_id(read: _Input) -> Iterator[BrokenRule]:
+@_rule("doubled", "chat", "responses", "messages")
+def duplicate_call_id(read: ReadInput) -> Iterator[BrokenRule]:
     """Every provider refuses two unanswered calls with one id, since no result can be told to be whose."""
     for index in read.doubled:
         yield _broken(duplicate_call_id, f"two calls have the id {read.id(index)}", read.id(index))
 
 
-@_rule("messages")
-def repeated_call_id(read: _Input) -> Iterator[BrokenRule]:
+@_rule("repeated", "messages")
+def repeated_call_id(read: ReadInput) -> Iterator[BrokenRule]:
     """Anthropic refuses an id that comes again anywhere in the conversation: "tool_use ids must be unique"."""
     for index in read.repeated:
         yield _broken(repeated_call_id, f"the call id {read.id(index)} was used before", read.id(index))
 
 
-@_rule("chat", "responses", "messages")
-def call_without_id(read: _Input) -> Iterator[BrokenRule]:
+@_rule("nameless", "chat", "responses", "messages")
+def call_without_id(read: ReadInput) -> Iterator[BrokenRule]:
     """Every provider requires an id of every call; an agent whose model gave none has to make one up."""
     for index in read.nameless:
         yield _broken(call_without_id, f"the call of {read.items[index].get('tool')} has no id")
 
 
-@_rule("messages")
-def arguments_not_an_object(read: _Input) -> Iterator[BrokenRule]:
+@_rule("textual", "messages")
+def arguments_not_an_object(read: ReadInput) -> Iterator[BrokenRule]:
     """Anthropic carries arguments as an object and refuses anything else; OpenAI carries any text."""
-    for index, item in enumerate(read.items):
-        if item["kind"] == "call" and not isinstance(item.get("arguments"), Mapping | None):
-            yield _broken(arguments_not_an_object, "the input of a call should be an object", read.id(index))
+    for index in read.textual:
+        yield _broken(arguments_not_an_object, "the input of a call should be an object", read.id(index))
 
 
-@_rule("chat", "messages")
-def result_not_adjacent(read: _Input) -> Iterator[BrokenRule]:
+@_rule("interrupted", "chat", "messages")
+def result_not_adjacent(read: ReadInput) -> Iterator[BrokenRule]:
     """
     Chat completions and Anthropic want the results of a message's calls right after it, before any other message.
 
@@ -250,7 +191,7 @@ def result_not_adjacent(read: _Input) -> Iterator[BrokenRule]:
         yield _broken(result_not_adjacent, f"the results of {', '.join(ids)} do not follow their calls at once", *ids)
 
 
-def _late_results(read: _Input) -> list[str]:
+def _late_results(read: ReadInput) -> list[str]:
     """The ids of results that come after something other than results followed their calls."""
     waiting: dict[str, bool] = {}
     message: int | None = None
@@ -275,26 +216,24 @@ def _late_results(read: _Input) -> list[str]:
 # --- approvals of hosted calls ----------------------------------------------------------------------------------------
 
 
-@_rule("chat", "messages")
-def approval_item_unknown(read: _Input) -> Iterator[BrokenRule]:
+@_rule("has_approvals", "chat", "messages")
+def approval_item_unknown(read: ReadInput) -> Iterator[BrokenRule]:
     """Chat completions and Anthropic have no approval items; a client library refuses them before it sends."""
-    if read.requests or read.responses:
-        ids = read.ids([*read.requests.values(), *read.responses])
-        yield _broken(approval_item_unknown, "approval items are not part of this protocol", *ids)
+    ids = read.ids([*read.requests.values(), *read.responses])
+    yield _broken(approval_item_unknown, "approval items are not part of this protocol", *ids)
 
 
-@_rule("responses")
-def request_without_response(read: _Input) -> Iterator[BrokenRule]:
+@_rule("requests", "responses")
+def request_without_response(read: ReadInput) -> Iterator[BrokenRule]:
     """OpenAI responses refuses approval requests that the input leaves open: they "do not have an approval"."""
-    if read.requests:
-        answered = {read.items[index].get("id") for index in read.responses}
-        ids = read.ids(index for seen, index in read.requests.items() if seen not in answered)
-        if ids:
-            yield _broken(request_without_response, f"no approval response for {', '.join(ids)}", *ids)
+    answered = {read.items[index].get("id") for index in read.responses}
+    ids = read.ids(index for seen, index in read.requests.items() if seen not in answered)
+    if ids:
+        yield _broken(request_without_response, f"no approval response for {', '.join(ids)}", *ids)
 
 
-@_rule("responses")
-def unknown_approval_id(read: _Input) -> Iterator[BrokenRule]:
+@_rule("responses", "responses")
+def unknown_approval_id(read: ReadInput) -> Iterator[BrokenRule]:
     """OpenAI responses refuses an approval response to a request that does not stand before it."""
     for index in read.responses:
         seen = read.items[index].get("id")
@@ -302,8 +241,8 @@ def unknown_approval_id(read: _Input) -> Iterator[BrokenRule]:
             yield _broken(unknown_approval_id, f"no approval request has the id {seen}", str(seen))
 
 
-@_rule("responses")
-def second_response(read: _Input) -> Iterator[BrokenRule]:
+@_rule("responses", "responses")
+def second_response(read: ReadInput) -> Iterator[BrokenRule]:
     """OpenAI responses refuses a second response to one approval request."""
     seen: set[str] = set()
     for index in read.responses:
