@@ -18,205 +18,54 @@ script where they have none of their own. Made-up values are asked for as in a f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import Any, TypedDict, Unpack
 
-from pytest_approvals.agent_side.conditions import Approval, Condition
-from pytest_approvals.agent_side.contract import MAIN, Kind, Parameter
+from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.agent_side.neutral import Limits
-from pytest_approvals.errors import UsageError
+from pytest_approvals.errors import UsageError, nearest
 from pytest_approvals.scenario.build_caller import as_steps
+from pytest_approvals.scenario.build_parts import asks_again, call, calls, fails, fake, raises, returns, say, tool, when
 from pytest_approvals.scenario.fakes import with_fakes
 from pytest_approvals.scenario.finish import finished
 from pytest_approvals.scenario.mistakes import Mistake, Mistakes, scenario_error
-from pytest_approvals.scenario.parts import (
-    PROMPT,
-    Behaviour,
-    Call,
-    Expect,
-    Failure,
-    Reply,
-    Scenario,
-    Script,
-    Tool,
-    behaviours,
-)
+from pytest_approvals.scenario.parts import PROMPT, Expect, Reply, Scenario, Script, Tool
+
+__all__ = [
+    "More",
+    "asks_again",
+    "call",
+    "calls",
+    "fails",
+    "fake",
+    "raises",
+    "returns",
+    "say",
+    "scenario",
+    "tool",
+    "when",
+]
 
 Replies = Sequence[Reply]
 Model = Replies | Mapping[str, Replies]
 
 
-# --- the model --------------------------------------------------------------------------------------------------------
+class More(TypedDict, total=False):
+    """What else a scenario can have; see `Scenario`."""
 
-
-def call(
-    tool: str,
-    given: Mapping[str, Any] | str | None = None,
-    /,
-    *,
-    id: str | None = "",  # noqa: A002 - the word of the file
-    label: str = "",
-    repeats: bool = False,
-    unknown_tool: bool = False,
-    invalid: bool = False,
-    **arguments: Any,
-) -> Call:
-    """
-    Makes one call of the model.
-
-    Arguments:
-        given: The arguments as one value: an object, or text that is sent in place of one; needed where an argument has
-            the name of a keyword of this function.
-        id: The call id; None for a call without one, which needs a label. Left out: the next free one of `c1`, `c2`.
-        label: What scenario and reports call it.
-        repeats: The id was used before, on purpose.
-        unknown_tool: The tool does not exist, on purpose.
-        invalid: The arguments do not fit the tool, on purpose.
-    """
-    if given is not None and arguments:
-        raise UsageError(f"call({tool!r}) has arguments twice: as one value, and by name ({', '.join(arguments)})")
-    value = given if isinstance(given, str) else dict(given if given is not None else arguments)
-    return Call(
-        label=label, id=id, tool=tool, arguments=value, repeats=repeats, unknown_tool=unknown_tool, invalid=invalid
-    )
-
-
-@overload
-def calls(tool: str, given: Mapping[str, Any] | str | None = None, /, **arguments: Any) -> Reply: ...
-
-
-@overload
-def calls(*made: Call, say: str | None = None, breaks_after: int | None = None) -> Reply: ...
-
-
-def calls(*made: Any, **named: Any) -> Reply:
-    """
-    Makes a reply that calls tools: `calls("refund", order=42)` for one call, `calls(call(...), call(...))` for several.
-
-    Arguments:
-        named: The arguments of the one call; or, beside several, the text that comes with them (`say`) and after how
-            many pieces the stream breaks (`breaks_after`).
-    """
-    if made and isinstance(made[0], str):
-        return Reply(calls=(_one_call(*made, arguments=named),))
-    unknown = set(named) - {"say", "breaks_after"}
-    if unknown or not made or not all(isinstance(one, Call) for one in made):
-        raise UsageError(
-            "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after="
-        )
-    return Reply(say=named.get("say"), calls=made, failure=_broken(named.get("breaks_after")))
-
-
-def _one_call(name: str, given: Mapping[str, Any] | str | None = None, *, arguments: Mapping[str, Any]) -> Call:
-    return call(name, given) if given is not None and not arguments else call(name, dict(arguments))
-
-
-def say(text: str, *, breaks_after: int | None = None) -> Reply:
-    """Makes a reply of text; with *breaks_after*, its stream breaks after so many pieces."""
-    return Reply(say=text, failure=_broken(breaks_after))
-
-
-def fails(how: Literal[500, 429, "disconnect"] = 500) -> Reply:
-    """Makes the model fail instead of answering: with a status, or because the connection breaks."""
-    return Reply(failure=Failure(status=0 if how == "disconnect" else how))
-
-
-def _broken(after: int | None) -> Failure | None:
-    return None if after is None else Failure(status=0, after_chunks=after)
-
-
-# --- tools ------------------------------------------------------------------------------------------------------------
-
-
-def returns(value: Any = "ok", *, waits_for: str | None = None) -> Behaviour:
-    """Lets an execution return *value*, any JSON value; in text, `{parameter}` stands for that argument."""
-    return Behaviour(returns=value, waits_for=waits_for)
-
-
-def raises(text: str, *, waits_for: str | None = None) -> Behaviour:
-    """Lets an execution fail with *text*."""
-    return Behaviour(raises=text, waits_for=waits_for)
-
-
-def asks_again(question: str, *, waits_for: str | None = None) -> Behaviour:
-    """Lets an execution ask for a second approval; what follows it is the next behaviour."""
-    return Behaviour(asks_again=question, waits_for=waits_for)
-
-
-def when(argument: str | None = None, /, **condition: Any) -> Condition:
-    """
-    Makes an approval condition: `when("amount", greater_than=100)`, `when(answers=(True, False))`,
-    `when(raises="policy is down")`.
-    """
-    known: dict[str, Any] = {
-        name: tuple(value) if name in ("one_of", "answers") else value for name, value in condition.items()
-    }
-    try:
-        return Condition(argument=argument, **known)
-    except TypeError:
-        valid = ", ".join(name for name in Condition.__slots__ if name != "argument")
-        raise UsageError(f"when() does not know {', '.join(condition)}; valid: {valid}") from None
-
-
-def tool(
-    name: str,
-    *does: Behaviour,
-    parameters: Mapping[str, str | Parameter] | None = None,
-    approval: Approval = "never",
-    description: str = "",
-    kind: Kind = "function",
-    server: str | None = None,
-    called: str | None = None,
-    agent: str = MAIN,
-    runs: str | None = None,
-    per_call: Mapping[str, Behaviour | Sequence[Behaviour]] | None = None,
-) -> Tool:
-    """
-    Makes a tool.
-
-    Arguments:
-        does: What successive executions of one call do, the last one for ever; by default they return `ok`.
-        called: What the model calls it, where that is not *name*.
-        parameters: The type of each, with `?` where the model may leave it out: `{"path": "string"}`.
-        per_call: What single calls do instead, by label.
-    """
-    return Tool(
-        name=name,
-        called=called,
-        description=description,
-        parameters={key: _parameter(one) for key, one in (parameters or {}).items()},
-        approval=approval,
-        kind=kind,
-        server=server,
-        agent=agent,
-        runs=runs,
-        behaviours=does or behaviours(),
-        per_call={label: _listed(one) for label, one in (per_call or {}).items()},
-    )
-
-
-def _parameter(given: str | Parameter) -> Parameter:
-    if isinstance(given, Parameter):
-        return given
-    return Parameter(type=given.removesuffix("?"), required=not given.endswith("?"))
-
-
-def _listed(given: Behaviour | Sequence[Behaviour]) -> tuple[Behaviour, ...]:
-    return (given,) if isinstance(given, Behaviour) else tuple(given)
-
-
-def fake(name: str, *, named: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """
-    Asks for a value made up by Faker: by a provider (`fake("file_name")`), or the *named* one again (`fake("doc")`).
-
-    Arguments:
-        arguments: For the provider.
-    """
-    return {"fake": name, **({"as": named} if named else {}), **({"with": arguments} if arguments else {})}
-
-
-# --- the scenario -----------------------------------------------------------------------------------------------------
+    about: str
+    sources: Sequence[str]
+    requires: Iterable[str]
+    reaches: Mapping[str, int]
+    expect: Expect
+    limits: Limits
+    only: Mapping[str, Any]
+    vary: Iterable[str]
+    oracles: Sequence[str]
+    held_back: Sequence[str]
+    options: Mapping[str, Any]
+    equal_arguments: bool
 
 
 def scenario(
@@ -228,12 +77,8 @@ def scenario(
     caller: Iterable[Any] | None = None,
     prompt: str = PROMPT,
     id: str = "",  # noqa: A002 - the word of the file
-    requires: Iterable[str] = (),
-    only: Mapping[str, Any] | None = None,
-    vary: Iterable[str] = (),
-    oracles: Iterable[str] = (),
     attached: bool = False,
-    **more: Any,
+    **more: Unpack[More],
 ) -> Scenario:
     """
     Makes a scenario.
@@ -244,31 +89,64 @@ def scenario(
         caller: The steps, as `build_caller` makes them; a text is sent, an answer or a list of answers decides. Left
             out: the prompt is sent, and the oracle answers until the end.
         id: By default made of the title.
-        only: Dimensions that are pinned to a value or to several.
         attached: A person's own agent plays it, with tools that the scenario does not know.
-        more: All else that `Scenario` has: `about`, `sources`, `reaches`, `expect`, `limits`, `held_back`, `options`,
-            `equal_arguments`.
 
     Errors:
         ScenarioError: It has a mistake.
+        UsageError: Something is given that cannot be a part of it.
     """
-    name = id or f"built/{_slug(title)}"
-    scripts = {agent: _script(given) for agent, given in {MAIN: model, **(agents or {})}.items()}
-    _refuse_unknown(more)
     built = Scenario(
-        id=name,
+        id=id or f"built/{_slug(title)}",
         title=title,
         tools=tuple(tools),
-        agents=scripts,
+        agents={agent: _script(given) for agent, given in {MAIN: model, **(agents or {})}.items()},
         caller=None if caller is None else as_steps(caller),
         prompt=prompt,
-        requires=frozenset(requires),
-        only={dimension: _values(given) for dimension, given in (only or {}).items()},
-        vary=frozenset(vary),
-        oracles=tuple(oracles),
-        **more,
+        **_converted(more),
     )
     return _finished(built, attached=attached)
+
+
+def _values(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "about": (str,),
+    "sources": (tuple, list),
+    "requires": (tuple, list, set, frozenset),
+    "reaches": (Mapping,),
+    "expect": (Expect,),
+    "limits": (Limits,),
+    "only": (Mapping,),
+    "vary": (tuple, list, set, frozenset),
+    "oracles": (tuple, list),
+    "held_back": (tuple, list),
+    "options": (Mapping,),
+    "equal_arguments": (bool,),
+}
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "sources": tuple,
+    "requires": frozenset,
+    "only": lambda given: {dimension: _values(values) for dimension, values in given.items()},
+    "vary": frozenset,
+    "oracles": tuple,
+    "held_back": tuple,
+}
+
+
+def _converted(more: Mapping[str, Any]) -> dict[str, Any]:
+    for key, value in more.items():
+        if key not in _KINDS:
+            raise UsageError(f"scenario() has no argument {key!r}{nearest(key, _KINDS)}")
+        if not isinstance(value, _KINDS[key]):
+            raise UsageError(f"scenario({key}=...) cannot be {value!r}")
+    return {key: _CONVERSIONS.get(key, _as_it_is)(value) for key, value in more.items()}
+
+
+def _as_it_is(given: Any) -> Any:
+    return given
 
 
 def _finished(built: Scenario, *, attached: bool) -> Scenario:
@@ -279,30 +157,6 @@ def _finished(built: Scenario, *, attached: bool) -> Scenario:
         raise scenario_error(built.id, [mistake], {}) from None
     except Mistakes as mistakes:
         raise scenario_error(built.id, mistakes.found, {}) from None
-
-
-_MORE: dict[str, type | tuple[type, ...]] = {
-    "about": str,
-    "sources": (tuple, list),
-    "reaches": Mapping,
-    "expect": Expect,
-    "limits": Limits,
-    "held_back": (tuple, list),
-    "options": Mapping,
-    "equal_arguments": bool,
-}
-
-
-def _refuse_unknown(more: dict[str, Any]) -> None:
-    from pytest_approvals.errors import nearest
-
-    for key, value in more.items():
-        if key not in _MORE:
-            raise UsageError(f"scenario() has no argument {key!r}{nearest(key, _MORE)}")
-        if not isinstance(value, _MORE[key]):
-            raise UsageError(f"scenario({key}=...) cannot be {value!r}")
-        if isinstance(value, list):
-            more[key] = tuple(value)
 
 
 def _script(given: Model) -> Script:
@@ -317,10 +171,6 @@ def _replies(given: Replies) -> tuple[Reply, ...]:
         if not isinstance(reply, Reply):
             raise UsageError(f"a reply of the model is made by calls(), say() or fails(), and is not {reply!r}")
     return tuple(given)
-
-
-def _values(given: Any) -> tuple[Any, ...]:
-    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
 
 
 def _slug(title: str) -> str:

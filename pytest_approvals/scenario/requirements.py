@@ -74,12 +74,17 @@ from pytest_approvals.scenario.story import shown_by_steps
 
 def required(scenario: Scenario, variant: Variant) -> frozenset[str]:
     """Gives the capabilities that an agent needs for *scenario* in *variant*."""
-    return required_by_content(scenario) | frozenset(_by_variant(scenario, variant))
+    return required_by_content(scenario) | required_by_variant(scenario, variant)
 
 
 def required_by_content(scenario: Scenario) -> frozenset[str]:
     """Gives the capabilities that *scenario* needs in every variant."""
     return scenario.requires | frozenset(_by_content(scenario)) | shown_by_steps(scenario)
+
+
+def required_by_variant(scenario: Scenario, variant: Variant) -> frozenset[str]:
+    """Gives the capabilities that *scenario* needs in *variant* besides those of its content."""
+    return frozenset(_by_variant(scenario, variant))
 
 
 def steps_of(scenario: Scenario) -> list[Step]:

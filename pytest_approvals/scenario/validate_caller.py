@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_approvals.errors import nearest
+from pytest_approvals.scenario.labels import Occurrence
 from pytest_approvals.scenario.mistakes import Mistake, Path, unless_meant
 from pytest_approvals.scenario.parts import (
     Answer,
@@ -67,12 +68,18 @@ def _edit(view: View, answer: Answer, path: Path) -> Iterator[Mistake]:
     if answer.arguments is None:
         yield Mistake(path, "an edit says all arguments that the call shall have: {edit: {...}}")
         return
-    one = view.by_label.get(answer.label or "")
-    if one is None or view.attached:
+    if view.attached:
         return
+    # Two scripts of the main agent may have a call with this label; the edit has to fit one of them.
+    found = [list(_edit_of(view, answer, one, path)) for one in view.calls if one.label == answer.label]
+    if all(found):
+        yield from found[0] if found else ()
+
+
+def _edit_of(view: View, answer: Answer, one: Occurrence, path: Path) -> Iterator[Mistake]:
     tool = edited_tool(view.scenario, one, answer)
     if tool is not None:
-        yield from judged(answer.arguments, tool, (*path, "edit"), invalid=answer.invalid)
+        yield from judged(answer.arguments or {}, tool, (*path, "edit"), invalid=answer.invalid)
     elif not answer.unknown_tool and not one.call.unknown_tool:
         what = no_such_tool(view, one.agent, answer.tool or one.call.tool)
         yield Mistake((*path, "tool"), unless_meant(what, "unknown_tool"))

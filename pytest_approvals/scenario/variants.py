@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
-from pytest_approvals.scenario.requirements import required, steps_of
+from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, steps_of
 from pytest_approvals.scenario.words import DIMENSIONS
 
 STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 2: 2, 3: 3, None: None}
@@ -65,13 +65,17 @@ def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
 
     Where several variants are equally plain, it is the one for which the fewest are missing.
     """
-    lacking = [required(scenario, one) - facts.capabilities for one in candidates(scenario, facts, {})]
-    return min(lacking, key=len, default=frozenset())
+    needed = (required_by_variant(scenario, one) for one in candidates(scenario, facts, {}))
+    lacking = [one - facts.capabilities for one in needed]
+    return min(lacking, key=len, default=frozenset()) | (required_by_content(scenario) - facts.capabilities)
 
 
 def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> list[Variant]:
     """Gives every variant that *scenario* allows and the agent can run, the plainest first."""
-    return [one for one in candidates(scenario, facts, overrides) if required(scenario, one) <= facts.capabilities]
+    if not required_by_content(scenario) <= facts.capabilities:
+        return []
+    possible_ones = candidates(scenario, facts, overrides)
+    return [one for one in possible_ones if required_by_variant(scenario, one) <= facts.capabilities]
 
 
 # --- what there is to choose from -------------------------------------------------------------------------------------

@@ -346,6 +346,22 @@ def test_equal_arguments_can_be_meant() -> None:
         paying(calls=two)
 
 
+def test_scripts_for_several_openings_may_have_equal_labels() -> None:
+    """An edit has to fit a call of that label in one of them."""
+    text = (
+        "title: Two openings\ntools: {pay: {parameters: {amount: integer}}, look: {parameters: {at: string}}}\n"
+        "model:\n  Pay: [{calls: [{id: c1, tool: pay, arguments: {amount: 5}}]}]\n"
+        "  Look: [{calls: [{id: c1, tool: look, arguments: {at: a}}]}]\n"
+        "caller: [{send: Pay}, {send: Look, session: bob}, {decide: {c1: {edit: {amount: 6}}}}]"
+    )
+
+    assert {"c1"} == {
+        call.label for replies in loaded(text).agents["main"].by_prompt.values() for call in replies[0].calls
+    }
+    with pytest.raises(ScenarioError, match="'amuont' is no parameter"):
+        loaded(text.replace("{amount: 6}", "{amuont: 6}"))
+
+
 def test_defaults_count_as_arguments() -> None:
     """A call that leaves out an argument equals one that gives its default."""
     text = (
