@@ -6,11 +6,11 @@ A person's own test compares with the fixture `transcript_snapshot`, which is sy
 
 An item of a scenario file calls
 
-    assert_transcript(item, transcript, transcript_name(agent, oracle), write=variant is the base variant)
+    assert_transcript(item, transcript, transcript_name(agent, scenario, variant), write=variant is the plainest one)
 
 once it has run. The transcript stands in `__snapshots__/SCENARIO/AGENT.transcript` beside the scenario file, or in
-`AGENT-ORACLE.transcript` where an oracle decides; every variant of the scenario asserts the same file, and only one of
-them writes it. All of syrupy's options work.
+`AGENT-ORACLE.transcript` where an oracle decides; every variant asserts the same file, and only one of them writes it.
+All of syrupy's options work.
 
 A file counts as unused where no item can use it: its scenario is gone, or the collector of its scenario has a method
 `transcripts()`, which gives for each agent of this session the names that its items can have, and the file's name is
@@ -32,6 +32,7 @@ from syrupy.location import PyTestLocation
 
 from .errors import TranscriptDiffers
 from .journal.transcript import Transcript
+from .scenario.parts import Restore, Scenario, Together, Variant
 
 if TYPE_CHECKING:
     from syrupy.types import SerializedData, SnapshotIndex
@@ -115,15 +116,24 @@ class _ScenarioLocation(PyTestLocation):
         return Path(snapshot_location).stem == self.testname
 
 
-def transcript_name(agent: str, oracle: str = "script") -> str:
+def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
     """
-    Gives the name of the file in which a scenario's transcript is stored.
+    Gives the name of the file in which the transcript of a run is stored.
 
-    >>> transcript_name("pydantic_ai"), transcript_name("langgraph.per_call", "reject_all('no')")
-    ('pydantic_ai', 'langgraph.per_call-reject-all-no')
+    It is the same for all variants with the same oracle. Only where a story goes back to an older save, or takes two
+    turns at the same time, it matters who keeps the state: a live agent or a store may know of both turns, a caller
+    with copies cannot; there a live agent and a store have a transcript each of their own.
     """
-    decides = re.sub(r"[^a-z0-9]+", "-", oracle.lower()).strip("-")
-    return agent if oracle == "script" else f"{agent}-{decides}"
+    words = [agent]
+    if variant.oracle != Variant().oracle:
+        words.append(re.sub(r"[^a-z0-9]+", "-", variant.oracle.lower()).strip("-"))
+    if _meets_itself(scenario):
+        words += {"none": ["live"], "native": ["store"]}.get(variant.serialize.partition(".")[0], [])
+    return "-".join(words)
+
+
+def _meets_itself(scenario: Scenario) -> bool:
+    return any(isinstance(step, (Together, Restore)) for step in scenario.caller or ())
 
 
 def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, write: bool) -> None:
@@ -136,7 +146,7 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     Arguments:
         item: The item of a scenario file; its path is that file.
         name: As `transcript_name` gives it.
-        write: The item runs the base variant.
+        write: The item runs the plainest variant with that name.
 
     Errors:
         TranscriptDiffers: It is not the stored one, or none is stored.

@@ -89,12 +89,13 @@ class Bench:
         return found
 
     def writers(self, scenario: Scenario, candidate: Candidate) -> tuple[Variant, ...]:
-        """Gives the variants that write transcripts: for each oracle the plainest one that runs by default."""
+        """Gives the variants that write transcripts: of those that run by default the first for each transcript."""
         from pytest_approvals.scenario.variants import variants
+        from pytest_approvals.snapshot import transcript_name
 
         first: dict[str, Variant] = {}
         for variant in variants(scenario, candidate.source.facts):
-            first.setdefault(variant.oracle, variant)
+            first.setdefault(transcript_name(candidate.name, scenario, variant), variant)
         return tuple(first.values())
 
     @cached_property

@@ -46,8 +46,9 @@ class ScenarioFile(pytest.File):
             scenario = self.load()
             for candidate in self.bench.candidates:
                 found = self.bench.variants(scenario, candidate)
-                self.names[candidate.name] = {transcript_name(candidate.name, one.oracle) for one in found}
                 writers = self.bench.writers(scenario, candidate)
+                names = (transcript_name(candidate.name, scenario, one) for one in (*found, *writers))
+                self.names[candidate.name] = {*names}
                 yield from (self.item(scenario, candidate, variant, variant in writers) for variant in found)
         except ApprovalsError as error:
             raise self.CollectError(str(error)) from None

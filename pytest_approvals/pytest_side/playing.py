@@ -50,5 +50,5 @@ async def _run(bench: Bench, item: ScenarioItem) -> Run:
 
 
 def _compare(item: ScenarioItem, judged: Judged) -> None:
-    name = transcript_name(item.candidate.name, item.variant.oracle)
+    name = transcript_name(item.candidate.name, item.scenario, item.variant)
     assert_transcript(item, judged.transcript, name, write=item.writes)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_approvals.errors import TranscriptDiffers
+from pytest_approvals.scenario.parts import Restore, Scenario, Together, Turn, Variant
 from pytest_approvals.snapshot import transcript_name
 
 pytest_plugins = ["pytester"]
@@ -14,7 +14,7 @@ pytest_plugins = ["pytester"]
 COLLECTOR = """
 import pytest
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.snapshot import assert_transcript, transcript_name
+from pytest_approvals.snapshot import assert_transcript
 
 AGENTS = {agents!r}
 VARIANTS = {variants!r}
@@ -30,7 +30,7 @@ class ScenarioFile(pytest.File):
                 yield ScenarioItem.from_parent(self, name=f"{{agent}}[{{variant}}]", callobj=play)
 
     def transcripts(self):
-        return {{agent: {{transcript_name(agent)}} for agent in AGENTS}}
+        return {{agent: {{agent}} for agent in AGENTS}}
 
 class ScenarioItem(pytest.Function):
     pass
@@ -42,7 +42,7 @@ def play(request):
     if "skip" in text:
         pytest.skip("asked for")
     told = text.replace("AGENT", agent) + (f"  in {{variant}}\\n" if "differs" in text else "")
-    assert_transcript(item, Transcript.parse(told), transcript_name(agent), write=variant == VARIANTS[0])
+    assert_transcript(item, Transcript.parse(told), agent, write=variant == VARIANTS[0])
 """
 
 PLUGINS = ("-p", "syrupy", "-p", "no:cacheprovider")
@@ -377,19 +377,29 @@ class TestWithoutSyrupy:
         folder.run(plugins=("-p", "no:cacheprovider")).assert_outcomes(passed=8)
 
 
+PLAIN = Scenario(id="a/plain", title="plain")
+BACK = Scenario(id="a/back", title="back", caller=(Turn(text="Go"), Restore(name="before")))
+BOTH = Scenario(id="a/both", title="both", caller=(Together(steps=(Turn(), Turn())),))
+
+
 class TestNames:
     @pytest.mark.parametrize(
-        ("given", "name"),
+        ("scenario", "variant", "name"),
         [
-            (("reference",), "reference"),
-            (("langgraph.per_call", "script"), "langgraph.per_call"),
-            (("reference", "approve_all()"), "reference-approve-all"),
-            (("reference", "reject_all('no / never')"), "reference-reject-all-no-never"),
+            (PLAIN, Variant(), "one.two"),
+            (PLAIN, Variant(serialize="native.sqlite", stream=True, source="rebuilt", resume="fresh"), "one.two"),
+            (PLAIN, Variant(oracle="approve_all()"), "one.two-approve-all"),
+            (PLAIN, Variant(oracle="reject_all('no / never')"), "one.two-reject-all-no-never"),
+            (BACK, Variant(serialize="json"), "one.two"),
+            (BACK, Variant(serialize="native.sqlite"), "one.two-store"),
+            (BOTH, Variant(serialize="copy"), "one.two"),
+            (BOTH, Variant(), "one.two-live"),
+            (BOTH, Variant(oracle="approve_all()"), "one.two-approve-all-live"),
         ],
     )
-    def test_an_agent_and_an_oracle_have_a_file(self, given: Any, name: str) -> None:
-        """Names of files are made of letters, digits and hyphens, whatever the oracle is called."""
-        assert name == transcript_name(*given)
+    def test_variants_share_a_file(self, scenario: Scenario, variant: Variant, name: str) -> None:
+        """An agent and an oracle have a file; who keeps the state matters only where two futures of it can meet."""
+        assert name == transcript_name("one.two", scenario, variant)
 
 
 class TestError:
