@@ -12,6 +12,7 @@ Everything that pytest-approvals raises at its users.
     ├── ReportError             a damaged report: file, line, what
     ├── WaiverError             a mistake in a waiver file
     ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
+    ├── AgentFailed             an agent whose last turn failed in a person's own test (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
 
     RequirementWarning          a requirement that should hold and does not (a UserWarning)
@@ -140,6 +141,19 @@ class TranscriptDiffers(ApprovalsError, AssertionError):
             lines = "\n".join(f"  {line}" for line in differences)
             text = f"the transcript is not the stored one in {path}; --snapshot-update takes it over\n{lines}"
         super().__init__(text)
+
+
+class AgentFailed(ApprovalsError, AssertionError):
+    """
+    An agent's last turn failed in a person's own test, and nobody let it fail on purpose.
+
+    Arguments:
+        kind, message: What it failed with.
+    """
+
+    def __init__(self, agent: str, kind: str, message: str) -> None:
+        self.agent = agent
+        super().__init__(f"the last turn of {agent} failed with {kind}: {message}")
 
 
 class CheckFailed(ApprovalsError, AssertionError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_approvals.agent_side.contract import Attachment
-from pytest_approvals.errors import UsageError
+from pytest_approvals.errors import AgentFailed, UsageError
 from pytest_approvals.harness.oracles import Oracle, oracle_named
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
@@ -80,9 +80,11 @@ class Approvals:
 
         Errors:
             CheckFailed: The run broke a requirement, and *checks* is `raise`.
+            AgentFailed: The agent's last turn failed, nobody let it fail on purpose, and *checks* is `raise`.
             UsageError: An argument cannot be used.
             ScenarioError: Model and caller do not fit each other.
         """
+        __tracebackhide__ = True
         made = self._made(subject, prompt, model, agents, gated, tools, run_options, caller, wishes)
         return self._judged(made, wait_for(made.play()))
 
@@ -100,6 +102,7 @@ class Approvals:
         **wishes: Any,
     ) -> OwnRun:
         """Does what `run` does, in the running event loop."""
+        __tracebackhide__ = True
         require_asyncio()
         made = self._made(subject, prompt, model, agents, gated, tools, run_options, caller, wishes)
         return self._judged(made, await made.play())
@@ -116,6 +119,7 @@ class Approvals:
         caller: Iterable[Any] | None,
         wishes: Mapping[str, Any],
     ) -> _Made:
+        __tracebackhide__ = True
         held = {**self._wishes, **known_wishes(wishes, "approvals.run")}
         local = local_agent_for(subject, held["agent"])
         attachment = Attachment(
@@ -148,6 +152,7 @@ class Approvals:
         )
 
     def _judged(self, made: _Made, run: Run) -> OwnRun:
+        __tracebackhide__ = True
         judged = self._bench.judge(self._item, run, made.source, own=True)
         own = OwnRun(run, judged.verdicts)
         self.runs.append(own)
@@ -155,7 +160,8 @@ class Approvals:
             made.script.runs.append(own)
         if made.raises:
             judged.raise_findings()
-        judged.warn(stacklevel=4)
+            made.raise_failure(own)
+        judged.warn(stacklevel=3)
         return own
 
 
@@ -186,6 +192,20 @@ class _Made:
                 limit=self.limit,
                 seed=self.seed,
             )
+
+    def raise_failure(self, run: OwnRun) -> None:
+        """
+        Raises the failure that a run ended with, where neither its script nor its stubs fail on purpose.
+
+        Errors:
+            AgentFailed: The agent's last turn failed.
+        """
+        __tracebackhide__ = True
+        scripts = [reply for script in self.scenario.agents.values() for reply in script.replies]
+        stubs = [one for stub in self.scenario.tools for one in stub.behaviours]
+        if run.failure is None or any(reply.failure for reply in scripts) or any(stub.raises for stub in stubs):
+            return
+        raise AgentFailed(run.agent, *run.failure)
 
 
 def _stub(name: str, does: Stub) -> Tool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
+from types import ModuleType
 
 from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, runnable
@@ -12,8 +14,8 @@ from pytest_approvals.errors import UsageError
 
 def local_agent_for(subject: object, named: str | None = None) -> LocalAgent:
     """
-    Gives the agent that drives *subject*: the one that is *named*, the one whose framework it is an object of, or, for
-    a factory, the one whose framework is imported.
+    Gives the agent that drives *subject*: the one that is *named*; the one whose framework it is an object of; or, for
+    a factory, the one whose framework its module uses, or else that is imported at all.
 
     Errors:
         UsageError: Several would do, or none.
@@ -25,10 +27,11 @@ def local_agent_for(subject: object, named: str | None = None) -> LocalAgent:
         return runnable(AgentSpec(name=owners[0]))
     if not callable(subject):
         raise UsageError(f"{_described(subject)} is no agent of a known framework, and no factory of one")
-    imported = [name for name, adapter in _of_frameworks() if _is_imported(adapter)]
-    if len(imported) != 1:
-        raise UsageError(_which(subject, imported))
-    return runnable(AgentSpec(name=imported[0]))
+    used = [name for name, adapter in _of_frameworks() if _is_used_by(subject, adapter)]
+    found = used or [name for name, adapter in _of_frameworks() if _is_imported(adapter)]
+    if len(found) != 1:
+        raise UsageError(_which(subject, found))
+    return runnable(AgentSpec(name=found[0]))
 
 
 def _of_frameworks() -> Iterator[tuple[str, type[Agent]]]:
@@ -42,9 +45,22 @@ def _is_imported(adapter: type[Agent]) -> bool:
     return any(package in sys.modules for package in adapter.packages)
 
 
-def _which(subject: object, imported: list[str]) -> str:
-    if imported:
-        return f"{_described(subject)} may make an agent of {' or '.join(imported)}; say which: agent={imported[0]!r}"
+def _is_used_by(factory: object, adapter: type[Agent]) -> bool:
+    """Whether the module of a factory has something of the framework among its names."""
+    while isinstance(factory, partial):
+        factory = factory.func
+    names = getattr(sys.modules.get(getattr(factory, "__module__", None) or ""), "__dict__", {})
+    return any(_package_of(value) in adapter.packages for value in list(names.values()))
+
+
+def _package_of(value: object) -> str:
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def _which(subject: object, found: list[str]) -> str:
+    if found:
+        return f"{_described(subject)} may make an agent of {' or '.join(found)}; say which: agent={found[0]!r}"
     known = ", ".join(name for name, _ in _of_frameworks())
     return f"no framework of the agents {known} is imported; say which one {_described(subject)} makes: agent=..."
 

@@ -102,6 +102,14 @@ class OwnRun:
         return Calls(self.history)
 
     @property
+    def failure(self) -> tuple[str, str] | None:
+        """Type and message of what the last turn failed with; None where it did not fail."""
+        end = self.history.turns[-1].end if self.history.turns else None
+        if end is None or end.outcome != "failed" or end.error is None:
+            return None
+        return end.error[0], end.error[1]
+
+    @property
     def requests(self) -> list[Asked]:
         """The approval requests, in the order in which they surfaced."""
         return list(self.history.requests)
