@@ -95,7 +95,12 @@ class Agents(Topic):
 
 
 class Turns(Topic):
-    """Turns are numbered as they begin; each ends once, in its session, as a turn can end."""
+    """
+    Turns are numbered as they begin; each ends once, in its session, as a turn can end.
+
+    Of two turns that share one live object nobody can say which of them a stream belongs to; so what is shown needs
+    some turn that runs, and no more.
+    """
 
     def __init__(self, found: list[BrokenGrammar], *, cut: bool) -> None:
         super().__init__(found, cut=cut)
@@ -121,7 +126,8 @@ class Turns(Topic):
             self.broken("a turn fails without an error, or has an error and does not fail", event.n)
 
     def shows(self, event: Shown) -> None:
-        if event.turn not in self.open:
+        running = {start.session for start in self.open.values()}
+        if not 0 < event.turn <= self.count or event.session not in running:
             self.broken(f"turn {event.turn} shows something, and is not running", event.n)
 
     def end(self) -> None:
