@@ -129,7 +129,8 @@ class _Reader:
     def end(self, event: RunEnd) -> None:
         self.history.end = event
         for entry in event.pending:
-            line = next((line for line in self.lines.values() if entry.get("q") in line.by_q), self.line(event.session))
+            known = next((line for line in self.lines.values() if entry.get("q") in line.by_q), None)
+            line = known or self.line(event.session)
             self._list(line, event.n, (entry,), [])
 
     def build(self, event: AgentStart) -> None:
