@@ -283,7 +283,7 @@ class TestEventsTogether:
             'model   is told that it said "Done."',
             'model   is told that it said "I read it."',
             'model   is asked "More"',
-        ] == [line[3:] for line in told(events) if line.startswith("11")]
+        ] == [line[3:] for line in told(events) if line.startswith(f"{last_question(events)} ")]
 
     def test_a_refused_turn_is_no_failed_one(self) -> None:
         """A turn that failed before it reached a model or a tool was refused."""
@@ -400,6 +400,10 @@ class TestFates:
         fates = [fate_of("c1", journal(f"tool pay(amount: integer) {gate}\n{story}")) for gate in ("never", "always")]
 
         assert ['not gated → ran → told "paid"', 'not asked → ran → told "paid"'] == fates
+
+
+def last_question(events: Sequence[Event]) -> int:
+    return max(event.n for event in events if isinstance(event, ModelRequest))
 
 
 def fate_of(label: str, events: Sequence[Event]) -> str:
