@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest_approvals.agent_side
+from pytest_approvals.agent_side.crossing import RemoteError
 from pytest_approvals.agent_side.warm import CANNOT_FORK, FORK, how_it_ended
 from pytest_approvals.errors import AgentUnavailable, HostError
 
@@ -108,11 +109,10 @@ class WarmProcess:
 
     async def lost(self, what: str) -> HostError:
         """Ends it, and says what happened."""
-        await asyncio.to_thread(self._tail.rest, 1.0)
-        code = self._child.poll()
-        happened = what if code is None else f"the process that it is forked from ended ({how_it_ended(code)})"
+        died = await asyncio.to_thread(self._tail.rest, 1.0)
         self.end(0.0)
-        return HostError(self.agent, happened, self._tail.text)
+        happened = f"the process that it is forked from ended ({how_it_ended(self._child.returncode)})"
+        return HostError(self.agent, happened if died else what, self._tail.text)
 
     def end(self, patience: float) -> None:
         """Ends it and all that it has forked; nothing of them is left."""
@@ -211,6 +211,9 @@ class HostPool:
         self._processes[process.number] = process
         try:
             await process.begin()
+        except RemoteError as error:
+            await process.end()
+            raise AgentUnavailable(process.agent, str(error), "name an agent that can be imported there") from None
         except BaseException:
             await process.end()
             raise

@@ -90,6 +90,7 @@ class AgentProcess:
         self._channel = Channel(connection.fileno(), connection.fileno(), self)
         self._examination: asyncio.Task[None] | None = None
         self._ended = False
+        self._hangs = False
         self._session_numbers = count(1)
 
     async def begin(self) -> None:
@@ -136,7 +137,7 @@ class AgentProcess:
             answer = await self._channel.call(method, written, limit=limit or self._patience.answer)
             return from_json(kind, answer)
         except Overdue as late:
-            self._channel.close(f"{late}")
+            self.overdue(late)
             raise await self._loss(method) from None
         except ChannelEnded:
             raise await self._loss(method) from None
@@ -168,6 +169,7 @@ class AgentProcess:
 
     def overdue(self, late: Overdue) -> None:
         """See `channel.Peer`."""
+        self._hangs = True
         self._channel.close(str(late))
 
     def ended(self, why: str | None) -> None:
@@ -183,7 +185,9 @@ class AgentProcess:
 
     async def _examine(self, why: str | None) -> None:
         """Sees to it that a lost process is gone, and finds out how it went."""
-        if why is not None or not await self._stderr.rest(self._patience.end):
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+        if not await self._stderr.rest(0.0 if self._hangs else self._patience.end):
             await self._kill()
         self._reap()
         if why is None:

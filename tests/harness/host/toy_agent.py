@@ -1,4 +1,4 @@
-"""A tiny agent that does what the contract says, for tests of the host; imported by the tests and by agent processes."""
+"""A tiny agent that keeps the contract, for tests of the host; imported by the tests and by agent processes."""
 
 from __future__ import annotations
 

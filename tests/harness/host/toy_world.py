@@ -106,5 +106,7 @@ class ToyWorld:
     ) -> None:
         self.log.append(f"gate {call_id}: {raised or answer}")
 
-    def shown(self, what: str, *, id: str | None = None, tool: str | None = None, text: str | None = None) -> None:
-        self.log.append(f"shown {what} {id or text}")
+    def shown(self, what: str, **facts: str) -> None:
+        if unknown := facts.keys() - {"id", "tool", "text"}:
+            raise TypeError(f"shown() got an unexpected keyword argument {min(unknown)!r}")
+        self.log.append(f"shown {what} {facts.get('id') or facts.get('text')}")
