@@ -8,7 +8,7 @@ play and nothing of each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_approvals.agent_side.conditions import Condition
@@ -81,6 +81,7 @@ class Play:
     Attributes:
         header: The first event; recorded when the agent was built, because an attached agent brings its own tools.
         held_back: Tools that the agent has not got yet, or has no more.
+        gated: The tools of a person's own agent that must wait, where the person says so.
         lenient: Record what a real provider would refuse, but answer it.
     """
 
@@ -94,6 +95,7 @@ class Play:
     requests: Requests = field(default_factory=Requests)
     counters: Counters = field(default_factory=Counters)
     held_back: frozenset[str] = frozenset()
+    gated: frozenset[str] | None = None
     tools: ProbeTools = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,8 +110,15 @@ class Play:
     def begin(self, tools: tuple[ToolSpec, ...] = ()) -> None:
         """Records the header, once; *tools* are those that the agent turned out to have."""
         if not self.header.n:
-            self.header.tools |= {_key(spec): _declared(spec) for spec in tools if not self._is_known(spec)}
+            specs = tuple(map(self._as_wished, tools))
+            self.header.tools |= {_key(spec): _declared(spec) for spec in specs if not self._is_known(spec)}
             self.journal.record(self.header)
+
+    def _as_wished(self, spec: ToolSpec) -> ToolSpec:
+        """Gives a tool with the approval that the person wants for it, whatever the framework marks."""
+        if self.gated is None or spec.agent != MAIN:
+            return spec
+        return replace(spec, approval="always" if spec.name in self.gated else "never")
 
     def _is_known(self, spec: ToolSpec) -> bool:
         """Says whether the scenario declares this tool as the agent has it; a person's own agent may bring others."""

@@ -26,7 +26,7 @@ from .caller import Caller
 from .errors import described
 from .oracles import Oracle, oracle_named
 from .play import Limit, Play, header
-from .sources import AgentSource
+from .sources import AgentSource, InThisProcess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +77,7 @@ async def run_scenario(
         header=header(scenario, variant, source, seed),
         limit=limit or Limit(),
         lenient=lenient,
+        gated=source.attachment.gated if isinstance(source, InThisProcess) and source.attachment else None,
     )
     with _directory(variant) as directory:
         caller = Caller(play, source, oracle or oracle_named(variant.oracle), directory)
