@@ -8,33 +8,44 @@ an agent can do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from .events import Event, Header, RunEnd
 from .grammar_flow import Agents, Frame, Turns
 from .grammar_sides import Decisions, Models, Tools
-from .grammar_topic import BrokenGrammar, Listener
+from .grammar_topic import BrokenGrammar, Topic
 
 __all__ = ["BrokenGrammar", "broken_grammar"]
 
-_TOPICS = (Frame, Agents, Turns, Models, Tools, Decisions)
+_TOPICS: tuple[type[Topic], ...] = (Frame, Agents, Turns, Models, Tools, Decisions)
 
 
 def broken_grammar(events: Sequence[Event]) -> list[BrokenGrammar]:
     """Names all places where a journal breaks the grammar, in the order of their first witness."""
     found: list[BrokenGrammar] = []
-    topics = [topic(found, cut=_is_cut(events)) for topic in _TOPICS]
-    listening: dict[type[Event], list[Listener]] = {}
-    for topic in topics:
-        for cls, listener in topic.listeners().items():
-            listening.setdefault(cls, []).append(listener)
+    cut = _is_cut(events)
+    topics = [topic(found, cut=cut) for topic in _TOPICS]
     for event in events:
-        for listener in listening.get(type(event), ()):
-            listener(event)
+        for place, listener in _LISTENERS.get(type(event), ()):
+            listener(topics[place], event)
     for topic in topics:
         topic.end()
     _numbers(events, found)
     return sorted(found, key=lambda broken: broken.witness[:1])
+
+
+def _listeners() -> dict[type[Event], list[tuple[int, Callable[[Topic, Any], None]]]]:
+    """Gives, by event class, the places of the topics that listen to it, with what listens."""
+    found: dict[type[Event], list[tuple[int, Callable[[Topic, Any], None]]]] = {}
+    for place, topic in enumerate(_TOPICS):
+        for cls, listener in topic([], cut=False).listeners().items():
+            found.setdefault(cls, []).append((place, listener.__func__))  # type: ignore[attr-defined]  # a bound method
+    return found
+
+
+_LISTENERS = _listeners()
+"""Made once: a journal is read in microseconds."""
 
 
 def _is_cut(events: Sequence[Event]) -> bool:
