@@ -10,7 +10,8 @@ from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.matching import runs_with
 from pytest_approvals.journal.turns import Exchange, TurnSeen
-from pytest_approvals.protocols.rules import broken_rules
+from pytest_approvals.protocols.reading import ReadInput
+from pytest_approvals.protocols.rules import broken_in
 
 from .check import OK, Evaluations, Failure, check, shown
 from .circumstances import trimmed_between
@@ -63,10 +64,9 @@ def model_input_well_formed(history: History) -> Evaluations:
     """
     rules = history.header.wire_rules if history.header is not None else "none"
     known: set[tuple[str, int, str, str]] = set()
+    last: dict[int, ReadInput] = {}
     for exchange in history.exchanges:
-        broken = [(one.rule, one.ids, one.text) for one in broken_rules(exchange.items, rules)]
-        if not broken and isinstance(exchange.reply, ModelRefusal):
-            broken = [(one["rule"], tuple(one["ids"]), one["text"]) for one in exchange.reply.broken]
+        broken = _broken(exchange, rules, last)
         for rule, ids, text in broken:
             key = (exchange.session, exchange.fork, exchange.conversation, rule)
             if key not in known:
@@ -77,6 +77,21 @@ def model_input_well_formed(history: History) -> Evaluations:
                 yield Failure(call=call, expected=expected, actual=actual, witness=(call.n if call else 0, exchange.n))
         if not broken and (rules != "none" or exchange.reply is not None):
             yield OK
+
+
+def _broken(exchange: Exchange, rules: str, last: dict[int, ReadInput]) -> Sequence[tuple[str, Sequence[str], str]]:
+    """Gives what a provider refuses; an input that repeats the one before is read on from there."""
+    before = exchange.before
+    read = last.pop(id(before), None) if before is not None and exchange.repeats else None
+    if read is None or before is None:
+        read = ReadInput().read(exchange.items)
+    else:
+        read.read(exchange.items, len(before.items))
+    last[id(exchange)] = read
+    broken = [(one.rule, one.ids, one.text) for one in broken_in(read, rules)]
+    if not broken and isinstance(exchange.reply, ModelRefusal):
+        return [(one["rule"], one["ids"], one["text"]) for one in exchange.reply.broken]
+    return broken
 
 
 def _named(exchange: Exchange, ids: Sequence[str]) -> CallSeen | None:
@@ -193,7 +208,7 @@ def caller_messages_kept(history: History) -> Evaluations:
 def _missing_message(history: History, exchange: Exchange, complete: set[int]) -> TurnSeen | None:
     """Gives the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
     before, start, until = exchange.before, 0, None
-    if before is not None and exchange.differs is None and id(before) in complete:
+    if before is not None and exchange.repeats and id(before) in complete:
         if before.turn is exchange.turn:
             return None
         start, until = len(before.items), before.turn

@@ -77,6 +77,7 @@ class Conversation:
         exchange.before = before
         count = len(before.items)
         if exchange.items[:count] == before.items:
+            exchange.repeats = True
             return count
         exchange.differs = first_difference(before.items, exchange.items)
         self.placed, self.open, self.closed, self.known = [], {}, {}, set()

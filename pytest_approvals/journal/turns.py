@@ -97,7 +97,8 @@ class Exchange:
         strangers: Indexes of calls in it that the model never made.
         approvals: Indexes of approval requests and responses in it.
         before: The exchange that the conversation had before, in the same fork.
-        differs: Where the input ceases to repeat that one's input; None where it repeats all of it.
+        repeats: The input begins with exactly that one's input.
+        differs: Where the input ceases to repeat that one's input by kind, id and text; None where it repeats all of it.
     """
 
     n: int
@@ -116,6 +117,7 @@ class Exchange:
     strangers: list[int] = field(default_factory=list)
     approvals: list[int] = field(default_factory=list)
     before: Exchange | None = None
+    repeats: bool = False
     differs: int | None = None
 
     @property

@@ -14,6 +14,7 @@ class ReadInput:
     """
 
     __slots__ = (
+        "_message",
         "blank",
         "closed",
         "doubled",
@@ -30,8 +31,8 @@ class ReadInput:
         "textual",
     )
 
-    def __init__(self, items: Sequence[Mapping[str, Any]]) -> None:
-        self.items = items
+    def __init__(self) -> None:
+        self.items: Sequence[Mapping[str, Any]] = ()
         self.open: dict[str | None, list[int]] = {}
         self.closed: set[str | None] = set()
         self.orphans: list[int] = []
@@ -44,30 +45,38 @@ class ReadInput:
         self.requests: dict[str | None, int] = {}
         self.responses: list[int] = []
         self.interrupted = False
-        self.first = next((item["kind"] for item in items if item["kind"] != "other"), "")
-        self._read()
+        self.first = ""
+        self._message: int | None = None
 
-    def _read(self) -> None:
-        message: int | None = None
-        for index, item in enumerate(self.items):
+    def read(self, items: Sequence[Mapping[str, Any]], start: int = 0) -> ReadInput:
+        """Reads *items* from *start* on, where what stands before was read already."""
+        self.items = items
+        for index in range(start, len(items)):
+            item = items[index]
             kind = item["kind"]
+            if kind == "other":
+                continue
+            if not self.first:
+                self.first = kind
             if kind == "result":
                 self._result(index, item.get("id"))
-                message = None
-                continue
-            if kind == "other" or kind == "hosted_result":
-                continue
-            if self.open and (kind == "user" or message is None or item.get("message") != message):
-                self.interrupted = True
-            if kind == "call":
-                self._call(index, item)
-                message = item.get("message")
-            elif kind == "approval_request":
-                self.requests[item.get("id")] = index
-            elif kind == "approval_response":
-                self.responses.append(index)
-            elif not str(item.get("text") or "").strip():
-                self.blank.append(index)
+                self._message = None
+            elif kind != "hosted_result":
+                self._other(index, kind, item)
+        return self
+
+    def _other(self, index: int, kind: str, item: Mapping[str, Any]) -> None:
+        if self.open and (kind == "user" or self._message is None or item.get("message") != self._message):
+            self.interrupted = True
+        if kind == "call":
+            self._call(index, item)
+            self._message = item.get("message")
+        elif kind == "approval_request":
+            self.requests[item.get("id")] = index
+        elif kind == "approval_response":
+            self.responses.append(index)
+        elif not str(item.get("text") or "").strip():
+            self.blank.append(index)
 
     def _call(self, index: int, item: Mapping[str, Any]) -> None:
         call_id = item.get("id")
@@ -92,6 +101,15 @@ class ReadInput:
             self.closed.add(call_id)
         else:
             (self.seconds if call_id in self.closed else self.orphans).append(index)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing in it that any provider may refuse."""
+        if self.open or self.orphans or self.seconds or self.doubled or self.repeated or self.nameless:
+            return False
+        if self.blank or self.textual or self.requests or self.responses or self.interrupted:
+            return False
+        return self.first == "user" or self.first == "result"
 
     @property
     def is_empty(self) -> bool:

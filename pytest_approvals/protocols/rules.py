@@ -51,12 +51,18 @@ def broken_rules(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules
     Errors:
         UnknownName: No provider has such a name.
     """
+    return broken_in(
+        ReadInput().read([item if isinstance(item, Mapping) else _written(item) for item in items]), wire_rules
+    )
+
+
+def broken_in(read: ReadInput, wire_rules: str) -> list[BrokenRule]:
+    """Lists what the provider refuses in an input that was read already; see `broken_rules`."""
     rules = _OF_PROVIDER.get(wire_rules)
     if rules is None:
         raise UnknownName("set of wire rules", wire_rules, PROVIDERS)
-    if not rules:
+    if read.is_plain:
         return []
-    read = ReadInput([item if isinstance(item, Mapping) else _written(item) for item in items])
     return [broken for concerns, rule in rules if getattr(read, concerns) for broken in rule(read)]
 
 
