@@ -362,6 +362,17 @@ def test_scripts_for_several_openings_may_have_equal_labels() -> None:
         loaded(text.replace("{amount: 6}", "{amuont: 6}"))
 
 
+def test_an_edit_must_not_make_two_calls_look_alike() -> None:
+    """An edit to the arguments of another call is a mistake unless it is meant; keeping its own is none."""
+    calls = "{id: c1, tool: pay, arguments: {amount: 5}}, {id: c2, tool: pay, arguments: {amount: 7}}"
+    edit = "caller: [{send: Pay}, {decide: {c1: {edit: {amount: AMOUNT}}}}]"
+
+    assert paying(calls=calls, more=edit.replace("AMOUNT", "5"))
+    assert paying(calls=calls, more=f"{edit.replace('AMOUNT', '7')}\nequal_arguments: true")
+    with pytest.raises(ScenarioError, match="the edit makes c1 call pay with the arguments of c2"):
+        paying(calls=calls, more=edit.replace("AMOUNT", "7"))
+
+
 def test_defaults_count_as_arguments() -> None:
     """A call that leaves out an argument equals one that gives its default."""
     text = (
@@ -433,6 +444,17 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         load_scenario(file, root=tmp_path)
 
     assert f"{file}: the file is not UTF-8: invalid start byte at byte 7" == str(refused.value)
+
+
+def test_a_folder_that_is_called_like_a_file_is_refused(tmp_path: Path) -> None:
+    """What cannot be read is named with the reason."""
+    folder = tmp_path / "a.approval.yaml"
+    folder.mkdir()
+
+    with pytest.raises(ScenarioError) as refused:
+        load_scenario(folder, root=tmp_path)
+
+    assert f"{folder}: the file cannot be read: Is a directory" == str(refused.value)
 
 
 def test_a_catalogue_is_loaded_in_the_order_of_ids(tmp_path: Path) -> None:

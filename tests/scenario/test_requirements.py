@@ -249,3 +249,55 @@ def test_a_keyed_script_is_followed_from_its_first_message() -> None:
     model = "Pay: [{calls: [{id: c1, tool: pay, arguments: {amount: 5}}]}, {say: Paid.}]\n  otherwise: [{say: What?}]"
 
     assert {"message_while_pending"} == required_by_content(story(model, "{send: Hello?}"))
+
+
+def test_a_gated_call_that_runs_an_agent_opens_what_that_agent_asks() -> None:
+    """First the outer call is answered, then those inside; none of the answers is early, late or partial."""
+    scenario = story(
+        "- calls: [{id: o1, tool: hire, arguments: {input: Wipe}}]\n  - say: Done.",
+        "{decide: {o1: approve}}, {decide: {o1/c1: approve}}",
+        tools="  hire: {approval: always, runs: helper}",
+    )
+
+    assert {"nested"} == required_by_content(scenario)
+
+
+def test_a_call_that_asks_only_in_its_middle_is_open_then() -> None:
+    """A tool that needs no approval to begin is open once it asks."""
+    scenario = story(
+        "- calls: [{id: c1, tool: new}]\n  - say: Done.", "{send: And?}", tools="  new: {asks_again: Sure?}"
+    )
+
+    assert {"asks_again", "message_while_pending"} == required_by_content(scenario)
+
+
+def test_a_tool_that_is_held_back_asks_nothing() -> None:
+    """A call of a tool that is not there yet opens no request."""
+    scenario = story(
+        "- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]\n  - say: Done.",
+        "{send: And?}, {restart: {with: [pay]}}",
+        more="held_back: [pay]",
+    )
+
+    assert {"tools_change"} == required_by_content(scenario)
+
+
+def test_an_answer_before_anything_was_sent_is_about_nothing() -> None:
+    """Nothing is open before the first message, so nothing is repeated or answered partly."""
+    text = (
+        f"title: Early\ntools: {{pay: {{approval: always, parameters: {{amount: integer}}}}}}\nmodel:\n  {ONE}\n"
+        "caller: [{decide: {c1: approve}}, {send: Pay}]"
+    )
+
+    assert frozenset() == required_by_content(scenario_from_text(text, name="a/b", path="a/b"))
+
+
+def test_nothing_is_concluded_where_a_condition_changes_its_mind() -> None:
+    """Whether such a call is asked about depends on how often the framework asks its policy."""
+    scenario = story(
+        "- calls: [{id: c1, tool: new}]\n  - say: Done.",
+        "{send: And?}",
+        tools="  new: {approval: {answers: [true, false]}}",
+    )
+
+    assert {"conditional_approval"} == required_by_content(scenario)

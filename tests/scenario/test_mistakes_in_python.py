@@ -1,0 +1,110 @@
+"""What only Python can get wrong: parts that no file could hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_approvals.agent_side.conditions import Condition
+from pytest_approvals.agent_side.neutral import Limits
+from pytest_approvals.errors import ScenarioError
+from pytest_approvals.scenario.build import calls, say, scenario, tool
+from pytest_approvals.scenario.parts import (
+    Answer,
+    Behaviour,
+    Failure,
+    LetOracle,
+    Reply,
+    Stage,
+    Together,
+    Tool,
+    Trim,
+    Turn,
+)
+
+PAY = tool("pay", parameters={"amount": "integer"}, approval="always")
+PAYS = [calls("pay", amount=5), say("Paid.")]
+
+
+def paying(**more: Any) -> dict[str, Any]:
+    """The parts of a scenario of one payment, some of them replaced."""
+    return {"title": "A payment", "tools": [PAY], "model": PAYS} | more
+
+
+def gated(condition: Condition) -> dict[str, Any]:
+    """A payment that is gated on this condition."""
+    return paying(tools=[tool("pay", parameters={"amount": "integer"}, approval=condition)])
+
+
+def answered(answer: Answer) -> dict[str, Any]:
+    """A payment that is answered so."""
+    return paying(caller=["Pay", answer])
+
+
+@pytest.mark.parametrize(
+    ("parts", "what"),
+    [
+        (paying(title=" "), "the title is empty; it says in one sentence what happens"),
+        (paying(sources=["PR 5"]), "'PR 5' is neither OWNER/REPO#NUMBER nor an address"),
+        (paying(reaches={"paused": 0}), "reaching 'paused' 0 times means nothing; 1 is the least"),
+        (paying(limits=Limits(tool_calls=0)), "a limit of 0 lets nothing happen; 1 is the least"),
+        (paying(only={"stream": []}), "'stream' is pinned to no value at all"),
+        (paying(vary=["stream"]), "'stream' cannot be varied on request; valid: history, resume, source"),
+        (paying(tools=[PAY, PAY]), "the agent 'main' has two tools that are called 'pay'"),
+        (
+            paying(tools=[tool("pay", parameters={"amount": "int"})]),
+            "no type of a parameter is called 'int'; did you mean 'integer'?",
+        ),
+        (paying(tools=[PAY, Tool(name="look", behaviours=())]), "'look' does nothing at all; a tool returns or raises"),
+        (
+            paying(tools=[PAY, tool("look", Behaviour(asks_again="Sure?", raises="no"), Behaviour())]),
+            "an execution that asks again ends there; what follows is the next one",
+        ),
+        (
+            gated(Condition(answers=(True,), raises="down")),
+            "a condition compares an argument, answers from a list, or raises: one of the three",
+        ),
+        (
+            gated(Condition(argument="amount", greater_than=1, less_than=9)),
+            "a condition makes one comparison, not greater_than and less_than",
+        ),
+        (paying(model=[]), "the model of 'main' has no reply"),
+        (
+            paying(model=[*PAYS, Reply(failure=Failure(status=503))]),
+            "a model fails with 500, 429 or disconnect, not 503",
+        ),
+        (
+            paying(model=[*PAYS, Reply(say="x", failure=Failure(status=0, after_chunks=-1))]),
+            "a stream cannot break after -1 pieces",
+        ),
+        (paying(caller=[]), "the caller does nothing; leave it out, and the oracle answers until the end"),
+        (answered(Answer()), "an answer is about one thing: a label, an unknown id, or a malformed address"),
+        (
+            answered(Answer(label="c1", unknown_id="r9")),
+            "an answer is about one thing: a label, an unknown id, or a malformed address",
+        ),
+        (
+            answered(Answer(label="c1", verdict="edit")),
+            "an edit says all arguments that the call shall have: {edit: {...}}",
+        ),
+        (answered(Answer(label="c1", reason="fine")), "only a rejection has a reason, not 'approve'"),
+        (paying(caller=["Pay", Stage(answers=())]), "there is nothing to stage; give answers by label"),
+        (paying(caller=["Pay", LetOracle(rounds=0)]), "0 rounds of the oracle mean nothing; 1 is the least"),
+        (paying(caller=["Pay", Trim(keep=0)]), "a history of 0 messages is none; 1 is the least"),
+        (
+            paying(caller=["Pay", Together(steps=(Turn(),))]),
+            "two or more steps can be simultaneous, one of them a turn at least",
+        ),
+        (
+            paying(model=[calls("pay", {"amount": [1]}), say("Paid.")]),
+            "'amount' of pay is of type integer, not an array; say `invalid: true` if that is meant",
+        ),
+    ],
+)
+def test_a_part_that_cannot_be_meant_is_named(parts: dict[str, Any], what: str) -> None:
+    """Parts are validated however they were made."""
+    with pytest.raises(ScenarioError) as refused:
+        scenario(**parts)
+
+    assert what == refused.value.what
