@@ -98,7 +98,7 @@ class Exchange:
         approvals: Indexes of approval requests and responses in it.
         before: The exchange that the conversation had before, in the same fork.
         repeats: The input begins with exactly that one's input.
-        differs: Where the input ceases to repeat that one's input by kind, id and text; None where it repeats all of it.
+        differs: Where the input ceases to repeat that one by kind, id and text; None where it repeats all of it.
     """
 
     n: int
