@@ -301,3 +301,10 @@ def test_nothing_is_concluded_where_a_condition_changes_its_mind() -> None:
     )
 
     assert {"conditional_approval"} == required_by_content(scenario)
+
+
+def test_nothing_is_concluded_where_arguments_are_broken() -> None:
+    """Whether a call with broken arguments is asked about, or answered with an error, is the framework's choice."""
+    scenario = story("- calls: [{id: c1, tool: pay, arguments: '{'}]\n  - say: Done.", "{send: And?}")
+
+    assert {"broken_arguments"} == required_by_content(scenario)
