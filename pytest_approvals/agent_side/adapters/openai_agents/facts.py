@@ -23,7 +23,9 @@ MISSING = {
     "trim": "without a session nothing trims: the input list is the caller's",
 }
 
-SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"}
+SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"} | {
+    "simultaneous": "RunState says that snapshots must not be resumed at the same time against one Session",
+}
 
 CHAT_MISSING = SESSION_MISSING | {
     "hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request",

@@ -219,6 +219,14 @@ async def test_without_a_session_nothing_is_trimmed() -> None:
     assert ["One.", "Two.", "Three."] == [item.text for item in world.inputs[-1]]
 
 
+@shows("simultaneous")
+def test_two_runs_on_one_session_are_ruled_out() -> None:
+    """What must not be done cannot be right or wrong; which write comes first is left to threads."""
+    says = " ".join((RunState.__doc__ or "").split())
+
+    assert "snapshots must not be resumed concurrently against the same Session" in says
+
+
 @shows("hosted_mcp")
 def test_chat_completions_refuses_hosted_tools() -> None:
     """What makes the request out of the tools raises, before anything is sent."""
@@ -230,4 +238,4 @@ def test_chat_completions_refuses_hosted_tools() -> None:
 
 def test_every_missing_capability_is_shown() -> None:
     """Nothing is declared missing without a test above."""
-    assert SHOWN == set(facts.MISSING) | set(facts.CHAT_MISSING)
+    assert SHOWN == set(facts.MISSING) | set(facts.SESSION_MISSING) | set(facts.CHAT_MISSING)
