@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_approvals.journal.calls import CallSeen, Execution, Given
+from pytest_approvals.journal.calls import CallSeen, Execution, Given, Told
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.reached import is_malformed
 from pytest_approvals.journal.turns import TurnSeen
@@ -57,6 +57,15 @@ def invalid_decision_refused(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Fails, its text becomes the result:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        raw c1 "paid 5"
+        go
+        tell c1 paid 5
+        done
+
     Fails, an unknown request lets something run:
         send Pay 5
         model c1 pay(amount=5)
@@ -86,6 +95,9 @@ def invalid_decision_refused(history: History) -> Evaluations:
             yield Failure(call=ran.call, expected=expected, actual=actual, witness=(given.n, ran.n))
         elif turn.failed:
             yield OK
+        elif (told := _told_as_result(given)) is not None:
+            actual = f"the model is told {told.text!r} as its result"
+            yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, told.n))
         elif given.call is not None and not _is_kept(given.call, turn):
             actual = f"it is gone after {what}"
             yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, _end(turn)))
@@ -108,6 +120,15 @@ def _ran_unapproved(turn: TurnSeen) -> Iterator[Execution]:
             decided = call.decision_at(run.n)
             if decided is None or not (decided.approves or decided.rejects):
                 yield run
+
+
+def _told_as_result(given: Given) -> Told | None:
+    """Where the model is told the very text that stood in place of a decision."""
+    raw = given.event.raw
+    text = raw.get("verdict") if isinstance(raw, dict) else None
+    if given.call is None or not isinstance(text, str):
+        return None
+    return next((told for told in given.call.told if told.n > given.n and told.text == text), None)
 
 
 def _is_kept(call: CallSeen, turn: TurnSeen) -> bool:
