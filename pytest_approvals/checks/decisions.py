@@ -95,7 +95,7 @@ def invalid_decision_refused(history: History) -> Evaluations:
             yield Failure(call=ran.call, expected=expected, actual=actual, witness=(given.n, ran.n))
         elif turn.failed:
             yield OK
-        elif (told := _told_as_result(given)) is not None:
+        elif (told := _told_as_result(given, turn)) is not None:
             actual = f"the model is told {told.text!r} as its result"
             yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, told.n))
         elif given.call is not None and not _is_kept(given.call, turn):
@@ -122,13 +122,14 @@ def _ran_unapproved(turn: TurnSeen) -> Iterator[Execution]:
                 yield run
 
 
-def _told_as_result(given: Given) -> Told | None:
-    """Where the model is told the very text that stood in place of a decision."""
+def _told_as_result(given: Given, turn: TurnSeen) -> Told | None:
+    """Where the model is told, in that turn, the very text that stood in place of a decision."""
     raw = given.event.raw
     text = raw.get("verdict") if isinstance(raw, dict) else None
     if given.call is None or not isinstance(text, str):
         return None
-    return next((told for told in given.call.told if told.n > given.n and told.text == text), None)
+    told_now = (told for told in given.call.told if given.n < told.n < _end(turn))
+    return next((told for told in told_now if told.text == text), None)
 
 
 def _is_kept(call: CallSeen, turn: TurnSeen) -> bool:
