@@ -144,12 +144,11 @@ class TextBesideACallEndsTheTurn(Fault):
     """When the model says something beside a gated call, that text is the output and nobody is asked."""
 
     source = ("microsoft/agent-framework#5535",)
-    caught_by = "every-gated-call-asked"
+    caught_by = "nothing-left-pending"
 
     def outcome(self, turn: Turn) -> Outcome:
-        if self.state.main.output is not None:
-            return Finished(output=self.state.main.output)
-        return super().outcome(turn)
+        outcome = super().outcome(turn)
+        return outcome if self.state.main.output is None else Finished(output=self.state.main.output)
 
 
 class ApprovedCallIsAskedAgain(Fault):
@@ -160,19 +159,6 @@ class ApprovedCallIsAskedAgain(Fault):
 
     def approve(self, call: Call) -> None:
         call.request = None
-
-
-class UnknownToolIsAskedAbout(Fault):
-    """The human is asked about a call of a tool that does not exist."""
-
-    source = ("microsoft/agent-framework#6910",)
-    caught_by = "only-gated-asked"
-
-    async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
-        if self.spec_of(conversation, call) is not None:
-            return await super().look_at(conversation, call, turn)
-        call.stage = "waiting"
-        return None
 
 
 class PartialAnswerLooksFinished(Fault):

@@ -86,10 +86,27 @@ class NoRequestMeansAll(Fault):
             return [Answer(request=call.request or "", verdict="approve") for _, call in waiting(self.state.main)]
 
 
+class RefusalKillsTheSession(Fault):
+    """After a decision was refused, every further turn fails."""
+
+    source = ("microsoft/agent-framework#8575",)
+    caught_by = "usable-after-refusal"
+    _dead = False
+
+    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+        try:
+            if self._dead:
+                raise MalformedDecision("the session is in an error state")
+            return super().judge_all(decisions)
+        except Refused:
+            self._dead = True
+            raise
+
+
 class RefusedDecisionClosesTheRequest(Fault):
     """A decision that was refused cannot be made rightly afterwards."""
 
-    source = ("microsoft/agent-framework#8575",)
+    source = ("respawn-llc/kent#780",)
     caught_by = "usable-after-refusal"
 
     def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
@@ -104,8 +121,8 @@ class RefusedDecisionClosesTheRequest(Fault):
 class GoodPartOfARefusedSubmissionCounts(Fault):
     """Of a submission that is refused, the decisions before the bad one take effect."""
 
-    source = ("vercel/ai#14428",)
-    caught_by = "usable-after-refusal"
+    source = ("letta-ai/letta-code#101",)
+    caught_by = "pending-survives"
 
     def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
         good: list[Answer] = []
@@ -228,7 +245,7 @@ class CancelKeepsTheRequestsOpen(Fault):
     """What was given up is still pending."""
 
     source = ("cline/cline#13814", "pingdotgg/t3code#7113")
-    caught_by = "nothing-left-pending"
+    caught_by = "settled-stays-settled"
 
     async def cancel(self) -> None:
         """Does nothing."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_approvals.agent_side.neutral import Item, Request, ToolSpec
+from pytest_approvals.agent_side.neutral import Item, ToolSpec
+from pytest_approvals.simulation.reference.conversing import Turn
 from pytest_approvals.simulation.reference.state import Call, Conversation
 
 from .fault import Fault
@@ -54,11 +55,12 @@ class HostedDecisionIsSentTwice(Fault):
 
 
 class HostedRequestIsLostBesideOthers(Fault):
-    """Beside requests about functions, those about hosted calls do not surface."""
+    """Beside calls of functions, a hosted call is forgotten."""
 
     source = ("microsoft/agent-framework#5535",)
     caught_by = "every-gated-call-asked"
 
-    def open_requests(self) -> list[Request]:
-        requests = super().open_requests()
-        return [request for request in requests if request.kind != "hosted_mcp"] or requests
+    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+        functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
+        conversation.calls = functions or conversation.calls
+        await super().work_off(conversation, turn)

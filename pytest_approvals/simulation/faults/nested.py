@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from pytest_approvals.agent_side.contract import Agent, World
-from pytest_approvals.agent_side.neutral import Request
 from pytest_approvals.simulation.reference.conversing import Turn
 from pytest_approvals.simulation.reference.state import Call, Conversation
 from pytest_approvals.simulation.reference.working import waiting
@@ -40,18 +39,17 @@ class NestedAgentStartsOver(Fault):
 
 
 class OnlyTheFirstNestedAgentIsHeard(Fault):
-    """Of nested agents that wait side by side, only the requests of the first surface."""
+    """Of nested agents that wait side by side, only the first is waited for."""
 
     source = ("mastra-ai/mastra#19435", "MODSetter/SurfSense#1393")
     caught_by = "every-gated-call-asked"
 
-    def open_requests(self) -> list[Request]:
-        first = next((conversation for conversation, _ in waiting(self.state.main)), None)
-        return [
-            self.request_for(conversation, call)
-            for conversation, call in waiting(self.state.main)
-            if conversation is first
-        ]
+    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+        await super().run_agent(agent, call, turn)
+        others = [other for other in self.state.main.calls if other is not call and other.inner is not None]
+        if call.inner is not None and any(any(waiting(other.inner)) for other in others if other.inner is not None):
+            self.finish(call, "The agent has nothing to say.", turn)
+            call.inner = None
 
 
 class NestedDecisionIsLostAfterRestoring(Fault):
@@ -73,7 +71,7 @@ class NestedDecisionIsLostAfterRestoring(Fault):
 
 
 class SessionsShareNestedConversations(Fault):
-    """A nested agent that gets the same input in another session goes on with the first one's conversation."""
+    """A nested agent whose call has the same id in another session goes on with the first one's conversation."""
 
     source = ("openai/openai-agents-python#5123",)
     caught_by = "sessions-isolated"
@@ -88,7 +86,7 @@ class SessionsShareNestedConversations(Fault):
         return other
 
     async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
-        key = agent, str(call.arguments.get("input"))
+        key = agent, call.id
         if call.inner is None and key in self._shared:
             call.inner = self._shared[key]
         await super().run_agent(agent, call, turn)
@@ -100,7 +98,7 @@ class AnswerGoesToTheFirstCallWithThatId(Fault):
     """When two nested agents' models use one call id, every answer goes to the first."""
 
     source = ("mastra-ai/mastra#24733", "pydantic/pydantic-ai#6241")
-    caught_by = "rejected-never-runs"
+    caught_by = "approval-before-execution"
 
     def find(self, request: object) -> tuple[Conversation, Call]:
         _, meant = super().find(request)

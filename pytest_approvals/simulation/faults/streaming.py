@@ -38,7 +38,7 @@ class DeltasGoToTheLatestCall(Fault):
     """Pieces of arguments without an id are added to the call that began last."""
 
     source = ("maximhq/bifrost#1829", "continuedev/continue#13223")
-    caught_by = "same-outcome-in-every-mode"
+    caught_by = "every-gated-call-asked"
 
     def add_chunk(self, partial: dict[int, Partial], chunk: Chunk) -> None:
         if chunk.tool is None and partial:

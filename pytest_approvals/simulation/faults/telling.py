@@ -134,21 +134,6 @@ class MessageWithAnswersIsDropped(Fault):
         return await super().turn(None if decisions else text, decisions, stream=stream)
 
 
-class MessageIsLostWhenTheModelFails(Fault):
-    """After a failed turn the model never sees the message of that turn."""
-
-    source = ("openJiuwen-ai/agent-core#959",)
-    caught_by = "caller-messages-kept"
-
-    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
-        try:
-            await super().ask_model(conversation, turn)
-        except ModelDown:
-            if conversation.items[1:] and conversation.items[-1].kind == "user":
-                conversation.items.pop()
-            raise
-
-
 class MessageComesBeforeTheResults(Fault, ReferenceAgentOverChat):
     """A message that comes together with decisions stands between a call and its result."""
 

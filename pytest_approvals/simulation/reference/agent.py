@@ -15,7 +15,7 @@ from . import wording
 from .arguments import Misfit, fitted
 from .conversing import Turn
 from .refusals import AlreadySettled, Contradiction, MalformedDecision, NothingToGoOn, UnknownRequest
-from .state import Answer, Call, Conversation, detached
+from .state import Answer, Call, Conversation, Standing, detached
 from .working import Working, waiting
 
 VERDICTS = frozenset(get_args(Verdict)) - {"raw"}
@@ -187,22 +187,15 @@ class ReferenceAgent(Working):
         for answer in answers:
             conversation, call = undecided.pop(answer.request)
             if answer.verdict in ("always", "never"):
-                self.let_stand(conversation, call, answer.verdict)
+                self.let_stand(conversation, call, answer)
             self.apply(conversation, call, answer, turn)
         for conversation, call in undecided.values():
             self.apply_standing(conversation, call, turn)
 
-    def let_stand(self, conversation: Conversation, call: Call, verdict: Verdict) -> None:
+    def let_stand(self, conversation: Conversation, call: Call, answer: Answer) -> None:
         """Remembers a decision for all further calls like this one."""
-        self.state.standing.append([*self.stands_for(conversation, call), verdict])
-
-    def apply_standing(self, conversation: Conversation, call: Call, turn: Turn) -> None:
-        """Lets a standing decision take effect on a call that waits; a question in the middle of a tool is none."""
-        verdict = None if call.entered else self.standing_decision(conversation, call)
-        if verdict == "never":
-            self.refuse(call, wording.rejected(None), turn)
-        elif verdict == "always":
-            self.approve(call)
+        about = self.stands_for(conversation, call)
+        self.state.standing.append(Standing(about=about, verdict=answer.verdict, reason=answer.reason))
 
     def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
         """Lets a decision take effect on its call."""
@@ -211,10 +204,6 @@ class ReferenceAgent(Working):
         if answer.verdict == "edit":
             self.change(conversation, call, answer)
         return self.approve(call)
-
-    def approve(self, call: Call) -> None:
-        """Lets a call run."""
-        call.stage, call.request = "approved", None
 
     def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
         """Puts what the human wrote in the place of what the model wrote, and notes to tell the model."""

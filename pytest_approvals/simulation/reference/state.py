@@ -86,6 +86,15 @@ class Answer:
 
 
 @dataclass(slots=True, kw_only=True)
+class Standing:
+    """`always` or `never`, and what it is about: agent, server and tool."""
+
+    about: list[str | None]
+    verdict: Verdict
+    reason: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class Session:
     """
     The whole state.
@@ -93,13 +102,13 @@ class Session:
     Attributes:
         asked: How many requests were made; their ids are `req-1` up to this number.
         staged: The decisions that were handed in ahead of the next turn.
-        standing: Who decided `always` or `never` about what: agent, server, tool, verdict; the last one stands.
+        standing: The decisions for all further calls of a tool; the last one about it stands.
     """
 
     main: Conversation = field(default_factory=Conversation)
     asked: int = 0
     staged: list[Answer] = field(default_factory=list)
-    standing: list[list[str | None]] = field(default_factory=list)
+    standing: list[Standing] = field(default_factory=list)
 
 
 def to_json(state: Any) -> str:
@@ -122,7 +131,7 @@ def session_from(written: Mapping[str, Any]) -> Session:
         main=conversation_from(written["main"]),
         asked=written["asked"],
         staged=[Answer(**answer) for answer in written["staged"]],
-        standing=written["standing"],
+        standing=[Standing(**standing) for standing in written["standing"]],
     )
 
 

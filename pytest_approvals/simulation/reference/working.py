@@ -74,11 +74,8 @@ class Working(Conversing):
         if not await self.needs_approval(conversation, call, spec):
             call.stage = "approved"
             return None
-        verdict = self.standing_decision(conversation, call)
-        if verdict == "never":
-            return self.refuse(call, wording.rejected(None), turn)
-        call.stage = "approved" if verdict == "always" else "waiting"
-        return None
+        call.stage = "waiting"
+        return self.apply_standing(conversation, call, turn)
 
     async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
         """Asks the policy whether a call needs approval; where it cannot answer, the call does."""
@@ -93,16 +90,24 @@ class Working(Conversing):
         except Exception:
             return True
 
-    def standing_decision(self, conversation: Conversation, call: Call) -> str | None:
-        """Gives what was decided for all calls like this one: of the same agent, server and tool."""
-        for *about, verdict in reversed(self.state.standing):
-            if about == self.stands_for(conversation, call):
-                return verdict
-        return None
+    def apply_standing(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        """Lets what was decided for all calls like this one take effect; a question in the middle of a tool is none."""
+        about = self.stands_for(conversation, call)
+        standing = next((one for one in reversed(self.state.standing) if one.about == about), None)
+        if standing is None or call.entered:
+            return
+        if standing.verdict == "never":
+            self.refuse(call, wording.rejected(standing.reason), turn)
+        else:
+            self.approve(call)
 
     def stands_for(self, conversation: Conversation, call: Call) -> list[str | None]:
-        """Says which calls a standing decision about this one is about."""
+        """Says which calls a standing decision about this one is about: of the same agent, server and tool."""
         return [conversation.agent, call.server, call.tool]
+
+    def approve(self, call: Call) -> None:
+        """Lets a call run."""
+        call.stage, call.request = "approved", None
 
     # --- running ------------------------------------------------------------------------------------------------------
 
