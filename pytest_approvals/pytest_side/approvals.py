@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_approvals.agent_side.contract import Attachment
-from pytest_approvals.errors import AgentFailed, UsageError
+from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
 from pytest_approvals.harness.oracles import Oracle, oracle_named
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.harness.sources import AgentSource
+from pytest_approvals.journal.events import AgentStart
 from pytest_approvals.pytest_side.candidates import source_of
 from pytest_approvals.pytest_side.own_agent import local_agent_for
 from pytest_approvals.pytest_side.own_run import OwnRun
@@ -143,6 +144,7 @@ class Approvals:
             variant=variant_of(held),
             source=source_of(local, attachment),
             oracle=_oracle(held["oracle"]) or self._oracle,
+            gated=attachment.gated or frozenset(),
             limit=Limit(seconds=held["time_limit"]),
             seed=held["seed"],
             raises=held["checks"] == "raise",
@@ -158,6 +160,7 @@ class Approvals:
         self.runs.append(own)
         if made.script is not None:
             made.script.runs.append(own)
+        made.refuse_unknown_tools(own)
         if made.raises:
             judged.raise_findings()
             made.raise_failure(own)
@@ -173,6 +176,7 @@ class _Made:
     variant: Variant
     source: AgentSource
     oracle: Oracle
+    gated: frozenset[str]
     limit: Limit
     seed: int
     raises: bool
@@ -192,6 +196,19 @@ class _Made:
                 limit=self.limit,
                 seed=self.seed,
             )
+
+    def refuse_unknown_tools(self, run: OwnRun) -> None:
+        """
+        Sees that the agent has all the tools that the test names.
+
+        Errors:
+            UnknownName: It lacks one; the nearest one that it has is named.
+        """
+        __tracebackhide__ = True
+        there = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
+        for argument, names in (("gated", self.gated), ("tools", {stub.name for stub in self.scenario.tools})):
+            for name in sorted(names - there if there else ()):
+                raise UnknownName(f"tool of {run.agent} (in {argument}=)", name, there)
 
     def raise_failure(self, run: OwnRun) -> None:
         """

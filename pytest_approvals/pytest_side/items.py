@@ -103,6 +103,12 @@ class ScenarioItem(pytest.Function):
         ]
 
     @property
+    def id(self) -> Any:
+        """Its id as pytest reads it back from its cache, in which what stands in brackets is a part of its own."""
+        own = super().id
+        return type(own).parse(str(own))
+
+    @property
     def file(self) -> ScenarioFile:
         """The file that it was collected from."""
         assert isinstance(self.parent, ScenarioFile)

@@ -67,6 +67,7 @@ class Judged:
         Errors:
             CheckFailed: Something does.
         """
+        __tracebackhide__ = True
         if self.failing:
             raise CheckFailed(self.failing, self.printed(self.failing))
 
