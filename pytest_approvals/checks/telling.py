@@ -170,7 +170,7 @@ def _rejected(history: History) -> Iterator[tuple[CallSeen, Given, Exchange]]:
         given = call.decision
         if given is None or not given.rejects or given.taken is None or call.returned is not None:
             continue
-        exchange = next(following(history, call, given.taken), None)
+        exchange = next(following(history, call, max(given.taken, call.n)), None)
         if exchange is None or trimmed_between(history, given.taken, exchange.n, call.session):
             continue
         if given.turn is not None and not given.turn.failed:

@@ -126,15 +126,24 @@ class Conversation:
         return self.places.get(index)
 
     def _aligned(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, CallSeen]:
-        """Aligns ids that are used more than once from the end: the last item is the last occurrence."""
+        """
+        Aligns ids that are used more than once from the end: the last item is the last occurrence.
+
+        Items that show the call as the model made it come first, since one of two calls may have got another id.
+        """
         indexes: dict[str | None, list[int]] = {}
-        for index in range(start, len(items)):
+        for index in range(len(items) - 1, start - 1, -1):
             if items[index]["kind"] in ("call", "approval_request"):
                 indexes.setdefault(items[index].get("id"), []).append(index)
         places: dict[int, CallSeen] = {}
         for seen, where in indexes.items():
-            aligned = zip(reversed(where), reversed(self.by_id.get(seen, ())), strict=False)
-            places.update((index, call) for index, call in aligned if id(call) not in self.known)
+            free = [call for call in reversed(self.by_id.get(seen, ())) if id(call) not in self.known]
+            for index in where:
+                equal = next((call for call in free if _is_shown(call, items[index])), None)
+                if equal is not None:
+                    places[index] = equal
+                    free = [call for call in free if call is not equal]
+            places.update(zip((index for index in where if index not in places), free, strict=False))
         return places
 
     def _renamed(self, item: Mapping[str, Any], seen: str) -> CallSeen | None:
@@ -145,13 +154,8 @@ class Conversation:
         return call
 
     def _by_content(self, item: Mapping[str, Any]) -> CallSeen | None:
-        tool, arguments = item.get("tool"), item.get("arguments")
-        for call in self.calls:
-            if id(call) in self.known or call.tool != tool:
-                continue
-            if same_arguments(arguments, call.arguments, call.parameters):
-                return call
-        return None
+        free = (call for call in self.calls if id(call) not in self.known)
+        return next((call for call in free if _is_shown(call, item)), None)
 
     def _read_result(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")
@@ -172,6 +176,10 @@ class Conversation:
         known = self.by_id.get(item.get("id"))
         if known:
             known[-1].responses.append((exchange.n, bool(item.get("approved"))))
+
+
+def _is_shown(call: CallSeen, item: Mapping[str, Any]) -> bool:
+    return call.tool == item.get("tool") and same_arguments(item.get("arguments"), call.arguments, call.parameters)
 
 
 def tell(call: CallSeen, n: int, text: str | None, item: int | None) -> None:

@@ -278,10 +278,10 @@ class _Reader:
             return
         exchange.reply = event
         line = self.all_lines[event.session, exchange.fork]
-        for hosted in event.hosted:
-            self._report(line, event, hosted)
         for written in event.calls:
             self._call(line, exchange, event, written)
+        for hosted in event.hosted:
+            self._report(line, event, hosted)
         if not event.calls and "/" in event.conversation:
             self._leave_agent(line, event)
 
@@ -308,6 +308,16 @@ class _Reader:
         )
         line.add(call, conversation)
         self.history.calls.append(call)
+        if call.kind == "hosted_mcp":
+            self._take_early(call)
+
+    def _take_early(self, call: CallSeen) -> None:
+        """A provider runs what needs no approval before it replies, and reports call and result together."""
+        for run in self.history.executions:
+            early = run.call is None and run.by == "provider" and run.session == call.session
+            if early and run.tool == call.tool and run.call_id in (None, call.id):
+                run.call = call
+                call.runs.append(run)
 
     def _declared(self, agent: str, tool: str, server: str | None) -> Declared | None:
         """Of several tools with one name, the one of this agent and server."""

@@ -1,8 +1,9 @@
 """
 What a run came to, without what may differ between the variants of a scenario.
 
-Left out are numbers of events and executions, how the state was kept, what a stream showed, how often the policy was
-asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as they come.
+Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
+policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
+they come.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from .arguments import parsed
 from .events import AgentStart, Event, Gate, Header, ModelAnswer, Restored, Saved, Shown, Trimmed
 
 _NO_PART: frozenset[type[Event]] = frozenset({AgentStart, Gate, Header, Restored, Saved, Shown, Trimmed})
-_DROPPED = frozenset({"n", "x", "m", "stream", "decisions", "source", "message", "digest", "process", "shown", "kind"})
+_DROPPED = frozenset(
+    {"n", "x", "m", "q", "stream", "decisions", "source", "message", "digest", "process", "shown", "kind"}
+)
 _ERRORS = frozenset({"error"})
 _ID_NAMES = frozenset({"id", "call_id"})
 

@@ -40,20 +40,15 @@ def _words(history: History) -> Iterator[str]:
         if turn.refused:
             yield "refused"
     for given in history.decisions:
-        yield _decided(given)
+        yield "malformed" if is_malformed(given) else _VERDICTS.get(given.verdict, given.verdict)
+        if given.asked is None and not is_malformed(given):
+            yield "unknown"
     for exchange in history.exchanges:
         if type(exchange.reply) in _REPLIES:
             yield _REPLIES[type(exchange.reply)]
     for run in history.executions:
         if run.how in _ENDS:
             yield _ENDS[run.how]
-
-
-def _decided(given: Given) -> str:
-    """The word for a decision; a malformed one is none, whatever it says."""
-    if is_malformed(given):
-        return "malformed"
-    return "unknown" if given.asked is None else _VERDICTS.get(given.verdict, given.verdict)
 
 
 def is_malformed(given: Given) -> bool:
