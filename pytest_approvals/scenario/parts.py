@@ -315,7 +315,8 @@ class Scenario:
         reaches: What must happen on the reference agent in every variant: `paused`, `approved`, `rejected`, `edited`,
             `refused`, `failed`, `finished`, `saved`, `asked_again`, ... and how often at least.
         only: Dimensions of the variants that are pinned to these values.
-        vary: Dimensions that are varied though they are not by default: `resume`, `history`, `source`.
+        vary: Dimensions that are varied though they are not by default: `resume`, `history`, `source`,
+            `chunking`.
         oracles: The oracles of its variants, as the oracle dimension; empty where the story decides itself.
         held_back: Tools that the agent gets only from a restart with them on.
         options: Options for the adapter's flavour.

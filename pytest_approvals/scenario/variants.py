@@ -91,7 +91,7 @@ def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[s
         "stream": (False, True),
         "source": ("held", "restored", "rebuilt"),
         "oracle": oracles(scenario),
-        "chunking": DIMENSIONS["chunking"],
+        "chunking": DIMENSIONS["chunking"] if "chunking" in scenario.vary else ("whole", "interleaved"),
         "protocol": ("native",),
     }
     return {name: _narrowed(name, values, scenario, overrides) for name, values in by_default.items()}
@@ -214,13 +214,13 @@ def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) 
     Gives the single variants that go on in another process: they are dear, and one shows what all would.
 
     That is one in a `fresh` process, unless the story varies or pins where it goes on or a person asks for it (`fresh`
-    is then covered like any other value); and one in a `cold` process where any of them names it, or the story varies.
+    is then covered like any other value); and one in a `cold` process where any of them names it.
     """
     named = "resume" in overrides or "resume" in scenario.only
     varied = "resume" in scenario.vary and not named
     if not named and not varied:
         yield from _one(scenario, facts, overrides, "fresh")
-    if varied or "cold" in dimensions(scenario, facts, overrides)["resume"]:
+    if "cold" in dimensions(scenario, facts, overrides)["resume"]:
         yield from _one(scenario, facts, overrides, "cold")
 
 

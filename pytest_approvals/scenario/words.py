@@ -19,7 +19,7 @@ The dimensions of a variant with their values, the plainest first.
 `allowlist:read_file,list_files`.
 """
 
-VARIED_ON_REQUEST = ("resume", "history", "source")
+VARIED_ON_REQUEST = ("resume", "history", "source", "chunking")
 """The dimensions that `vary` may name."""
 
 REACHES: dict[str, str] = {
