@@ -213,5 +213,11 @@ def header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int)
             if value is not None
         },
         fakes=dict(scenario.fakes),
+        limits=_limits(scenario),
         seed=seed,
     )
+
+
+def _limits(scenario: Scenario) -> dict[str, int] | None:
+    given = {"model_replies": scenario.limits.model_replies, "tool_calls": scenario.limits.tool_calls}
+    return {name: most for name, most in given.items() if most is not None} or None

@@ -74,6 +74,7 @@ class Header(Event):
         agent: The agent as it was named; *framework*, *version* and *where* say what it was in truth.
         tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition),
             `parameters` (name to type, required, default), `kind`, `server`, `agent`, `runs`.
+        limits: Where the framework itself must stop a turn: `model_replies`, `tool_calls`; None where it need not.
         observes: The kinds of events that whoever recorded the journal could see; None for all of them.
     """
 
@@ -91,6 +92,7 @@ class Header(Event):
     reaches: dict[str, int] = field(default_factory=dict)
     expect: dict[str, Any] = field(default_factory=dict)
     fakes: dict[str, str] = field(default_factory=dict)
+    limits: dict[str, int] | None = None
     observes: list[str] | None = None
     seed: int = 0
 
