@@ -245,6 +245,8 @@ def _asked_for_nothing(call: CallSeen, given: Given, settled: int) -> Failure | 
     turn = given.turn
     if turn is None or turn.start.text is not None or not turn.exchanges:
         return OK
+    if turn.before is not None and turn.before.failed:
+        return OK
     if any(other.call is None or settled_before(other.call, other) is None for other in turn.decisions):
         return OK
     asked = turn.exchanges[0].n

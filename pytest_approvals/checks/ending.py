@@ -152,7 +152,7 @@ def usable_after_refusal(history: History) -> Evaluations:
     A session must go on after it refused something: the next right step must be taken.
 
     A refusal that poisons the state turns a client's mistake into a lost conversation. A right step is an answer to all
-    that is pending, or a message when nothing is; a failing model, tool or policy may still make it fail.
+    that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
 
     Passes:
         send Pay 5
@@ -212,7 +212,9 @@ def _is_right_step(history: History, turn: TurnSeen) -> bool:
 
 
 def _has_cause(history: History, turn: TurnSeen) -> bool:
-    """Whether something that the scenario made fail explains a failed turn."""
+    """Whether something that the scenario made fail, or a limit that it set, explains a failed turn."""
+    if history.header is not None and history.header.limits:
+        return True
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
         return True
     if any(run.how == "raised" for run in turn.executions):

@@ -326,14 +326,18 @@ def _changed_call(before: Exchange, exchange: Exchange) -> tuple[CallSeen, Mappi
         item = exchange.items[index]
         if index < start or item.get("arguments") == call.arguments:
             continue
-        wanted = call.wanted_at(exchange.n)
-        made = [(call.tool, call.arguments), wanted]
-        if not any(
-            item.get("tool") == tool and runs_with(item.get("arguments"), arguments, call.parameters)
-            for tool, arguments in made
-        ):
+        made = [(call.tool, call.arguments), call.wanted_at(exchange.n)]
+        if not any(_is_written(item, tool, arguments, call) for tool, arguments in made):
             return call, item
     return None
+
+
+def _is_written(item: Mapping[str, Any], tool: str, arguments: Any, call: CallSeen) -> bool:
+    """Whether an item shows a call; what is no object may be wrapped in one, since some providers want objects."""
+    if item.get("tool") != tool:
+        return False
+    wrapped = isinstance(arguments, str) and arguments in str(item.get("arguments"))
+    return wrapped or runs_with(item.get("arguments"), arguments, call.parameters)
 
 
 def _said(say: str, before: Exchange, exchange: Exchange) -> bool:
