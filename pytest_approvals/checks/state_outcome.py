@@ -81,10 +81,16 @@ def _comparable(histories: Sequence[History]) -> Iterator[list[History]]:
     for history in histories:
         if history.header is not None:
             variant = history.header.variant
-            live = variant.get("serialize") == "none" if any(turn.overlaps for turn in history.turns) else None
+            live = variant.get("serialize") == "none" if _at_once(history) else None
             key = (history.header.scenario, history.header.agent, variant.get("oracle"), variant.get("protocol"), live)
             groups.setdefault(key, []).append(history)
     return (group for group in groups.values() if len(group) > 1)
+
+
+def _at_once(history: History) -> bool:
+    """Whether turns ran at the same time, or one after the other on two copies of one state."""
+    forked = any(fork.parent is not None for fork in history.forks)
+    return forked or any(turn.overlaps for turn in history.turns)
 
 
 def _plainness(history: History) -> int:
