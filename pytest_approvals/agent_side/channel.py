@@ -33,7 +33,7 @@ class Peer(Protocol):
     def overdue(self, late: Overdue) -> None:
         """Learns that the other side did not let go of a stopped call in time."""
 
-    def ended(self, why: str | None) -> None:
+    def broke_off(self, why: str | None) -> None:
         """Learns that the other side is gone, or (*why*) broke the protocol; nothing comes after it."""
 
 
@@ -250,7 +250,7 @@ class Channel:
                 future.set_exception(ChannelEnded(why))
         self._open.clear()
         if tell:
-            self._peer.ended(why)
+            self._peer.broke_off(why)
 
 
 def _parsed(line: bytes) -> Any:

@@ -105,7 +105,7 @@ class Server:
         """See `channel.Peer`."""
         complain(f"the harness is late: {late}")
 
-    def ended(self, why: str | None) -> None:
+    def broke_off(self, why: str | None) -> None:
         """See `channel.Peer`."""
         if why is not None:
             complain(f"the harness broke the protocol: {why}")

@@ -45,6 +45,7 @@ def keep_warm(control: socket.socket, agent: str) -> None:
     gc.collect()
     gc.freeze()
     _Forking(control).run()
+    os._exit(0)  # nothing here needs an orderly end
 
 
 def _practise(agent: str) -> None:

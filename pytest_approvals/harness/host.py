@@ -114,9 +114,13 @@ class WarmProcess:
         happened = f"the process that it is forked from ended ({how_it_ended(self._child.returncode)})"
         return HostError(self.agent, happened if died else what, self._tail.text)
 
+    def let_go(self) -> None:
+        """Tells it to end, with all that it has forked."""
+        self._control.close()
+
     def end(self, patience: float) -> None:
         """Ends it and all that it has forked; nothing of them is left."""
-        self._control.close()
+        self.let_go()
         if not self._tail.rest(patience):
             self._signal(signal.SIGTERM)
             if not self._tail.rest(patience):
@@ -136,10 +140,15 @@ class HostPool:
     Starts agent processes, keeps warm ones, and sees to it that all of them end.
 
     It may be used on several event loops, one after the other; each process belongs to the loop it was started on.
+
+    Arguments:
+        most_warm: How many processes are kept warm; of more, the one that was idle longest is ended.
     """
 
-    def __init__(self, patience: Patience | None = None) -> None:
+    def __init__(self, patience: Patience | None = None, *, most_warm: int = 8) -> None:
         self._patience = patience or Patience()
+        self._most_warm = most_warm
+        self._forked_from: dict[int, WarmProcess] = {}
         self._warm: dict[tuple[str, Environment], WarmProcess] = {}
         self._processes: dict[int, AgentProcess] = {}
         self._numbers = count(1)
@@ -149,12 +158,20 @@ class HostPool:
     def warm_up(self, agent: str, environment: Environment | None = None) -> WarmProcess:
         """Starts to warm a process for that agent, unless there is one; does not wait for it."""
         environment = environment or Environment()
-        known = self._warm.get((agent, environment))
-        if known is None or known.gone:
-            if known is not None:
-                known.end(0.0)
-            known = self._warm[agent, environment] = WarmProcess(agent, environment)
-        return known
+        known = self._warm.pop((agent, environment), None)
+        if known is not None and known.gone:
+            known.end(0.0)
+            known = None
+        warm = self._warm[agent, environment] = known or WarmProcess(agent, environment)
+        self._cool_down(keep=warm)
+        return warm
+
+    def _cool_down(self, keep: WarmProcess) -> None:
+        self._tidy()
+        for key, warm in list(self._warm.items()):
+            if len(self._warm) > self._most_warm and warm is not keep and warm not in self._forked_from.values():
+                del self._warm[key]
+                warm.end(self._patience.end)
 
     async def fresh(self, agent: str, environment: Environment | None = None) -> AgentProcess:
         """
@@ -172,6 +189,7 @@ class HostPool:
         theirs.close()
         os.close(writing)
         process = AgentProcess(agent, next(self._numbers), ours, reading, patience=self._patience)
+        self._forked_from[process.number] = warm
         try:
             return await self._begun(process)
         except HostError as error:
@@ -207,7 +225,7 @@ class HostPool:
         return await self._begun(process)
 
     async def _begun(self, process: AgentProcess) -> AgentProcess:
-        self._processes = {number: one for number, one in self._processes.items() if one.usable}
+        self._tidy()
         self._processes[process.number] = process
         try:
             await process.begin()
@@ -219,10 +237,19 @@ class HostPool:
             raise
         return process
 
+    def _tidy(self) -> None:
+        """Forgets the processes that have ended, and ends those whose event loop was closed before them."""
+        for number, process in list(self._processes.items()):
+            if process.forsaken:
+                process.end_now()
+            if process.ended:
+                del self._processes[number]
+                self._forked_from.pop(number, None)
+
     async def close(self) -> None:
         """Ends all processes."""
-        for process in self._processes.values():
-            if process.usable:
+        for process in list(self._processes.values()):
+            if process.here:
                 await process.end()
         await asyncio.to_thread(self.close_now)
 
@@ -233,10 +260,12 @@ class HostPool:
         for process in self._processes.values():
             process.end_now()
         for warm in self._warm.values():
+            warm.let_go()
+        for warm in self._warm.values():
             warm.end(self._patience.end)
         self._processes.clear()
+        self._forked_from.clear()
         self._warm.clear()
-        atexit.unregister(self.close_now)
 
 
 @cache

@@ -117,7 +117,22 @@ class AgentProcess:
     @property
     def usable(self) -> bool:
         """Whether it can be asked anything from here."""
-        return not self._ended and self.lost is None and self._stderr.here
+        return not self._ended and self.lost is None and self.here
+
+    @property
+    def here(self) -> bool:
+        """Whether it belongs to the running event loop."""
+        return self._stderr.here
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was ended."""
+        return self._ended
+
+    @property
+    def forsaken(self) -> bool:
+        """Whether nobody can end it any more but by `end_now`: its event loop was closed."""
+        return not self._ended and self._stderr.loop_closed
 
     async def call(self, method: str, params: Any, kind: type[T], *, limit: float | None = None) -> T:
         """
@@ -172,7 +187,7 @@ class AgentProcess:
         self._hangs = True
         self._channel.close(str(late))
 
-    def ended(self, why: str | None) -> None:
+    def broke_off(self, why: str | None) -> None:
         """See `channel.Peer`."""
         self.lost = why or "its process ended"
         self._examination = asyncio.ensure_future(self._examine(why))

@@ -62,6 +62,11 @@ class LoopTail(Tail):
         return asyncio.get_running_loop() is self._loop
 
     @property
+    def loop_closed(self) -> bool:
+        """Whether its event loop is closed."""
+        return self._loop.is_closed()
+
+    @property
     def over(self) -> bool:
         """Whether the end of the stream was reached."""
         return self._over.done()

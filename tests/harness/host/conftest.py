@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from pytest_approvals.agent_side.contract import Agent
+from pytest_approvals.harness.elsewhere import OtherProcesses
 from pytest_approvals.harness.host import HostPool
-from pytest_approvals.harness.hosted import Hosted
 from pytest_approvals.harness.process import AgentProcess, Patience
 
 sys.path.insert(0, str(Path(__file__).parent))  # agent processes import the toys by the same names
@@ -34,13 +35,13 @@ async def process(request: pytest.FixtureRequest, pool: HostPool) -> AsyncIterat
 @pytest_asyncio.fixture
 async def hosted(pool: HostPool) -> AsyncIterator[Callable[..., Any]]:
     """Builds an agent of a class of the toys, in a process of its own."""
-    opened: list[Hosted] = []
+    opened: list[Agent] = []
 
-    async def build(name: str, world: Any, blueprint: Any) -> Hosted:
-        agent = await Hosted.build(await pool.fresh(name), world, blueprint)
+    async def build(name: str, world: Any, blueprint: Any) -> Agent:
+        agent = await OtherProcesses(agent=name, pool=pool).build(world, blueprint, cold=False)
         opened.append(agent)
         return agent
 
     yield build
     for agent in opened:
-        await agent.host.end()
+        await agent.close()

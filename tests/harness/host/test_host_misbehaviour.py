@@ -1,4 +1,4 @@
-"""Agent processes that die, hang, print or talk nonsense: what happened is said at once, and nothing is left of them."""
+"""Agent processes that die, hang, print or talk nonsense: what happened is said at once, and nothing is left."""
 
 from __future__ import annotations
 
@@ -57,13 +57,17 @@ def runs(pid: int) -> bool:
         ("AnswersNobody", 'it answered a call that is not open: {"re": 77, "ok": {}}'),
         (
             "AnswersWithABadError",
-            "it answered with an error that cannot be read (expected object (Failure), got 'no' (str)): "
-            '{"re": 3, "err": "no"}',
+            (
+                "it answered with an error that cannot be read (expected object (Failure), got 'no' (str)): "
+                '{"re": 3, "err": "no"}'
+            ),
         ),
         (
             "CallsTheUnknown",
-            "it called the unknown method 'order_pizza'; the end of its stderr:\n"
-            "answered: it called the unknown method 'order_pizza'",
+            (
+                "it called the unknown method 'order_pizza'; the end of its stderr:\n"
+                "answered: it called the unknown method 'order_pizza'"
+            ),
         ),
         ("NoticesTheUnknown", "it sent the unknown notice 'order_pizza'"),
         ("ShowsNonsense", "it showed 'text' with nonsense: shown() got an unexpected keyword argument 'colour'"),
@@ -78,8 +82,8 @@ async def test_a_process_that_dies_or_talks_nonsense_is_lost(start: Callable[...
     with pytest.raises(HostError) as caught:
         await agent.turn("Go.", (), stream=False)
 
-    assert (
-        f"the adapter of 'toy_broken:{name}' breaks its contract: `turn` was not answered: {said}" == str(caught.value)
+    assert f"the adapter of 'toy_broken:{name}' breaks its contract: `turn` was not answered: {said}" == str(
+        caught.value
     )
     with pytest.raises(HostError, match="`pending` was not answered"):
         await agent.pending()
@@ -162,7 +166,7 @@ async def test_a_turn_that_cannot_be_cancelled_ends_its_process(pool: HostPool) 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
             await agent.turn("Go.", (), stream=False)
-    with pytest.raises(HostError, match="no answer to `stop turn` within 0.2 s"):
+    with pytest.raises(HostError, match=r"no answer to `stop turn` within 0\.2 s"):
         await agent.pending()
     await agent.close()
 
@@ -268,7 +272,7 @@ async def test_a_process_is_ended_with_all_that_it_has_started(start: Callable[.
     assert exists(started)
 
     await agent.close()
-    while runs(started):  # it was killed, and may take its time to go; the time limit is the test
+    while runs(started):  # noqa: ASYNC110 -- it was killed, and is nobody's child that could tell
         await asyncio.sleep(0)
 
 
@@ -277,7 +281,7 @@ async def test_an_agent_that_does_not_close_is_ended(pool: HostPool) -> None:
     process = await pool.fresh("toy_broken:IsSlowToClose")
     agent = await Hosted.build(process, ToyWorld(), BLUEPRINT)
     process._patience = Patience(answer=0.2, end=0.2)
-    with pytest.raises(HostError, match="no answer to `close` within 0.2 s"):
+    with pytest.raises(HostError, match=r"no answer to `close` within 0\.2 s"):
         await agent.close()
 
     assert not exists(process.pid)

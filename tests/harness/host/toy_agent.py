@@ -6,6 +6,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from pytest_approvals.agent_side.capabilities import CAPABILITIES
@@ -26,8 +27,12 @@ from pytest_approvals.agent_side.contract import (
     World,
 )
 
-
 ABLE = frozenset({"streaming", "serialize.json", "serialize.copy", "sessions", "stage", "cancel", "trim"})
+
+
+TASK: ContextVar[str] = ContextVar("TASK")
+WORLD: ContextVar[World] = ContextVar("WORLD")
+CANCELLED: list[str] = []
 
 
 class Pending:
@@ -170,13 +175,20 @@ class Attached(Toy):
     """Runs a person's own function, given as the attachment, for every call of its tool."""
 
     async def _run(self, calls: list[dict[str, Any]]) -> None:
+        TASK.set("the framework's")
+        WORLD.set(self.world)
+        await asyncio.gather(*(self._run_own(call) for call in calls))
+
+    async def _run_own(self, call: dict[str, Any]) -> None:
         assert self.blueprint.attachment is not None
         own: Callable[..., Awaitable[Any]] = self.blueprint.attachment.subject
-        for call in calls:
+        try:
             result = await self.world.run(
-                call["tool"], call["arguments"], call["id"], real=lambda given=call: own(**given["arguments"])
+                call["tool"], call["arguments"], call["id"], real=lambda: own(**call["arguments"])
             )
-            self._tell(call, repr(result))
+        except SoldOut as error:
+            result = error.args
+        self._tell(call, repr(result))
 
     def _tool(self, name: str) -> ToolSpec:
         return ToolSpec(name=name)
@@ -197,8 +209,20 @@ class SoldOut(Exception):
     """What a person's own tool raises."""
 
 
-async def own_tool(what: str) -> Ticket:
+async def own_tool(amount: int) -> Ticket:
     """A person's own tool."""
-    if what == "sold out":
-        raise SoldOut(what)
+    if amount == 0:
+        raise SoldOut(TASK.get())
+    if amount == 99:
+        CANCELLED.append("not yet")
+        WORLD.get().shown("text", text="it runs")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            CANCELLED.append("cancelled")
     return Ticket()
+
+
+async def what_was_cancelled(amount: int) -> list[str]:
+    """Another tool, which tells of the first one."""
+    return CANCELLED

@@ -1,5 +1,7 @@
 """Agents that break the contract or the protocol, each in one way; only ever imported by agent processes."""
 
+# ruff: noqa: ASYNC220, ASYNC221, T201 -- they do what one must not
+
 from __future__ import annotations
 
 import asyncio
@@ -27,9 +29,9 @@ def protocol_descriptor() -> int:
                 candidate.getpeername()
         except OSError:
             continue
-        if number > 2 and number != asyncio.get_running_loop()._csock.fileno():  # type: ignore[attr-defined]
-            if number != asyncio.get_running_loop()._ssock.fileno():  # type: ignore[attr-defined]
-                return number
+        loop: Any = asyncio.get_running_loop()
+        if number not in (0, 1, 2, loop._csock.fileno(), loop._ssock.fileno()):
+            return number
     raise LookupError("no protocol")
 
 

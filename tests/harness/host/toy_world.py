@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class ToyWorld:
         self.log: list[str] = []
         self.inputs: list[tuple[Item, ...]] = []
         self.asked = 0
+        self.something_shown = asyncio.Event()
 
     async def model(
         self, items: Sequence[Item], *, agent: str = "main", stream: bool = False, tools: Sequence[str] = ()
@@ -109,4 +111,5 @@ class ToyWorld:
     def shown(self, what: str, **facts: str) -> None:
         if unknown := facts.keys() - {"id", "tool", "text"}:
             raise TypeError(f"shown() got an unexpected keyword argument {min(unknown)!r}")
+        self.something_shown.set()
         self.log.append(f"shown {what} {facts.get('id') or facts.get('text')}")
