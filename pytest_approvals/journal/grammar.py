@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .events import Event, Header, RunEnd
-from .grammar_flow import Agents, Frame, Turns
+from .grammar_flow import Frame, Turns
 from .grammar_sides import Decisions, Models, Tools
+from .grammar_store import Agents, Saves
 from .grammar_topic import BrokenGrammar, Topic
 
 __all__ = ["BrokenGrammar", "broken_grammar"]
 
-_TOPICS: tuple[type[Topic], ...] = (Frame, Agents, Turns, Models, Tools, Decisions)
+_TOPICS: tuple[type[Topic], ...] = (Frame, Agents, Saves, Turns, Models, Tools, Decisions)
 
 
 def broken_grammar(events: Sequence[Event]) -> list[BrokenGrammar]:

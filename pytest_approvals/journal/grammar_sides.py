@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .events import (
+    AgentStart,
     Decide,
     Event,
+    Header,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
@@ -29,17 +31,29 @@ _SOURCES = ("held", "restored", "rebuilt")
 
 
 class Models(Topic):
-    """Each question to a model has exactly one answer, in its conversation; a nested conversation names a call."""
+    """
+    Each question to a model has exactly one answer, in its conversation; a nested conversation names a call. A model is
+    offered no declared tool that its agent has not got.
+    """
 
     def __init__(self, found: list[BrokenGrammar], *, cut: bool) -> None:
         super().__init__(found, cut=cut)
         self.count = 0
         self.open: dict[int, ModelRequest] = {}
         self.labels: set[tuple[str, str]] = set()
+        self.declared: set[str] = set()
+        self.tools: dict[str, set[str]] = {}
 
     def listeners(self) -> Mapping[type[Event], Listener]:
         closing: dict[type[Event], Listener] = dict.fromkeys((ModelFailure, ModelRefusal, ModelExhausted), self.closes)
-        return {ModelRequest: self.asks, ModelAnswer: self.answers, TurnEnd: self.lists, **closing}
+        frame: dict[type[Event], Listener] = {Header: self.declares, AgentStart: self.starts}
+        return {**frame, ModelRequest: self.asks, ModelAnswer: self.answers, TurnEnd: self.lists, **closing}
+
+    def declares(self, event: Header) -> None:
+        self.declared = {name.rpartition("/")[2] for name in event.tools}
+
+    def starts(self, event: AgentStart) -> None:
+        self.tools[event.session] = {*event.tools}
 
     def asks(self, event: ModelRequest) -> None:
         self.count += 1
@@ -50,6 +64,9 @@ class Models(Topic):
             self.broken(f"the model of {event.agent!r} is asked in the conversation of {agent!r}", event.n)
         if caller and (event.session, caller) not in self.labels:
             self.broken(f"a conversation begins in call {caller}, which no model made", event.n)
+        missing = (self.declared & {*event.tools}) - self.tools.get(event.session, self.declared)
+        if missing:
+            self.broken(f"the model is offered the tool {min(missing)}, which its agent has not got", event.n)
 
     def answers(self, event: ModelAnswer) -> None:
         self.closes(event)
@@ -100,8 +117,10 @@ class Tools(Topic):
         self.word(event, event.how, _ENDS_OF_TOOLS)
         if event.how == "returned" and event.error is not None:
             self.broken("an execution returns, and has an error", event.n)
-        if event.how == "raised" and (event.error is None or event.result is not None):
-            self.broken("an execution raises without an error, or with a result", event.n)
+        if event.how != "returned" and event.result is not None:
+            self.broken("an execution does not return, and has a result", event.n)
+        if event.how == "raised" and event.error is None:
+            self.broken("an execution raises without an error", event.n)
 
     def end(self) -> None:
         for start in self.open.values():
@@ -121,12 +140,19 @@ class Decisions(Topic):
         self.ids: dict[str, set[str]] = {}
         self.listed: dict[str, list[str]] = {}
         self.waiting: dict[int, Decide] = {}
+        self.running: dict[str, set[int]] = {}
+        self.made_in: dict[int, frozenset[int]] = {}
 
     def listeners(self) -> Mapping[type[Event], Listener]:
         listing: dict[type[Event], Listener] = {TurnEnd: self.turn_ends, Restored: self.restored, RunEnd: self.run_ends}
-        return {Decide: self.decides, TurnStart: self.handed_in, Staged: self.handed_in, **listing}
+        return {Decide: self.decides, TurnStart: self.turn_starts, Staged: self.handed_in, **listing}
+
+    def turn_starts(self, event: TurnStart) -> None:
+        self.handed_in(event)
+        self.running.setdefault(event.session, set()).add(event.turn)
 
     def turn_ends(self, event: TurnEnd) -> None:
+        self.running.get(event.session, set()).discard(event.turn)
         self.lists(event, event.requests)
 
     def restored(self, event: Restored) -> None:
@@ -138,7 +164,8 @@ class Decisions(Topic):
 
     def lists(self, event: Event, requests: Sequence[Mapping[str, Any]]) -> None:
         numbers = [request["q"] for request in requests]
-        if len({*numbers}) != len(numbers):
+        labels = [request["label"] for request in requests if request.get("label")]
+        if len({*numbers}) != len(numbers) or len({*labels}) != len(labels):
             self.broken("a request is listed twice at once", event.n)
         self.listed[event.session] = numbers
         for request in requests:
@@ -157,6 +184,7 @@ class Decisions(Topic):
 
     def decides(self, event: Decide) -> None:
         self.waiting[event.n] = event
+        self.made_in[event.n] = frozenset(self.running.get(event.session, ()))
         self.word(event, event.verdict, _VERDICTS)
         self.word(event, event.source, _SOURCES)
         if event.verdict != "edit" and (event.arguments is not None or event.tool is not None):
@@ -182,6 +210,8 @@ class Decisions(Topic):
             if decision is None or decision.session != event.session:
                 text = f"what is handed in at {position} is no decision of this session, or was handed in before"
                 self.broken(text, position, event.n)
+            elif not self.made_in[position] <= self.running.get(event.session, set()):
+                self.broken("a decision was made in a turn that ended before it is handed in", position, event.n)
             elif decision.q is not None and decision.oracle != "script":
                 if decision.q in deciders:
                     self.broken("the oracle decides twice at once", deciders[decision.q].n, position)

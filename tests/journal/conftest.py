@@ -63,7 +63,12 @@ def two_calls(numbered: Callable[..., list[Event]]) -> list[Event]:
     ]
     tools = {"delete_file": {"approval": "always", "parameters": {"path": {"type": "string", "required": True}}}}
     return numbered(
-        Header(scenario="parallel/one-approved-one-rejected", agent="reference", tools=tools),
+        Header(
+            scenario="parallel/one-approved-one-rejected",
+            agent="reference",
+            variant={"serialize": "json", "resume": "same", "history": "whole"},
+            tools=tools,
+        ),
         AgentStart(tools=["delete_file"]),
         TurnStart(turn=1, text="Delete a.txt and b.txt"),
         ModelRequest(m=1, conversation="main", agent="main", items=[USER], tools=["delete_file"]),
@@ -80,5 +85,6 @@ def two_calls(numbered: Callable[..., list[Event]]) -> list[Event]:
         ModelRequest(m=2, conversation="main", agent="main", items=told, tools=["delete_file"]),
         ModelAnswer(m=2, conversation="main", say="Done."),
         TurnEnd(turn=2, outcome="finished", output="Done."),
+        Saved(name="turn 2", mode="json", size=640),
         RunEnd(),
     )

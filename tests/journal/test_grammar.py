@@ -91,6 +91,7 @@ def renumber(events: list[Event]) -> None:
             event.decisions = [moved[old] for old in event.decisions if old in moved]
 
 
+IN_A_TURN = "a session is saved while a turn of it runs"
 LOST = AgentStart(tools=[], how="restored")
 ORACLE: dict[str, Any] = {"oracle": "approve_all()"}
 
@@ -98,12 +99,12 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     "no header": (drop(1), "the journal does not begin with a header", (1,)),
     "second header": (insert(2, Header(scenario="a/b", agent="x")), "a second header", (1, 3)),
     "wrong number": (change(4, n=7), "event 4 has the number 7", (4,)),
-    "no end": (drop(18), "the run has no end: the journal was cut off", (17,)),
-    "two ends": (double(18), "the run ends twice", (18, 19)),
+    "no end": (drop(19), "the run has no end: the journal was cut off", (18,)),
+    "two ends": (double(19), "the run ends twice", (19, 20)),
     "unknown end": (
-        change(18, how="fine"),
+        change(19, how="fine"),
         "run.end says 'fine'; valid: completed, left, timeout, interrupted, broken",
-        (18,),
+        (19,),
     ),
     "no agent": (drop(2), "turn.start in a session that has no agent", (2,)),
     "agent of unknown kind": (
@@ -194,8 +195,52 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     "returned an error": (change(14, error=["OSError", "gone"]), "an execution returns, and has an error", (14,)),
     "raised nothing": (
         change(14, how="raised", result=None),
-        "an execution raises without an error, or with a result",
+        "an execution raises without an error",
         (14,),
+    ),
+    "cancelled with a result": (
+        change(14, how="cancelled"),
+        "an execution does not return, and has a result",
+        (14,),
+    ),
+    "two agents built anew": (double(8), "an agent is built anew twice", (8, 9)),
+    "decided before the restore": (
+        several(drop(9), insert(9, Restored(name="turn 1", mode="json"))),
+        "a session goes on though its new agent took up no save",
+        (8, 9),
+    ),
+    "saved in a turn": (several(drop(7), insert(5, Saved(name="turn 1", mode="json"))), IN_A_TURN, (6,)),
+    "saved twice": (double(7), "'turn 1' is saved twice", (8,)),
+    "saved and not taken up": (drop(8, 9), "a session goes on without what was saved of it", (7, 10)),
+    "taken up twice": (
+        several(double(9), insert(9, LOST)),
+        "a save is taken up twice, and nothing happens between",
+        (9, 11),
+    ),
+    "not saved": (drop(18), "a turn ended, and its session was not saved", (18,)),
+    "asked outside": (
+        several(drop(4), insert(2, ModelRequest(m=1, conversation="main", agent="main", items=[]))),
+        "model.request while no turn of its session runs",
+        (3,),
+    ),
+    "entered outside": (
+        insert(7, ToolStart(x=1, tool="delete_file", arguments={})),
+        "tool.start while no turn of its session runs",
+        (8,),
+    ),
+    "offered what is not there": (
+        change(2, tools=[]),
+        "the model is offered the tool delete_file, which its agent has not got",
+        (4,),
+    ),
+    "a call listed twice": (request_of(9, 1, label="c1"), "a request is listed twice at once", (9,)),
+    "decided in a turn that ended": (
+        several(
+            insert(5, Decide(verdict="approve", q="q1", id="c1", label="c1")),
+            change(13, decisions=[6, 11, 12]),
+        ),
+        "a decision was made in a turn that ended before it is handed in",
+        (6, 13),
     ),
     "listed twice": (request_of(9, 1, q="q1", label="c1"), "a request is listed twice at once", (9,)),
     "request numbers": (
@@ -244,9 +289,9 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (10,),
     ),
     "oracle decides what is settled": (
-        several(insert(17, Decide(verdict="approve", q="q1", id="c1", label="c1", **ORACLE)), change(19, how="broken")),
+        several(insert(18, Decide(verdict="approve", q="q1", id="c1", label="c1", **ORACLE)), change(20, how="broken")),
         "the oracle decides about request q1, which is not pending",
-        (18,),
+        (19,),
     ),
     "oracle decides twice": (
         several(
@@ -301,7 +346,7 @@ class TestGoodGrammar:
 
     def test_a_run_that_was_ended_may_leave_things_open(self, two_calls: list[Event]) -> None:
         """After a time-out a question may have no answer, a tool no end, and a decision no turn."""
-        del two_calls[15:17]
+        del two_calls[15:18]
         two_calls.insert(15, ToolStart(x=2, tool="read_file", arguments={}))
         two_calls.insert(16, Decide(verdict="approve", q="q1", id="c1", label="c1"))
         change(18, how="timeout")(two_calls)
@@ -351,8 +396,18 @@ class TestGoodGrammar:
         """Decisions that the scenario wrote may be about one request twice, and about settled ones."""
         insert(11, Decide(verdict="reject", q="q1", id="c1", label="c1"))(two_calls)
         change(13, decisions=[10, 11, 12])(two_calls)
-        insert(18, Decide(verdict="approve", q="q1", id="c1", label="c1"))(two_calls)
-        insert(19, TurnStart(turn=3, decisions=[19]))(two_calls)
-        insert(20, TurnEnd(turn=3, outcome="failed", error=["LookupError", "settled"]))(two_calls)
+        later = [
+            AgentStart(tools=["delete_file"], how="restored"),
+            Restored(name="turn 2", mode="json"),
+            Decide(verdict="approve", q="q1", id="c1", label="c1"),
+            TurnStart(turn=3, decisions=[22]),
+            TurnEnd(turn=3, outcome="failed", error=["LookupError", "settled"]),
+            Saved(name="turn 3", mode="json"),
+        ]
+        for event in reversed(later):
+            event.n = 0
+            two_calls.insert(19, event)
+        for position, event in enumerate(two_calls, 1):
+            event.n = position
 
         assert [] == broken_grammar(two_calls)
