@@ -85,6 +85,7 @@ def without_times(text: str) -> str:
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> Project:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Project:
     """An empty project."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     return Project(pytester)

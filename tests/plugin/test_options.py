@@ -1,0 +1,174 @@
+"""Options and their ini twins."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.pytest_side.options import OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ("--approvals-agents=refrence", "--approvals-agents: no agent is called 'refrence'; did you mean 'reference'?"),
+        ("--approvals-serialize=jsn", "--approvals-serialize: no serialize mode is called 'jsn'; did you mean 'json'?"),
+        ("--approvals-resume=frsh", "--approvals-resume: no resume is called 'frsh'; did you mean 'fresh'?"),
+        ("--approvals-history=apend", "--approvals-history: no history is called 'apend'; did you mean 'append'?"),
+        (
+            "--approvals-stream=maybe",
+            "--approvals-stream: no switch position is called 'maybe'; valid: 0, 1, false, no, off, on, true, yes",
+        ),
+        ("--approvals-answer=rebuild", "--approvals-answer: no answer is called 'rebuild'; did you mean 'rebuilt'?"),
+        (
+            "--approvals-oracle=random:x",
+            "--approvals-oracle: the oracle random needs a number for its seed: random:7, not random:x",
+        ),
+        ("--approvals-strength=5", "--approvals-strength: no strength is called '5'; valid: 1, 2, 3, full"),
+        ("--approvals-seed=-1", "--approvals-seed: -1 is too small"),
+        ("--approvals-time-limit=soon", "--approvals-time-limit: 'soon' is no number"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused(project, option: str, error: str) -> None:
+    """Before anything is collected, with the option, the value and what is valid."""
+    result = project.run(option, agents="")
+
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines([f"ERROR: {error.replace('[', '[[]')}"])
+
+
+def test_an_ini_entry_is_as_good_as_an_option(project) -> None:
+    """The twins have the same names, with underscores."""
+    project.scenario()
+    project.ini("approvals_agents = reference", "approvals_serialize = none copy", "approvals_stream = off")
+
+    assert {"none-held", "none-rebuilt", "copy-restored", "copy-rebuilt"} >= {
+        item.partition("[")[2].rstrip("]") for item in project.items("scenarios", agents="")
+    }
+
+
+def test_an_option_counts_more_than_the_ini_entry(project) -> None:
+    """The command line has the last word."""
+    project.scenario()
+    project.ini("approvals_serialize = copy")
+    items = project.items("scenarios", "--approvals-serialize=none")
+
+    assert items
+    assert all("[none-" in item for item in items)
+
+
+def test_a_mistake_in_the_ini_file_is_refused_too(project) -> None:
+    """It is named as the option that it stands for."""
+    project.ini("approvals_strength = 9")
+    result = project.run(agents="")
+
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["ERROR: --approvals-strength: no strength is called '9'; valid: 1, 2, 3, full"])
+
+
+def test_every_option_has_an_ini_twin(project) -> None:
+    """None of them needs a command line."""
+    text = project.run("--help", agents="").stdout.str()
+
+    assert [] == [option.ini for option in OPTIONS if f"  {option.ini} (" not in text]
+
+
+def test_folders_outside_of_the_usual_collection_are_collected(project) -> None:
+    """The ini entry `approvals_scenarios` adds them where nobody names files."""
+    project.scenario("stories/one")
+    project.write("tests/test_of_somebody.py", "def test_something(): pass")
+    project.ini("testpaths = tests", "approvals_scenarios = stories")
+    items = project.items()
+
+    assert items[0] == "tests/test_of_somebody.py::test_something"
+    assert items[1] == "stories/one.approval.yaml::reference[none-held]"
+    assert [] == [item for item in project.items("tests") if "stories" in item]
+
+
+def test_an_agent_that_cannot_run_here_is_an_error(project) -> None:
+    """Collecting says what to install."""
+    project.scenario()
+    result = project.run("scenarios", agents="pydantic_ai==1.0.0")
+
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(
+        ["agent 'pydantic_ai==1.0.0' cannot be started: pydantic-ai-slim * is installed here; to install it here: *"]
+    )
+
+
+def test_journals_can_be_kept(project) -> None:
+    """One file a run, readable, complete."""
+    from pytest_approvals.journal.read import read_journal
+
+    project.scenario()
+    project.run("scenarios", "--approvals-journals=kept", "--approvals-serialize=none", "--approvals-stream=off")
+    journals = sorted((project.path / "kept").iterdir())
+
+    assert "mine-one__reference__none-held.jsonl" == journals[0].name
+    assert all(read_journal(path).complete for path in journals)
+
+
+def test_the_report_is_written(project) -> None:
+    """All verdicts, header and footer; the same with workers."""
+    from pytest_approvals.report.files import read_report
+
+    project.scenario()
+    words = ("scenarios", "--approvals-serialize=none", "--snapshot-update")
+    project.run(*words, "--approvals-report=alone.jsonl")
+    project.run(*words, "--approvals-report=spread.jsonl", "-n", "2", fresh=True)
+    alone, spread = (read_report(project.path / f"{name}.jsonl") for name in ("alone", "spread"))
+
+    assert alone.complete
+    assert {"reference"} == {line.agent for line in alone.verdicts}
+    assert list(alone.body()) == list(spread.body())
+
+
+def test_the_seed_is_in_every_header(project) -> None:
+    """What was made up can be made up again."""
+    from pytest_approvals.journal.read import read_journal
+
+    project.scenario()
+    project.run("scenarios", "--approvals-journals=kept", "--approvals-seed=7", "-k", "none-held")
+
+    assert {7} == {read_journal(path).header.seed for path in (project.path / "kept").iterdir()}
+
+
+def test_a_should_that_fails_is_a_warning(project) -> None:
+    """It fails the run only with `--approvals-strict`."""
+    project.scenario(text=BOTH)
+    project.write("conftest.py", TALKATIVE)
+    project.ini("filterwarnings = default")
+    usual = project.run("scenarios", "-k", "none-held", "--snapshot-update", agents="talkative")
+    strict = project.run("scenarios", "-k", "none-held", "--approvals-strict", agents="talkative")
+
+    usual.assert_outcomes(passed=1, warnings=1)
+    usual.stdout.fnmatch_lines(["*RequirementWarning: warning: only-gated-asked: *"])
+    strict.assert_outcomes(failed=1)
+
+
+TALKATIVE = """
+from dataclasses import replace
+from pytest_approvals.simulation import ReferenceAgent
+
+class Talkative(ReferenceAgent):
+    '''Asks about every call, gated or not.'''
+
+    def __init__(self, world, blueprint):
+        self.given = blueprint.tools
+        asking = tuple(replace(tool, approval="always") for tool in blueprint.tools)
+        super().__init__(world, replace(blueprint, tools=asking))
+
+    def tools(self):
+        return self.given
+
+def pytest_approvals_adapters():
+    return {"talkative": {"": Talkative}}
+"""
+
+BOTH = """
+title: A call that needs no approval
+tools:
+  read_file: {approval: never, parameters: {path: string}}
+model:
+  - calls: [{id: c1, tool: read_file, arguments: {path: a.txt}}]
+  - say: Done.
+"""
