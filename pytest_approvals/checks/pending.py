@@ -24,9 +24,11 @@ def open_after(history: History, turn: TurnSeen | None, n: int) -> Open | None:
     """
     Gives what is pending at position *n*, after *turn* and before the next one; None where the journal does not say.
 
-    A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way nobody knows.
+    A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way nobody knows; nor
+    after one that may have reached a limit, since it can have taken decisions before it came to a model or a tool.
     """
-    while turn is not None and turn.refused:
+    limited = history.header is not None and history.header.limits
+    while turn is not None and turn.refused and not (limited and turn.decisions):
         turn = turn.before
     if turn is None:
         return Open(calls=(), n=0)
