@@ -102,17 +102,17 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
 
     if not path.exists():
         return ()
-    text = path.read_text(encoding="utf-8")
+    text, shown = path.read_text(encoding="utf-8"), _shown(path)
     if not _without_comments(text):
         return ()
     try:
         document = read(text)
     except Mistake as mistake:
-        raise WaiverError(str(path), mistake.line, mistake.what) from None
+        raise WaiverError(shown, mistake.line, mistake.what) from None
     if not isinstance(document.value, list):
-        raise WaiverError(str(path), 1, "the file must hold a list of waivers")
+        raise WaiverError(shown, 1, "the file must hold a list of waivers")
     return tuple(
-        _waiver(entry, _Place(str(path), at, document.lines), checks) for at, entry in enumerate(document.value)
+        _waiver(entry, _Place(shown, at, document.lines), checks) for at, entry in enumerate(document.value)
     )
 
 
@@ -225,6 +225,10 @@ def _version_fits(specifiers: str, version: str | None) -> bool:
     from packaging.specifiers import SpecifierSet
 
     return not specifiers or (version is not None and SpecifierSet(specifiers).contains(version, prereleases=True))
+
+
+def _shown(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _without_comments(text: str) -> str:

@@ -25,13 +25,15 @@ class Candidate:
     An agent that scenarios run on.
 
     Attributes:
-        waivers: The known failures of its adapter.
+        stored: The known failures of its adapter.
+        updates: They are being brought up to date, and none of them counts meanwhile.
         has_transcripts: Its transcripts of the catalogue are stored, and so can be compared.
     """
 
     local: LocalAgent
     source: AgentSource
-    waivers: tuple[Waiver, ...] = ()
+    stored: tuple[Waiver, ...] = ()
+    updates: bool = False
     has_transcripts: bool = False
 
     @property
@@ -44,11 +46,10 @@ class Candidate:
         """Where the known failures of its adapter stand."""
         return waiver_file(self.local.spec.name)
 
-    def stored_waivers(self) -> tuple[Waiver, ...]:
-        """Reads the file of waivers, which applies to nothing while it is being updated."""
-        from pytest_approvals.checks import CHECKS
-
-        return load_waivers(self.waiver_file, CHECKS)
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The known failures that count."""
+        return () if self.updates else self.stored
 
 
 def candidates(settings: Settings, checks: Iterable[str]) -> tuple[Candidate, ...]:
@@ -85,7 +86,8 @@ def _candidate(spec: AgentSpec, settings: Settings, checks: frozenset[str]) -> C
     return Candidate(
         local=local,
         source=source_of(local),
-        waivers=() if settings.update_waivers else load_waivers(waiver_file(spec.name), checks),
+        stored=load_waivers(waiver_file(spec.name), checks),
+        updates=settings.update_waivers,
         has_transcripts=_has_transcripts(local),
     )
 

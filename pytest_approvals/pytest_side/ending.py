@@ -80,7 +80,7 @@ def summarise(bench: Bench, terminal: pytest.TerminalReporter) -> None:
 
 def _with_waivers(bench: Bench) -> Iterator[Candidate]:
     if bench.results.ran:
-        yield from (one for one in bench.candidates if one.waivers or bench.settings.update_waivers)
+        yield from (one for one in bench.candidates if one.stored or one.updates)
 
 
 def _waivers_of(bench: Bench, agent: str) -> tuple[Waiver, ...]:
@@ -89,8 +89,7 @@ def _waivers_of(bench: Bench, agent: str) -> tuple[Waiver, ...]:
 
 def _judge_waivers(bench: Bench, candidate: Candidate) -> None:
     """Finds the stale waivers of an agent; brings its file up to date, if that is wanted."""
-    results, update = bench.results, bench.settings.update_waivers
-    waivers = candidate.stored_waivers() if update else candidate.waivers
+    results, waivers = bench.results, candidate.stored
     outcomes = [
         Outcome(
             scenario=line.scenario,
@@ -105,7 +104,7 @@ def _judge_waivers(bench: Bench, candidate: Candidate) -> None:
     ]
     known = {scenario for scenario, agent in (*results.plan, *results.missing)} | set(scenarios_in([stock_folder()]))
     stale = stale_waivers(waivers, outcomes, _complete(bench, candidate.name), known)
-    if not update:
+    if not candidate.updates:
         results.stale += [StaleLine(agent=candidate.name, waiver=str(waiver)) for waiver in stale]
         return
     new = [one for one in outcomes if one.failed and not any(waiver.covers(one) for waiver in waivers)]

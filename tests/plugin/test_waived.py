@@ -1,0 +1,114 @@
+"""Waivers in a session: waived, stale, updated."""
+
+from __future__ import annotations
+
+import pytest
+
+FORGETFUL = """
+from pytest_approvals.agent_side.contract import Finished
+from pytest_approvals.simulation import ReferenceAgent
+from pytest_approvals.agent_side.capabilities import CAPABILITIES
+
+class Forgetful(ReferenceAgent):
+    '''Loses a decision that was made after a restart.'''
+
+    async def turn(self, text, decisions, *, stream):
+        if BROKEN and self.blueprint.serialize == "json":
+            decisions = ()
+        return await super().turn(text, decisions, stream=stream)
+
+FLAVOURS = {"": Forgetful}
+"""
+
+WAIVER = """
+- scenario: mine/*
+  check: CHECK
+  variant: json-*
+  reason: Decisions are lost after a restart.
+  issue: https://example.org/issues/1
+"""
+
+
+@pytest.fixture
+def forgetful(project):
+    """A project with an agent that loses decisions, and the check that finds it."""
+    project.scenario()
+    project.write("forgetful_adapter.py", "BROKEN = True\n" + FORGETFUL)
+    return project
+
+
+def run(project, *words: str):
+    """Runs the story, without the variants that need another process."""
+    words = ("scenarios", "--approvals-resume=same", "--snapshot-update", *words)
+    return project.run(*words, agents="forgetful", fresh=True)
+
+
+def failing_check(project) -> str:
+    """Gives the check that fails."""
+    lines = run(project).outlines
+    return lines[lines.index("forgetful: 1 finding") + 2].partition(":")[0]
+
+
+def test_a_waived_failure_is_an_expected_one(forgetful) -> None:
+    """It is xfailed with the waiver's reason, and a `w` in the matrix."""
+    check = failing_check(forgetful)
+    forgetful.write("forgetful.waivers.yaml", WAIVER.replace("CHECK", check))
+    result = run(forgetful, "-rx")
+    outcomes = result.parseoutcomes()
+
+    assert 0 == result.ret
+    assert {"xfailed", "passed"} == set(outcomes)
+    result.stdout.fnmatch_lines(
+        [
+            "mine · 1  1 w",
+            "XFAIL *forgetful[[]json-*] - forgetful.waivers.yaml:2: *: Decisions are lost after a restart. (https://*)",
+        ]
+    )
+
+
+def test_a_stale_waiver_fails_the_session(forgetful) -> None:
+    """A known failure that does not come any more is a failed test, although all others pass."""
+    check = failing_check(forgetful)
+    forgetful.write("forgetful_adapter.py", "BROKEN = False\n" + FORGETFUL)
+    forgetful.write("forgetful.waivers.yaml", WAIVER.replace("CHECK", check))
+    whole = forgetful.run("scenarios", "--snapshot-update", agents="forgetful", fresh=True)
+    part = forgetful.run("scenarios", "-k", "none-held", agents="forgetful", fresh=True)
+
+    assert 1 == whole.ret
+    whole.stdout.fnmatch_lines([f"stale waiver: *forgetful.waivers.yaml:2: {check} on mine/[*] [[]json-[*]]: *"])
+    assert 0 == part.ret
+
+
+def test_a_mistake_in_a_file_of_waivers_is_an_error(forgetful) -> None:
+    """With file and line, where scenarios are collected."""
+    forgetful.write("forgetful.waivers.yaml", WAIVER.replace("CHECK", "aproved-runs"))
+    result = run(forgetful)
+
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(
+        ["*forgetful.waivers.yaml:3: no check is called 'aproved-runs'; did you mean 'approved-runs'[?]"]
+    )
+
+
+def test_updating_writes_what_fails_and_a_person_says_why(forgetful) -> None:
+    """The new waiver has no reason, and the next run refuses it."""
+    updated = forgetful.run(
+        "scenarios", "--approvals-update-waivers", "--snapshot-update", agents="forgetful", fresh=True
+    )
+    text = (forgetful.path / "forgetful.waivers.yaml").read_text()
+    refused = run(forgetful)
+
+    assert 1 == updated.ret
+    assert text.startswith("- scenario: mine/one\n  check: ")
+    assert text.endswith('  reason: ""\n  issue: ""\n')
+    refused.stdout.fnmatch_lines(["*forgetful.waivers.yaml:*: the reason is empty"])
+
+
+def test_updating_removes_what_is_stale(forgetful) -> None:
+    """The file is left without it."""
+    check = failing_check(forgetful)
+    forgetful.write("forgetful_adapter.py", "BROKEN = False\n" + FORGETFUL)
+    forgetful.write("forgetful.waivers.yaml", "# known\n" + WAIVER.lstrip().replace("CHECK", check))
+    forgetful.run("scenarios", "--approvals-update-waivers", "--snapshot-update", agents="forgetful", fresh=True)
+
+    assert "# known\n" == (forgetful.path / "forgetful.waivers.yaml").read_text()
