@@ -1,0 +1,93 @@
+"""
+Journals in short lines, for examples and tests.
+
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    approve c1
+    go
+    run c1 -> paid 5
+    done
+
+stands for the whole journal of that story: numbers, inputs of the model, requests and the end are filled in. Where no
+tool is declared there are `pay(amount: integer)`, which is always gated, and `read(path)`, which never is. A line is an
+event, or a few that belong together:
+
+    tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`, then
+                                                `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`
+    rules, reaches, expect, fresh, streaming    what the header says
+    send TEXT, go                               a turn begins, with the decisions made since
+    pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
+                                                `model Done.` and `finish Done.`; `shows CALL` is a pause with a
+                                                request that nobody could match with a call
+    model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
+    down STATUS, refusal RULE, exhausted        it is asked and does not
+    hosted CALL -> TEXT                         its next answer reports a hosted call
+    run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
+    start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts
+    gate c1 yes|no|raises                       the policy is asked
+    approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`
+    stage, cancel, trim N, leave                what else the caller does; `show WHAT c1|TEXT` what a stream shows
+    save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
+                                                `without TOOL` before one, `mode MODE`
+    tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
+    respond c1 yes|no                           changes what the model's next input holds
+    session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
+
+A CALL is `LABEL TOOL(NAME=VALUE, ...)`, or the label alone for the call as the model made it; its id is the last part
+of its label, or given as `LABEL@ID`, `LABEL@-` for none.
+"""
+
+from __future__ import annotations
+
+from pytest_approvals.errors import JournalError, nearest
+from pytest_approvals.journal.events import Event
+
+from .caller import CallerLines
+from .sides import SideLines
+
+__all__ = ["journal"]
+
+
+class _Lines(CallerLines, SideLines):
+    """All lines, and those that stand for several."""
+
+    def on_done(self, rest: str) -> None:
+        self.on_model("Done.")
+        self.on_finish("Done.")
+
+    def finished(self) -> list[Event]:
+        """Gives all events, with the end of the run where no line wrote it."""
+        if not self.ended:
+            self.on_end("completed")
+        return self.events
+
+
+def journal(text: str) -> list[Event]:
+    """
+    Gives the events of a journal in short lines.
+
+    Errors:
+        JournalError: A line is none of those above.
+    """
+    scribe = _Lines()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition(" #")[0].strip()
+        if words and not words.startswith("#"):
+            _write(scribe, number, words)
+    return scribe.finished()
+
+
+def _write(scribe: _Lines, number: int, line: str) -> None:
+    turn, colon, rest = line.partition(": ")
+    if colon and turn.isdigit():
+        scribe.ending, line = int(turn), rest
+    verb, _, rest = line.partition(" ")
+    write = getattr(scribe, f"on_{verb}", None)
+    if write is None:
+        verbs = [name[3:] for name in dir(scribe) if name.startswith("on_")]
+        raise JournalError("notation", number, f"no line begins with {verb!r}{nearest(verb, verbs)}")
+    try:
+        write(rest.strip())
+    except (KeyError, ValueError, AttributeError, IndexError) as error:
+        raise JournalError("notation", number, f"cannot read {line!r}: {error!r}") from error
