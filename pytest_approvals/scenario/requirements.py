@@ -70,6 +70,7 @@ from pytest_approvals.scenario.parts import (
     Variant,
 )
 from pytest_approvals.scenario.story import shown_by_steps
+from pytest_approvals.scenario.words import ANY_STORE
 
 
 def required(scenario: Scenario, variant: Variant) -> frozenset[str]:
@@ -241,7 +242,7 @@ def _by_variant(scenario: Scenario, variant: Variant) -> Iterator[str]:
         yield "streaming"
     if any(reply.failure is not None and reply.failure.after_chunks is not None for _, reply in replies_of(scenario)):
         yield "broken_stream" if variant.stream else "model_failure"
-    if variant.serialize.startswith("native."):
+    if variant.serialize.partition(".")[0] == ANY_STORE:
         yield variant.serialize
     elif variant.serialize != "none":
         yield f"serialize.{variant.serialize}"

@@ -13,7 +13,7 @@ from pytest_approvals.scenario.mistakes import Mistake, Path
 from pytest_approvals.scenario.parts import PROMPT, Scenario
 from pytest_approvals.scenario.variants import candidates
 from pytest_approvals.scenario.view import View
-from pytest_approvals.scenario.words import DIMENSIONS, REACHES, VARIED_ON_REQUEST
+from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS, REACHES, VARIED_ON_REQUEST
 
 _SOURCE = re.compile(r"[\w.-]+/[\w.-]+#[0-9]+|https?://\S+")
 _ORACLES = ["approve_all", "reject_all", "random:SEED", "allowlist:TOOL,TOOL", "script"]
@@ -103,7 +103,7 @@ def _value(dimension: str, value: Any, path: Path) -> Iterator[Mistake]:
 
 
 def _known_text(dimension: str, value: str) -> bool:
-    if dimension == "serialize" and _STORE.fullmatch(value):
+    if dimension == "serialize" and (value == ANY_STORE or _STORE.fullmatch(value)):
         return True
     if dimension != "oracle":
         return value in DIMENSIONS[dimension]

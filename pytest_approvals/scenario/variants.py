@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, steps_of
-from pytest_approvals.scenario.words import DIMENSIONS
+from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS
 
 STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 2: 2, 3: 3, None: None}
 """How many values at a time are covered in every combination, by word and by number; None: all."""
@@ -94,7 +94,15 @@ def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[s
         "chunking": DIMENSIONS["chunking"] if "chunking" in scenario.vary else ("whole", "interleaved"),
         "protocol": ("native",),
     }
-    return {name: _narrowed(name, values, scenario, overrides) for name, values in by_default.items()}
+    pinned = {**scenario.only, "serialize": _with_stores(scenario.only.get("serialize"), stores)}
+    return {name: _narrowed(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
+
+
+def _with_stores(modes: tuple[Any, ...] | None, stores: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """Puts the agent's durable stores in place of the word for all of them, which stays where it has none."""
+    if modes is None or not stores:
+        return modes
+    return tuple(mode for one in modes for mode in (stores if one == ANY_STORE else (one,)))
 
 
 def oracles(scenario: Scenario) -> tuple[str, ...]:
@@ -120,8 +128,7 @@ def _behaviours(tool: Any) -> tuple[Any, ...]:
     return (tool.behaviours, *tool.per_call.values())
 
 
-def _narrowed(name: str, values: tuple[Any, ...], scenario: Scenario, overrides: Overrides) -> tuple[Any, ...]:
-    pinned, asked = scenario.only.get(name), overrides.get(name)
+def _narrowed(values: tuple[Any, ...], pinned: tuple[Any, ...] | None, asked: Sequence[Any] | None) -> tuple[Any, ...]:
     if asked is None:
         return values if pinned is None else pinned
     return tuple(value for value in asked if pinned is None or value in pinned)

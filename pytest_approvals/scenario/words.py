@@ -19,6 +19,9 @@ The dimensions of a variant with their values, the plainest first.
 `allowlist:read_file,list_files`.
 """
 
+ANY_STORE = "native"
+"""What `only: {serialize: ...}` says for all durable stores of the agent."""
+
 VARIED_ON_REQUEST = ("resume", "history", "source", "chunking")
 """The dimensions that `vary` may name."""
 

@@ -190,6 +190,16 @@ def test_every_store_of_the_agent_is_a_serialize_mode() -> None:
     assert {"none", "copy", "json", "native.redis", "native.sqlite"} == values_of(variants(DECIDED, ABLE), "serialize")
 
 
+def test_a_story_can_be_pinned_to_whatever_stores_an_agent_has() -> None:
+    """`native` under `only` stands for all durable stores of the agent; one that has none cannot run the story."""
+    durable = story("only: {serialize: [none, native]}")
+    alone = story("only: {serialize: native}")
+    assert {"none", "native.redis", "native.sqlite"} == values_of(variants(durable, ABLE), "serialize")
+    assert {"none"} == values_of(variants(durable, NO_STREAM), "serialize")
+    assert () == variants(alone, NO_STREAM)
+    assert frozenset({"native"}) == missing_capabilities(alone, NO_STREAM)
+
+
 def test_held_requests_do_not_outlive_a_save_by_default() -> None:
     """Decisions are made from the held object across a save only where the scenario varies that."""
     across = {one.source for one in variants(DECIDED, ABLE, strength="full") if one.serialize != "none"}
