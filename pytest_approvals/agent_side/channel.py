@@ -183,6 +183,8 @@ class Channel:
         if not isinstance(method, str) or message.keys() not in ({"id", "m", "p"}, {"m", "p"}):
             return "it sent a line that is no message"
         if "id" not in message:
+            if method == "stop" and not _is_stop(message["p"]):
+                return "it sent nonsense with `stop`"
             self._loop.call_soon(self._take_notice, method, message["p"])
             return None
         if type(number) is not int or number in self._working:
@@ -192,9 +194,9 @@ class Channel:
         return None
 
     def _take_answer(self, number: Any, message: dict[str, Any]) -> str | None:
-        future = self._open.pop(number, None) if type(number) is int else None
-        if future is None and number not in self._given_up:
+        if type(number) is not int or (number not in self._open and number not in self._given_up):
             return "it answered a call that is not open"
+        future = self._open.pop(number, None)
         self._given_up.discard(number)
         if future is None or future.done():
             return None
@@ -211,8 +213,7 @@ class Channel:
         if method != "stop":
             self._peer.notice(method, params)
             return
-        number = params.get("call") if isinstance(params, dict) else None
-        if number in self._working:
+        if (number := params["call"]) in self._working:
             self._stopped.add(number)
             self._working[number].cancel()
 
@@ -259,6 +260,10 @@ def _parsed(line: bytes) -> Any:
         return json.loads(line.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_stop(params: Any) -> bool:
+    return isinstance(params, dict) and params.keys() == {"call"} and type(params["call"]) is int
 
 
 def _refuse(word: str) -> None:
