@@ -25,7 +25,7 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
 
     Who tests in memory and runs with a database has tested something else if it does not. Runs with different oracles
-    are not compared, nor are those of simultaneous turns, on one live object and on two copies of a state.
+    are not compared, nor are those in which a state has two futures: on one live object, in a store, and in copies.
 
     Passes:
         mode none
@@ -81,10 +81,16 @@ def _comparable(histories: Sequence[History]) -> Iterator[list[History]]:
     for history in histories:
         if history.header is not None:
             variant = history.header.variant
-            live = variant.get("serialize") == "none" if _at_once(history) else None
-            key = (history.header.scenario, history.header.agent, variant.get("oracle"), variant.get("protocol"), live)
+            kept = _kept(variant) if _at_once(history) else None
+            key = (history.header.scenario, history.header.agent, variant.get("oracle"), variant.get("protocol"), kept)
             groups.setdefault(key, []).append(history)
     return (group for group in groups.values() if len(group) > 1)
+
+
+def _kept(variant: Mapping[str, Any]) -> str:
+    """Where a state with two futures is kept: on one live object, in one store, or in copies that know no other."""
+    mode = str(variant.get("serialize", "none"))
+    return mode if mode == "none" or mode.startswith("native.") else "copies"
 
 
 def _at_once(history: History) -> bool:
