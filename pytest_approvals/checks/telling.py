@@ -265,7 +265,9 @@ def result_matches_its_call(history: History) -> Evaluations:
     for call in history.calls:
         for told in call.told:
             returned = [run for run in call.runs if run.how == "returned" and run.n < told.n and run.end is not None]
-            if returned:
+            if returned and all((run.ended or 0) > told.n for run in returned):
+                yield _too_early(call, told, returned[-1])
+            elif returned:
                 yield _other_result(call, told, [run.result for run in returned], returned[-1].n)
             elif not call.runs:
                 yield _foreign_result(history, call, told)
@@ -277,6 +279,14 @@ def _other_result(call: CallSeen, told: Told, results: list[object], n: int) -> 
     return Failure(
         call=call, expected=repr(results[-1]), actual=f"the model is told {told.text!r}", witness=(n, told.n)
     )
+
+
+def _too_early(call: CallSeen, told: Told, run: Execution) -> Failure | None:
+    """While a call runs, the model may be told that it does, but not what it returns."""
+    if run.result is None or not conveys(told.text, run.result):
+        return OK
+    actual = f"the model is told {told.text!r} while it still runs"
+    return Failure(call=call, expected="a result after the run", actual=actual, witness=(run.n, told.n))
 
 
 def _foreign_result(history: History, call: CallSeen, told: Told) -> Failure | None:

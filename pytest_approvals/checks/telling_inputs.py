@@ -324,7 +324,7 @@ def _changed_call(before: Exchange, exchange: Exchange) -> tuple[CallSeen, Mappi
     start = len(before.items)
     for index, call in exchange.placed:
         item = exchange.items[index]
-        if index < start or item.get("arguments") == call.arguments:
+        if item.get("arguments") == call.arguments or (index < start and item == before.items[index]):
             continue
         made = [(call.tool, call.arguments), call.wanted_at(exchange.n)]
         if not any(_is_written(item, tool, arguments, call) for tool, arguments in made):
