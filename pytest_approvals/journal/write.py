@@ -12,8 +12,9 @@ import json
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from pytest_approvals.agent_side.plain import plain
+
 from .events import Event, event_from_dict
-from .plain import plain
 
 E = TypeVar("E", bound=Event)
 
