@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from agents import Agent, FunctionTool, HostedMCPTool, RunConfig
-from agents.mcp import MCPServer
+from agents.mcp import MCPServer, MCPUtil
 from agents.run import CallModelData, ModelInputData
 
 from ...contract import MAIN, Approval, Attachment, Limits, Parameter, ToolSpec
@@ -96,6 +96,23 @@ def _specs(agent: Agent[Any], label: str) -> Iterator[ToolSpec]:
             )
         elif isinstance(tool, HostedMCPTool):
             yield from _hosted_specs(tool, label)
+    for server in agent.mcp_servers:
+        # A server that has not listed its tools yet keeps them to itself until the first run.
+        for listed in server.cached_tools or ():
+            yield _listed_spec(server, listed, agent, label)
+
+
+def _listed_spec(server: MCPServer, listed: Any, agent: Agent[Any], label: str) -> ToolSpec:
+    tool = MCPUtil.to_function_tool(listed, server, False, agent)
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        parameters=_parameters(tool.params_json_schema),
+        approval=_marked(tool.needs_approval),
+        kind="mcp",
+        server=server.name,
+        agent=label,
+    )
 
 
 def _marked(needs_approval: Any) -> Approval:

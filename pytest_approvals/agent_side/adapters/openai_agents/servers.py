@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 from agents.mcp import MCPServer
 from mcp import types
@@ -23,7 +23,8 @@ class ScenarioServer(MCPServer):
     def __init__(self, name: str, specs: list[ToolSpec]) -> None:
         self._name = name
         self._specs = {spec.name: spec for spec in specs}
-        super().__init__(require_approval=self._asks)
+        words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str)}
+        super().__init__(require_approval=cast(Any, words if len(words) == len(specs) else self._asks))
 
     @property
     def name(self) -> str:

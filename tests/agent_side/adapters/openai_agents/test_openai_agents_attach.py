@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from agents import Agent, FunctionTool, HostedMCPTool, RunConfig, RunContextWrapper, function_tool
+from mcp import types
 from pydantic import BaseModel
 
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.agent_side.adapters.openai_agents.servers import ScenarioServer, told
+from pytest_approvals.testing import Story, approve, call, reject, reply, tool
 
 Attach = Callable[..., Story]
 
@@ -25,6 +27,20 @@ class Shop:
 
 class Order(BaseModel):
     number: int
+
+
+class Library(ScenarioServer):
+    """A person's own server: it has one tool, asks about it, and runs it itself."""
+
+    def __init__(self) -> None:
+        super().__init__("library", [tool("find", "always", q="string")])
+
+    @property
+    def cached_tools(self) -> Any:
+        return [types.Tool.model_validate({"name": "find", "inputSchema": {"type": "object"}})]
+
+    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> Any:
+        return told(f"found {arguments['q']}", failed=False)
 
 
 @function_tool(needs_approval=True)
@@ -84,6 +100,12 @@ class TestFinding:
         found = [(spec.name, spec.approval, spec.kind, spec.server) for spec in attach(agent).agent.tools()]
 
         assert [("write", "always", "hosted_mcp", "docs"), ("read", "never", "hosted_mcp", "docs")] == found
+
+    def test_what_a_server_has_listed_is_found(self, attach: Attach) -> None:
+        """Its tools come with what the server asks about."""
+        (found,) = attach(Agent[Any](name="A", mcp_servers=[Library()])).agent.tools()
+
+        assert ("find", "mcp", "library", "always") == (found.name, found.kind, found.server, found.approval)
 
 
 class TestRunning:
@@ -157,6 +179,19 @@ class TestRunning:
         session.finished("Go.")
 
         assert ([("raw", {"x": 1})], ['got {"x": 1}']) == (session.world.ran, session.world.told())
+
+    @pytest.mark.parametrize("stub", [False, True])
+    def test_a_tool_of_a_server_is_run_through_the_world(self, attach: Attach, stub: bool) -> None:
+        """The request is the server's; the call reaches it, or the stub in its place."""
+        results = {"find": "stubbed"} if stub else {}
+        agent = Agent[Any](name="A", mcp_servers=[Library()])
+        session = attach(agent, reply(None, call("find", q="a")), DONE, results=results)
+        (request,) = session.paused("Find.")
+        session.finished(None, approve(request))
+
+        assert ("mcp", "library") == (request.kind, request.server)
+        assert [("find", {"q": "a"})] == session.world.ran
+        assert ["stubbed" if stub else "found a"] == session.world.told()
 
     def test_models_as_arguments_are_recorded_as_json(self, attach: Attach) -> None:
         """The body gets the person's own type, the record its values."""
