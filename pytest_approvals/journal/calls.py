@@ -112,6 +112,21 @@ class Asked:
     listed: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     call: CallSeen | None = None
 
+    @property
+    def tool(self) -> str:
+        """The tool that it shows."""
+        return str(self.entry.get("tool", ""))
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments that it shows."""
+        return self.entry.get("arguments")
+
+    @property
+    def label(self) -> str | None:
+        """What the scenario calls the call that it is about."""
+        return self.entry.get("label")
+
 
 @dataclass(slots=True, kw_only=True)
 class Given:
