@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_approvals.journal import events as ev
@@ -18,6 +18,7 @@ class State:
     items: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     calls: dict[str, WrittenCall] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
     message: int = 0
 
 
@@ -33,7 +34,7 @@ class Scribe:
         self.turns: list[int] = []
         self.ending: int | None = None
         self.counts = {"turn": 0, "m": 0, "x": 0, "q": 0, "save": 0}
-        self.running: dict[str, int] = {}
+        self.running: dict[str, list[int]] = {}
         self.requests: dict[tuple[str, str], str] = {}
         self.deciding: list[int] = []
         self.reported: list[dict[str, Any]] = []
@@ -103,18 +104,23 @@ class Scribe:
         return next(names, "main")
 
     def _call(self, written: str, conversation: str | None = None) -> WrittenCall:
-        """Reads a call; a label alone stands for the call as the model made it."""
+        """Reads a call; a label alone stands for the call as the model made it, with the id that the agent gave it."""
         found = CALL.match(written)
         if found is None:
-            return self.state.calls[written.strip()]
+            known = self.state.calls[written.strip()]
+            return replace(known, id=self.state.names.get(known.label, known.id))
         label, seen = found["label"], found["id"]
-        known = self.state.calls.get(label)
-        given = label.rpartition("/")[2].partition("#")[0] if known is None else known.id
-        call_id = None if seen == "-" else (seen or given)
+        call_id = None if seen == "-" else (seen or self._id(label))
         call = WrittenCall(label, call_id, found["tool"], arguments_of(found["arguments"]))
         if conversation is not None:
             self.state.calls[label] = call
         return call
+
+    def _id(self, label: str) -> str | None:
+        known = self.state.calls.get(label)
+        if known is None:
+            return label.rpartition("/")[2].partition("#")[0]
+        return self.state.names.get(label, known.id)
 
     def _requests(self, rest: str) -> list[dict[str, Any]]:
         entries = [self._request(part.strip()) for part in re.split(r",\s+(?![^(]*\))", rest) if part.strip()]
@@ -128,4 +134,5 @@ class Scribe:
             self.requests[self.session, shown.label] = f"q{self.count('q')}"
         written = shown.facts | {"call_id": shown.id, "q": self.requests[self.session, shown.label]}
         tool = self.header.tools.get(shown.tool, {})
-        return written | {"kind": tool.get("kind", "function"), "agent": tool.get("agent", "main")}
+        server = {"server": tool["server"]} if tool.get("server") else {}
+        return written | {"kind": tool.get("kind", "function"), "agent": tool.get("agent", "main"), **server}

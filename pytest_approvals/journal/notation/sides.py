@@ -9,7 +9,7 @@ from typing import Any
 from pytest_approvals.journal import events as ev
 
 from .scribe import Scribe
-from .words import CALL, arguments_of
+from .words import CALL, arguments_of, value_of
 
 
 class SideLines(Scribe):
@@ -95,8 +95,16 @@ class SideLines(Scribe):
 
     def _drop(self, label: str, kinds: tuple[str, ...]) -> None:
         items = self.state.items[self._conversation(label)]
-        seen = self.state.calls[label].id
+        seen = self._id(label)
         items[:] = [item for item in items if not (item["kind"] in kinds and item.get("id") == seen)]
+
+    def on_rename(self, rest: str) -> None:
+        label, _, seen = rest.partition(" ")
+        call = self.state.calls[label]
+        for item in self.state.items[self._conversation(label)]:
+            if item["kind"] == "call" and (item.get("id"), item["arguments"]) == (call.id, call.arguments):
+                item["id"] = seen
+        self.state.names[label] = seen
 
     def on_drop(self, rest: str) -> None:
         kind, _, text = rest.partition(" ")
@@ -106,7 +114,7 @@ class SideLines(Scribe):
     def on_change(self, rest: str) -> None:
         label, _, arguments = rest.partition(" ")
         for item in self.state.items[self._conversation(label)]:
-            if item["kind"] == "call" and item.get("id") == self.state.calls[label].id:
+            if item["kind"] == "call" and item.get("id") == self._id(label):
                 item["arguments"] = arguments_of(arguments)
 
     def on_user(self, rest: str) -> None:
@@ -132,7 +140,8 @@ class SideLines(Scribe):
 
     def on_start(self, rest: str) -> str:
         call = self._call(rest)
-        self.running[call.label] = x = self.count("x")
+        x = self.count("x")
+        self.running.setdefault(call.label, []).append(x)
         agent = self.header.tools.get(call.tool, {}).get("agent", "main")
         self.add(ev.ToolStart(x=x, tool=call.tool, arguments=call.arguments, call_id=call.id, agent=agent))
         return call.label
@@ -143,12 +152,16 @@ class SideLines(Scribe):
         if label in self.state.calls:
             self.on_tell(f"{label} {text}")
 
+    def on_gives(self, rest: str) -> None:
+        label, _, value = rest.partition(" ")
+        self._end_tool(label, result=value_of(value))
+
     def on_raises(self, rest: str) -> None:
         label, _, text = rest.partition(" ")
         self._end_tool(label, how="raised", error=["ToolRaised", text])
 
     def _end_tool(self, label: str, **facts: Any) -> None:
-        self.add(ev.ToolEnd(x=self.running.pop(label), **facts))
+        self.add(ev.ToolEnd(x=self.running[label].pop(), **facts))
 
     def on_gate(self, rest: str) -> None:
         label, _, said = rest.partition(" ")
