@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .calls import Given
-from .events import Cancelled, Event, Gate, ModelExhausted, ModelFailure, ModelRefusal, Staged, Trimmed
+from .events import Cancelled, Event, Gate, ModelAnswer, ModelExhausted, ModelFailure, ModelRefusal, Staged, Trimmed
 from .history import History
 
 _VERDICTS = {"approve": "approved", "reject": "rejected", "edit": "edited", "always": "always", "never": "never"}
@@ -20,6 +20,7 @@ _ENDS = {"raised": "raised", "asked": "asked_again"}
 def reached(history: History) -> dict[str, int]:
     """Counts what happened in a run, by the words of `reaches`; what did not happen is left out."""
     counts: dict[str, int] = {
+        "called": sum(len(each.reply.calls) for each in history.exchanges if isinstance(each.reply, ModelAnswer)),
         "surfaced": len(history.requests),
         "ran": len(history.executions),
         "saved": sum(each.event.error is None for each in history.saves),

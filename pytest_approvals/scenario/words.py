@@ -30,6 +30,7 @@ REACHES: dict[str, str] = {
     "finished": "turns that ended with an output",
     "failed": "turns that failed",
     "refused": "turns that failed before model or tool was reached",
+    "called": "calls that a model made",
     "surfaced": "requests that surfaced, each counted once",
     "approved": "decisions to approve",
     "rejected": "decisions to reject",
