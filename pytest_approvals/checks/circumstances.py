@@ -136,6 +136,14 @@ def cancellations(history: History) -> list[Cancelled]:
     return [event for event in events if isinstance(event, Cancelled) and event.error is None]
 
 
+def cancelled_before(history: History, call: CallSeen, given: Given) -> int | None:
+    """Gives where a call was given up before *given* was handed in; None where it was not, or was asked about again."""
+    taken = given.taken or 0
+    asked = min((asked.n for asked in call.asked), default=taken)
+    places = [event.n for event in cancellations(history) if event.session == call.session and asked < event.n < taken]
+    return places[-1] if places and not call.asked_between(places[-1], taken) else None
+
+
 def superseded_by(history: History, call: CallSeen) -> TurnSeen | None:
     """Gives the turn that came with a new message while the reply of the call had an open request."""
     reply = {id(each) for each in (call, *siblings(history, call))}

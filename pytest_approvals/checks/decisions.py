@@ -10,7 +10,7 @@ from pytest_approvals.journal.reached import is_malformed
 from pytest_approvals.journal.turns import TurnSeen
 
 from .check import OK, Evaluations, Failure, check, described
-from .circumstances import contradicted, is_invalid, settled_before
+from .circumstances import cancelled_before, contradicted, is_invalid, settled_before
 from .pending import open_before
 
 
@@ -192,6 +192,16 @@ def settled_stays_settled(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Fails, what was given up runs:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        cancel
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Fails, an approval of what a message had closed is ignored:
         send Pay 5
         model c1 pay(amount=5)
@@ -217,7 +227,7 @@ def settled_stays_settled(history: History) -> Evaluations:
     """
     for call in history.calls:
         for given in call.decisions:
-            settled = settled_before(call, given)
+            settled = settled_before(call, given) or cancelled_before(history, call, given)
             if settled is None or given.turn is None or is_invalid(given):
                 continue
             yield _changed(call, given, settled) or _asked_for_nothing(call, given, settled)

@@ -6,7 +6,7 @@ from pytest_approvals.journal.calls import CallSeen, Execution, Given
 from pytest_approvals.journal.history import History
 
 from .check import OK, Evaluations, Failure, check
-from .circumstances import cannot_run, contradicted, settled_before, waits_for_siblings, was_dropped
+from .circumstances import cannot_run, contradicted, settled_before, superseded_by, waits_for_siblings, was_dropped
 
 
 @check(
@@ -203,6 +203,15 @@ def approved_runs(history: History) -> Evaluations:
         model Sorry.
         finish Sorry.
 
+    Fails, a message comes together with it and closes the call:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        tell c1 not approved
+        send And hurry
+        done
+
     Fails, the decision is lost:
         send Pay 5
         model c1 pay(amount=5)
@@ -244,7 +253,12 @@ def _is_excused(history: History, call: CallSeen, given: Given) -> bool:
         return True
     if cannot_run(history, call, given) and any(told.n > (given.taken or 0) for told in call.told):
         return True
-    return waits_for_siblings(history, call) or was_dropped(history, call) or _ran_elsewhere(history, call)
+    return waits_for_siblings(history, call) or _dropped_later(history, call, given) or _ran_elsewhere(history, call)
+
+
+def _dropped_later(history: History, call: CallSeen, given: Given) -> bool:
+    """Whether what was pending was given up or closed after the approval, and not by a message that came with it."""
+    return was_dropped(history, call) and superseded_by(history, call) is not given.turn
 
 
 def _ran_elsewhere(history: History, call: CallSeen) -> bool:
