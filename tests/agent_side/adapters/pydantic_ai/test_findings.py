@@ -36,7 +36,7 @@ class Page:
     def read(cls, path: Path) -> Page:
         text = path.read_text(encoding="utf-8")
         rows = dict(re.findall(r"^\| (\w[\w ]*) \| (.*) \|$", text, re.MULTILINE))
-        check = re.fullmatch(r"`([a-z-]+)` \((\w+)\): (.*)", rows["check"])
+        check = re.fullmatch(r"`([a-z-]+)` \(([a-z-]+)\): (.*)", rows["check"])
         scenario = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
         assert check is not None
         assert scenario is not None
