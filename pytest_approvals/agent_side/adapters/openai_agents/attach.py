@@ -32,6 +32,7 @@ def attached_crew(attachment: Attachment, limits: Limits, *, chat: bool) -> Crew
     tools = tuple(spec for agent, label in _pairs(found) for spec in _specs(agent, label))
     probes = [_probe(agent, label, attachment.stubs) for agent, label in _pairs(found)]
     options = dict(attachment.run_options)
+    session = options.pop("session", None)
     options["run_config"] = _run_config(options.get("run_config"), model, labels)
     if limits.model_replies is not None:
         options["max_turns"] = limits.model_replies
@@ -41,7 +42,7 @@ def attached_crew(attachment: Attachment, limits: Limits, *, chat: bool) -> Crew
             probe.release()
 
     agents = {label: agent for agent, label in _pairs(found)} | {agent.name: agent for agent, _ in _pairs(found)}
-    return Crew(main=main, agents=agents, labels=labels, tools=tools, options=options, release=release)
+    return Crew(main=main, agents=agents, labels=labels, tools=tools, options=options, session=session, release=release)
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------

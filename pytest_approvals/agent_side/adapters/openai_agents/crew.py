@@ -24,7 +24,9 @@ class Crew:
         agents: All agents, by the name that requests show.
         labels: What the harness calls an agent, by the name that requests show.
         options: Keyword arguments for `Runner.run`.
+        session: The session that a person hands over with their agent.
         release: Undoes what was done to a person's own agents.
+        sessions: The driven sessions that use the crew, by identity.
     """
 
     main: Agent[Any]
@@ -32,11 +34,20 @@ class Crew:
     labels: dict[str, str] = field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    session: Any = None
     release: Callable[[], None] = lambda: None
+    sessions: set[int] = field(default_factory=set)
 
     def label(self, name: str) -> str:
         """Gives what the harness calls the agent that the SDK calls *name*."""
         return self.labels.get(name, name)
+
+    def let_go(self, session: object) -> None:
+        """Takes *session* from those that use the crew, and releases the agents when it was the last one."""
+        if id(session) in self.sessions:
+            self.sessions.discard(id(session))
+            if not self.sessions:
+                self.release()
 
 
 def made_crew(blueprint: Blueprint, *, chat: bool) -> Crew:

@@ -34,12 +34,14 @@ class OpenAIAgents(Agent):
         super().__init__(world, blueprint)
         from .memory import Memory
 
-        self._own_crew = crew is None
         self._crew = crew if crew is not None else self._crew_of(blueprint)
+        self._crew.sessions.add(id(self))
         self._sessions = 1
         stored = blueprint.serialize == "native.sqlite"
         path = os.path.join(blueprint.directory, "sessions.db") if stored and blueprint.directory else ":memory:"
-        self._memory = Memory(session=stored or self.uses_session, path=path, name=session)
+        self._memory = Memory(
+            uses_session=stored or self.uses_session, path=path, name=session, given=self._crew.session
+        )
 
     def _crew_of(self, blueprint: Blueprint) -> Crew:
         chat = self.wire_rules == "chat"
@@ -182,8 +184,7 @@ class OpenAIAgents(Agent):
     async def close(self) -> None:
         """See `Agent.close`."""
         self._memory.close()
-        if self._own_crew:
-            self._crew.release()
+        self._crew.let_go(self)
 
 
 class SessionAgents(OpenAIAgents):

@@ -22,6 +22,10 @@ class Memory:
     """
     The caller's side of one conversation.
 
+    Arguments:
+        path, name: Where the session is, which is opened when it is first needed.
+        given: A person's own session, in place of that one; what it holds is theirs to keep.
+
     Attributes:
         runs: The states of the runs, the newest last.
         unanswered: The input of a run that failed before it had a state, to be handed in again.
@@ -29,21 +33,24 @@ class Memory:
         limit: How many items of the history a new run gets; None gives all.
     """
 
-    def __init__(self, *, session: bool, path: str, name: str) -> None:
+    def __init__(self, *, uses_session: bool, path: str, name: str, given: Any = None) -> None:
         self.runs: list[RunState[Any]] = []
         self.unanswered: Any = None
         self.unfinished = False
         self.limit: int | None = None
         self._history: list[Any] = []
         self._result: Any = None
-        self._uses_session = session
+        self._uses_session = uses_session or given is not None
+        self._given = given
         self._path = path
         self._name = name
         self._session: SQLiteSession | None = None
 
     @property
-    def session(self) -> SQLiteSession | None:
-        """The session that all runs are given; opened when it is first needed."""
+    def session(self) -> Any:
+        """The session that all runs are given; None where the caller keeps the list."""
+        if self._given is not None:
+            return self._given
         if self._uses_session and self._session is None:
             from agents import SQLiteSession
 
@@ -103,7 +110,7 @@ class Memory:
             written["unanswered"] = self.unanswered
         if not self._uses_session:
             written |= {"history": self.history, "unfinished": self.unfinished}
-        elif self.session is not None:
+        elif self._given is None:
             written |= {"session": self._name, "limit": self.limit}
             if self._path == _IN_MEMORY:
                 written["items"] = await self.session.get_items()
@@ -117,7 +124,7 @@ class Memory:
         written = json.loads(text)
         self._history = written.get("history", [])
         self._name, self.limit = written.get("session", self._name), written.get("limit")
-        if "items" in written and self.session is not None:
+        if "items" in written:
             await self.session.add_items(written["items"])
         self.unanswered, self.unfinished = written.get("unanswered"), written.get("unfinished", False)
         override = {} if context is None else {"context_override": context}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from agents import Agent, FunctionTool, HostedMCPTool, RunConfig, RunContextWrapper, function_tool
+from agents import Agent, FunctionTool, HostedMCPTool, RunConfig, RunContextWrapper, SQLiteSession, function_tool
 from mcp import types
 from pydantic import BaseModel
 
@@ -282,6 +282,42 @@ class TestLeaving:
         second.wait(second.agent.close())
 
         assert (True, True, True) == (probed is not before, still is probed, agent.tools is before)
+
+    def test_closing_twice_takes_the_probes_out_once(self, attach: Attach) -> None:
+        """Another session on the same agent is not disturbed."""
+        agent = make_agent()
+        first, second = attach(agent), attach(agent, DONE)
+        probed = agent.tools
+        first.wait(first.agent.close())
+        first.wait(first.agent.close())
+
+        assert agent.tools is probed
+        assert "Done." == second.finished("Go.")
+
+    def test_a_session_on_a_persons_agent_keeps_the_probes(self, attach: Attach) -> None:
+        """They are taken out when both sessions have let go."""
+        agent = make_agent()
+        before = agent.tools
+        first = attach(agent)
+        second = first.wait(first.agent.another_session(first.world))
+        first.wait(first.agent.close())
+        kept = agent.tools
+        first.wait(second.close())
+
+        assert (True, True) == (kept is not before, agent.tools is before)
+
+    def test_a_persons_session_keeps_the_history(self, attach: Attach) -> None:
+        """Each run is given the message alone, and the session stays open."""
+        session = SQLiteSession("theirs")
+        story = attach(lambda _: make_agent(), DONE, reply("Again."), run_options={"session": session})
+        story.finished("One.")
+        story.restart()
+        story.finished("Two.")
+        items = story.wait(session.get_items())
+        session.close()
+
+        assert ["One.", "Done.", "Two."] == [item.text for item in story.world.inputs[-1]]
+        assert 4 == len(items)
 
     def test_a_state_with_a_persons_context_is_taken_up(self, attach: Attach) -> None:
         """What cannot be stored is handed in again."""
