@@ -23,7 +23,8 @@ def run_ends(history: History) -> Evaluations:
     """
     A run must come to its end: no turn hangs, the model is not asked for ever, and answers move it on.
 
-    A loop that asks the same question costs money until somebody looks.
+    A loop that asks the same question costs money until somebody looks. And what a turn gives in the end should be what
+    its model said last: whoever reads the output has not seen anything else.
 
     Passes:
         send Pay 5
@@ -52,6 +53,11 @@ def run_ends(history: History) -> Evaluations:
         pause c1
         stuck
         end completed: c1
+
+    Warns, an output that the model did not give:
+        send Hello
+        model Hello.
+        finish Goodbye.
     """
     end = history.end
     if end is None or end.how in ("interrupted", "broken"):
@@ -71,6 +77,21 @@ def run_ends(history: History) -> Evaluations:
         yield Failure(call=call, expected="answers move the run on", actual=actual, witness=(stuck.n,))
     else:
         yield OK
+        yield from map(_other_output, history.turns)
+
+
+def _other_output(turn: TurnSeen) -> Failure | None:
+    """The output of a turn, where it is text and the model's last reply is nothing but text."""
+    answers = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
+    last = answers[-1] if answers else None
+    if turn.end is None or turn.outcome != "finished" or last is None or not last.say or last.calls:
+        return OK
+    output = turn.end.output
+    if not isinstance(output, str) or output.strip() == last.say.strip():
+        return OK
+    actual = f"the turn gives {output!r}"
+    witness = (last.n, turn.end.n)
+    return Failure(expected=repr(last.say), actual=actual, witness=witness, session=turn.session, level="should")
 
 
 def _endless(history: History) -> Iterator[ModelExhausted]:

@@ -157,7 +157,8 @@ def caller_messages_kept(history: History) -> Evaluations:
     """
     Every message of the caller must stand in every later input of the model, in the order in which they were sent.
 
-    A message of a turn that failed or was refused may be missing, and what the framework trimmed.
+    A message of a turn that failed or was refused may be missing, and what the framework trimmed. Nothing should stand
+    there in the caller's name that the caller did not send.
 
     Passes:
         send Pay 5
@@ -190,6 +191,12 @@ def caller_messages_kept(history: History) -> Evaluations:
         drop user Pay 5
         send So?
         done
+
+    Warns, words that the caller never said:
+        send Pay 5
+        user Please go on.
+        model Done.
+        finish Done.
     """
     complete: set[int] = set()
     for exchange in history.exchanges:
@@ -198,7 +205,7 @@ def caller_messages_kept(history: History) -> Evaluations:
         missing = _missing_message(history, exchange, complete)
         if missing is None:
             complete.add(id(exchange))
-            yield OK
+            yield _never_said(history, exchange)
         else:
             actual = f"{missing.start.text!r} is not in the model's input"
             witness = (missing.start.n, exchange.n)
@@ -221,6 +228,24 @@ def _missing_message(history: History, exchange: Exchange, complete: set[int]) -
             return turn
         del texts[: index + 1]
     return None
+
+
+def _never_said(history: History, exchange: Exchange) -> Failure | None:
+    """A new message in the caller's name that holds none of the caller's own."""
+    start = len(exchange.before.items) if exchange.before is not None and exchange.repeats else 0
+    new = [item for item in exchange.items[start:] if item["kind"] == "user"]
+    if not new:
+        return OK
+    session = exchange.session
+    sent = [turn.start.text for turn in history.turns if turn.session == session and turn.start.n < exchange.n]
+    for item in new:
+        if not any(text and text in str(item.get("text") or "") for text in sent):
+            actual = f"{item.get('text')!r} stands there in the caller's name"
+            witness = (exchange.n,)
+            return Failure(
+                expected="the caller's messages", actual=actual, witness=witness, session=session, level="should"
+            )
+    return OK
 
 
 def _past(turn: TurnSeen | None, until: TurnSeen | None) -> list[TurnSeen]:

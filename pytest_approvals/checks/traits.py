@@ -210,8 +210,8 @@ def _is_late(call: CallSeen, given: Given) -> bool:
 @_trait
 def standing_decision_lasts(history: History) -> Iterator[str]:
     """
-    A call that a standing decision covers, in a later reply: it is not asked about `in the turn`, or even `after a new
-    message`; or it is `asked again`.
+    A call that a standing decision covers, in a later reply, is not asked about `in the turn`, or not even
+    `after a new message`; or it is `asked again`.
     """
     for call in history.calls:
         given = next((each for each in call.standing if each.taken is not None and each.taken < call.n), None)

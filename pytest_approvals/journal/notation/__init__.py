@@ -27,11 +27,11 @@ event, or a few that belong together:
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`
-    stage, cancel, trim N, leave                what else the caller does; `show WHAT c1|TEXT` what a stream shows
+    stage, cancel, trim N, signal NAME          what else the caller does; `show WHAT c1|TEXT` what a stream shows
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
-                                                `without TOOL` before one, `mode MODE`
+                                                `without TOOL` before one; `unsaved TYPE: TEXT`; `mode MODE`
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
-    respond c1 yes|no, rename c1 ID             changes what the model's next input holds
+    respond c1 yes|no, rename c1 ID, split c1   changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
 
 A CALL is `LABEL TOOL(NAME=VALUE, ...)`, or the label alone for the call as the model made it; its id is the last part

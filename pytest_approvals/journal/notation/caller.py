@@ -100,6 +100,9 @@ class CallerLines(Scribe):
         if not rest:
             self.state.open = []
 
+    def on_signal(self, rest: str) -> None:
+        self.add(ev.Signalled(name=rest))
+
     def on_show(self, rest: str) -> None:
         what, _, more = rest.partition(" ")
         known = self.state.calls.get(more)
@@ -118,6 +121,9 @@ class CallerLines(Scribe):
         name = rest or f"save-{self.count('save')}"
         self.saves[name] = copy.deepcopy(self.state)
         self.add(ev.Saved(name=name, mode=self._mode()))
+
+    def on_unsaved(self, rest: str) -> None:
+        self.add(ev.Saved(name="lost", mode=self._mode(), error=rest.split(": ", 1)))
 
     def on_restore(self, rest: str) -> None:
         name, colon, pending = rest.partition(":")

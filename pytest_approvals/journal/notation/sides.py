@@ -106,6 +106,12 @@ class SideLines(Scribe):
                 item["id"] = seen
         self.state.names[label] = seen
 
+    def on_split(self, rest: str) -> None:
+        self.state.message += 1
+        for item in self.state.items[self._conversation(rest)]:
+            if item["kind"] == "call" and item.get("id") == self._id(rest):
+                item["message"] = self.state.message
+
     def on_drop(self, rest: str) -> None:
         kind, _, text = rest.partition(" ")
         items = self.state.items["main"]

@@ -1,0 +1,225 @@
+"""How checks are written and registered, and what they make of what they find."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.checks import CHECKS, Failure, check, check_named, explain, judge
+from pytest_approvals.checks.check import described, made
+from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.notation import journal
+
+STORY = """
+    send Pay 5
+    model c1 pay(amount=5); c2 pay(amount=6)
+    pause c1, c2
+    end left: c1, c2
+"""
+
+
+@pytest.fixture
+def registry():
+    """What a test registers is taken back."""
+    before = dict(CHECKS)
+    yield CHECKS
+    CHECKS.clear()
+    CHECKS.update(before)
+
+
+def unregistered(function, level="must", needs=()):
+    return made("toy-check", function, level, needs, (), (), function=function)
+
+
+class TestCheck:
+    def test_its_docstring_is_its_documentation(self, registry):
+        """Requirement, reason and examples come from the docstring."""
+
+        @check("two-calls", needs=["model.answer"], sources=["example/example#1"])
+        def two_calls(history):
+            """
+            A reply must hold two calls,
+            no more.
+
+            Because we say so.
+
+            Passes:
+                send Hello
+                done
+
+            Warns, in a way:
+                send Bye
+                done
+            """
+
+        assert "A reply must hold two calls, no more." == two_calls.requirement
+        assert "Because we say so." == two_calls.why
+        assert ("test_check", "must", ("model.answer",)) == (
+            two_calls.family + "_check",
+            two_calls.level,
+            two_calls.needs,
+        )
+        assert [("pass", "", "send Hello\ndone"), ("warning", "in a way", "send Bye\ndone")] == [
+            (example.status, example.caption, example.lines) for example in two_calls.examples
+        ]
+        assert registry["two-calls"] is two_calls
+
+    def test_everything_that_is_wrong_is_said_at_once(self, registry):
+        """A check that is not complete is refused when it is written."""
+        with pytest.raises(UsageError) as caught:
+
+            @check("Two Calls", level="should", needs=["model.anwser"])
+            def two_calls(history):
+                """A reply must hold two calls."""
+
+        assert (
+            "check 'Two Calls': its slug is not kebab-case; "
+            "its requirement, the first paragraph of the docstring, does not say 'should'; "
+            "its docstring does not say why; "
+            "it needs events that do not exist: model.anwser; "
+            "its docstring has no journal on which it passes (Passes:); "
+            "its docstring has no journal on which it fails (Fails: or Warns:)"
+        ) == str(caught.value)
+
+    def test_slugs_are_unique(self, registry):
+        """Two checks cannot have one slug."""
+        with pytest.raises(UsageError, match="another check has its slug"):
+
+            @check("run-ends")
+            def run_ends(history):
+                """It must."""
+
+
+class TestJudge:
+    def test_nothing_looked_at(self):
+        """A check that yields nothing does not apply."""
+        verdicts = unregistered(lambda history: iter(())).judge(History.of(journal(STORY)))
+
+        assert ["not-applicable"] == [verdict.status for verdict in verdicts]
+
+    def test_everything_holds(self):
+        """One verdict says that everything holds."""
+        verdicts = unregistered(lambda history: iter([None, None])).judge(History.of(journal(STORY)))
+
+        assert ["pass"] == [verdict.status for verdict in verdicts]
+
+    def test_one_verdict_a_call(self):
+        """Of several failures of one call the first is told."""
+
+        def every_call(history):
+            for call in history.calls:
+                yield Failure(call=call, expected="none", actual="one", witness=(call.n, 0))
+                yield Failure(call=call, expected="none", actual="another", witness=(call.n,))
+
+        verdicts = unregistered(every_call).judge(History.of(journal(STORY)))
+
+        assert [("c1", "one", (5,)), ("c2", "one", (5,))] == [
+            (verdict.label, verdict.actual, verdict.witness) for verdict in verdicts
+        ]
+
+    def test_the_graver_failure_counts(self):
+        """A failure replaces a warning about the same call."""
+
+        def both(history):
+            yield Failure(expected="", actual="weak", witness=(), level="should")
+            yield Failure(expected="", actual="strong", witness=())
+
+        assert ["strong"] == [verdict.actual for verdict in unregistered(both).judge(History.of(journal(STORY)))]
+
+    def test_a_should_is_a_warning(self):
+        """What should hold and does not is a warning."""
+        failure = Failure(expected="", actual="", witness=())
+        verdicts = unregistered(lambda history: iter([failure]), level="should").judge(History.of(journal(STORY)))
+
+        assert ["warning"] == [verdict.status for verdict in verdicts]
+
+    def test_a_crash_is_no_pass(self):
+        """A check that raises says harness-error."""
+
+        def crashes(history):
+            yield None
+            raise KeyError("c7")
+
+        (verdict,) = unregistered(crashes).judge(History.of(journal(STORY)))
+
+        assert ("harness-error", "the check raised KeyError: 'c7'") == (verdict.status, verdict.actual)
+
+    def test_what_could_not_be_seen(self):
+        """A check says not-observable where the journal's maker could not record what it needs."""
+        events = journal(STORY)
+        events[0].observes = ["model.request", "model.answer"]
+
+        statuses = {verdict.check: verdict.status for verdict in judge(events)}
+
+        assert ("not-observable", "pass") == (statuses["run-ends"], statuses["model-input-well-formed"])
+
+
+def test_the_table_of_the_design():
+    """Every slug is there, in the order of the families."""
+    assert [
+        *("approval-before-execution", "rejected-never-runs", "approved-runs", "runs-at-most-once"),
+        *("ungated-runs-once", "arguments-as-approved", "only-model-calls-run"),
+        *("every-gated-call-asked", "policy-fails-closed", "only-gated-asked", "asked-once"),
+        *("request-shows-the-call", "request-ids-unique"),
+        *("result-delivered-once", "rejection-told", "reason-told", "result-matches-its-call"),
+        *("model-input-well-formed", "no-function-approvals-in-model-input", "caller-messages-kept"),
+        "history-not-rewritten",
+        *("pending-survives", "decision-survives", "round-trip-stable", "stream-shows-everything"),
+        "same-outcome-in-every-mode",
+        *("invalid-decision-refused", "settled-stays-settled", "unanswered-stays-pending"),
+        "contradiction-not-executed",
+        *("run-ends", "nothing-left-pending", "usable-after-refusal", "sessions-isolated"),
+        *("journal-well-formed", "scenario-exercised"),
+    ] == list(CHECKS)
+
+
+def test_shoulds():
+    """What should hold, and what must."""
+    assert {"only-gated-asked", "reason-told", "history-not-rewritten", "round-trip-stable"} == {
+        slug for slug, known in CHECKS.items() if known.level == "should"
+    }
+
+
+def test_described():
+    """A call is shown as people read it."""
+    calls = History.of(journal("send Go\nmodel c1 pay(amount=5, to=Ann); c2 pay({broken)\nfail X: y")).calls
+
+    assert ["c1 pay(amount=5, to='Ann')", "c2 pay({broken)"] == [described(call) for call in calls]
+
+
+def test_explain():
+    """All that is known of a check, as text."""
+    assert """\
+reason-told (should, telling)
+
+The model should be told the reason that the person gave.
+
+With it, it can do better; without it, it tries again.
+
+needs: model.request, caller.decide
+sources: microsoft/autogen#7387, openai/openai-agents-python#4409
+
+passes:
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    reject c1 over the limit
+    go
+    tell c1 Denied: over the limit
+    done
+
+warns:
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    reject c1 over the limit
+    go
+    tell c1 Denied
+    done
+""" == explain("reason-told")
+
+
+def test_an_unknown_check():
+    """A slug that nobody has is refused, with the nearest one named."""
+    with pytest.raises(UnknownName, match="no check is called 'run-end'; did you mean 'run-ends'"):
+        check_named("run-end")
