@@ -116,8 +116,8 @@ class Bench:
         asyncio.run(self.agent.load([saved]))
 
 
-def call(id: str | None, tool: str, path: Any = "a", **more: Any) -> ModelCall:
-    return ModelCall(id=id, tool=tool, arguments=path if isinstance(path, Mapping) else {"path": path}, **more)
+def call(call_id: str | None, tool: str, path: Any = "a", **more: Any) -> ModelCall:
+    return ModelCall(id=call_id, tool=tool, arguments=path if isinstance(path, Mapping) else {"path": path}, **more)
 
 
 def calls(*them: ModelCall, say: str | None = None, **more: Any) -> Reply:

@@ -61,7 +61,7 @@ class PolicyReleasesAWaitingCall(Fault):
     """A waiting call runs when its condition changes its mind, though nobody decided."""
 
     source = ("openai/openai-agents-python#3259",)
-    caught_by = "approval-before-execution"
+    caught_by = "unanswered-stays-pending"
 
     async def work_off(self, conversation: Conversation, turn: Turn) -> None:
         for call in conversation.calls:

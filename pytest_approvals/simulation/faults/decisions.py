@@ -119,20 +119,24 @@ class RefusedDecisionClosesTheRequest(Fault):
 
 
 class GoodPartOfARefusedSubmissionCounts(Fault):
-    """Of a submission that is refused, the decisions before the bad one take effect."""
+    """Of a submission that is refused, the decisions that are not bad take effect."""
 
     source = ("letta-ai/letta-code#101",)
     caught_by = "pending-survives"
 
     def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
-        good: list[Answer] = []
         try:
-            for decision in decisions:
-                good.append(self.judge(decision))
             return super().judge_all(decisions)
         except Refused:
-            self.settle(good, Turn(stream=False))
+            self.settle([self.judge(decision) for decision in decisions if self._is_good(decision)], Turn(stream=False))
             raise
+
+    def _is_good(self, decision: Decision) -> bool:
+        try:
+            self.judge(decision)
+        except Refused:
+            return False
+        return True
 
 
 class SettledRequestIsTakenAgain(Fault):

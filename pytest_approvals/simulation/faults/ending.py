@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from typing import cast
 
 from pytest_approvals.agent_side.contract import Agent, World
-from pytest_approvals.agent_side.failures import AsksAgain
 from pytest_approvals.agent_side.neutral import Decision
-from pytest_approvals.simulation.reference import wording
 from pytest_approvals.simulation.reference.conversing import Turn
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, LimitReached
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation, detached
+from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
 from pytest_approvals.simulation.reference.working import waiting
 
 from .fault import Fault
@@ -51,17 +49,17 @@ class FailingToolLosesTheRequests(Fault):
                     self.refuse(call, "Error: another call failed.", turn)
 
 
-class LimitClosesTheRequests(Fault):
-    """A turn that reaches its limit loses the requests that were open."""
+class LimitLosesTheCalls(Fault):
+    """A turn that reaches its limit forgets the calls that it was at, open requests among them."""
 
     source = ("Cloudgeni-ai/opengeni#41",)
-    caught_by = "every-gated-call-asked"
+    caught_by = "model-input-well-formed"
 
     async def go_on(self, conversation: Conversation, turn: Turn) -> bool:
         try:
             return await super().go_on(conversation, turn)
         except LimitReached:
-            self.close_open(wording.CANCELLED, turn)
+            conversation.calls, conversation.asks_model = [], True
             raise
 
 
@@ -75,23 +73,6 @@ class SecondQuestionIsSkipped(Fault):
         await super().run_tool(conversation, call, turn)
         if call.stage == "waiting":
             await super().run_tool(conversation, call, turn)
-
-
-class SecondQuestionEndsTheCall(Fault):
-    """A tool that asks again in its middle counts as done."""
-
-    source = ("openJiuwen-ai/agent-core#961",)
-    caught_by = "result-matches-its-call"
-
-    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
-        self.count_execution(turn)
-        call.entered = True
-        try:
-            value = await self.world.run(call.tool, detached(call.arguments), call.id, agent=conversation.agent)
-        except Exception as error:
-            self.finish(call, "done" if isinstance(error, AsksAgain) else wording.failed(error), turn)
-        else:
-            self.finish(call, wording.returned(value), turn)
 
 
 class ToolThatIsGoneLeavesTheCallOpen(Fault):
@@ -140,7 +121,7 @@ class SessionsShareTheState(Fault):
     caught_by = "sessions-isolated"
 
     async def another_session(self, world: World) -> Agent:
-        other = cast(Fault, await super().another_session(world))
+        other = cast("Fault", await super().another_session(world))
         other.state = self.state
         return other
 

@@ -81,7 +81,7 @@ class SessionsShareNestedConversations(Fault):
         self._shared: dict[tuple[str, str], Conversation] = {}
 
     async def another_session(self, world: World) -> Agent:
-        other = cast(SessionsShareNestedConversations, await super().another_session(world))
+        other = cast("SessionsShareNestedConversations", await super().another_session(world))
         other._shared = self._shared
         return other
 

@@ -67,6 +67,6 @@ class StandingDecisionCrossesSessions(Fault):
     caught_by = "sessions-isolated"
 
     async def another_session(self, world: World) -> Agent:
-        other = cast(Fault, await super().another_session(world))
+        other = cast("Fault", await super().another_session(world))
         other.state.standing = self.state.standing
         return other

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_approvals.agent_side.neutral import Chunk, Finished, Outcome, Reply
+from pytest_approvals.agent_side.neutral import Chunk, Finished, Outcome, Paused, Reply
 from pytest_approvals.simulation.reference.conversing import Partial, Turn
 
 from .fault import Fault
 
 
-class StreamHidesTheRequests(Fault):
-    """A stream that ends in a pause does not show the requests."""
+class StreamHidesRequests(Fault):
+    """A stream that ends in a pause shows the first request and hides the others."""
 
     source = ("langchain-ai/langgraph#5409",)
     caught_by = "stream-shows-everything"
 
     def outcome(self, turn: Turn) -> Outcome:
         outcome = super().outcome(replace(turn, stream=False))
-        if turn.stream:
-            self.world.shown("end")
-        return outcome
+        if not turn.stream or not isinstance(outcome, Paused):
+            return outcome
+        self.world.shown("request", id=outcome.requests[0].id)
+        self.world.shown("end")
+        return replace(outcome, requests=outcome.requests[:1])
 
 
 class StreamedPauseLooksFinished(Fault):
@@ -50,7 +52,7 @@ class StreamedCallsWithOneIdAreMerged(Fault):
     """Streamed calls that share an id become one call."""
 
     source = ("langchain-ai/langchain#34807", "vercel/ai#14277")
-    caught_by = "same-outcome-in-every-mode"
+    caught_by = "every-gated-call-asked"
 
     def play(self, reply: Reply) -> Reply:
         whole = super().play(reply)
@@ -63,7 +65,7 @@ class BrokenStreamIsTakenAsReply(Fault):
     """What came of a stream before it broke counts as the model's reply, and its calls run."""
 
     source = ("NousResearch/hermes-agent#6638", "NousResearch/hermes-agent#80498")
-    caught_by = "only-model-calls-run"
+    caught_by = "request-shows-the-call"
 
     def play(self, reply: Reply) -> Reply:
         return super().play(replace(reply, breaks=False))

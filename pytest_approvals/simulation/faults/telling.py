@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.agent_side.neutral import Decision, Item, Outcome
-from pytest_approvals.simulation.reference import ReferenceAgentOverChat, wording
+from pytest_approvals.simulation.reference import ReferenceAgentOverChat
 from pytest_approvals.simulation.reference.conversing import Turn
 from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
 
@@ -53,14 +53,14 @@ class ResultOfAnEarlierTurnIsReplaced(Fault):
         super().settle(answers, turn)
 
 
-class RejectionReadsLikeSuccess(Fault):
-    """The model is told that a rejected call was done."""
+class RejectionIsAnEmptyResult(Fault):
+    """The result of a rejected call is empty, so that it reads like one of a tool that has nothing to say."""
 
-    source = ("vercel/eve#312",)
+    source = ("vercel/eve#312", "zeroclaw-labs/zeroclaw#9654")
     caught_by = "rejection-told"
 
     def refuse(self, call: Call, text: str, turn: Turn) -> None:
-        super().refuse(call, "done", turn)
+        super().refuse(call, "", turn)
 
 
 class ReasonIsDropped(Fault):
@@ -147,22 +147,6 @@ class MessageComesBeforeTheResults(Fault, ReferenceAgentOverChat):
         super().tell(conversation)
 
 
-class EditRewritesTheModelsCall(Fault):
-    """An edit changes what the model said in the history."""
-
-    source = ("langchain-ai/langchain#33787",)
-    caught_by = "history-not-rewritten"
-
-    def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
-        super().change(conversation, call, answer)
-        conversation.items = [
-            replace(item, arguments=answer.arguments, tool=call.tool)
-            if item.kind == "call" and item.id == call.id
-            else item
-            for item in conversation.items
-        ]
-
-
 class RejectionIsForgottenLater(Fault):
     """In later turns a rejected call reads as if its tool had failed."""
 
@@ -201,13 +185,3 @@ class FailedModelLosesResults(Fault):
             while conversation.items[-1].kind == "result":
                 conversation.items.pop()
             raise
-
-
-class SupersededCallReadsAsDone(Fault):
-    """A call that a new message closed is told to the model as executed."""
-
-    source = ("pydantic/pydantic-ai#8060",)
-    caught_by = "result-matches-its-call"
-
-    def close_open(self, text: str, turn: Turn) -> None:
-        super().close_open("done" if text == wording.SUPERSEDED else text, turn)

@@ -1,0 +1,99 @@
+"""
+Every seeded fault is caught by the stock catalogue, by the check that it names, and the reference agent is not.
+
+By default each fault runs where it was caught before, and the whole catalogue only if that does not catch it any more.
+The full matrix, every fault in every scenario, is slow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from pytest_approvals.catalogues import stock_folder
+from pytest_approvals.checks import CHECKS, judge, judge_group
+from pytest_approvals.scenario.load import load_catalogue
+from pytest_approvals.simulation.faults import FAULTS
+from pytest_approvals.simulation.faults.kill import (
+    RECORDED,
+    first_kill,
+    here,
+    is_caught_again,
+    kills,
+    recorded,
+    recorded_killers,
+    written_killers,
+)
+from pytest_approvals.simulation.reference import ReferenceAgent, ReferenceAgentOverChat
+
+SCENARIOS = load_catalogue([stock_folder()])
+KILLERS = recorded_killers()
+STATELESS_FUTURES = {("runs-at-most-once", "warning")}
+"""What an agent whose state is copied cannot know: that another copy of it has run the call, too."""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_caught_by_the_check_that_it_names(name):
+    """Where the sound agent passes, the faulty one fails the check."""
+    fault, known = FAULTS[name], KILLERS.get(name)
+
+    assert (known is not None and is_caught_again(fault, known, SCENARIOS)) or first_kill(fault, SCENARIOS) is not None
+
+
+def test_where_faults_are_caught_is_recorded_for_every_fault():
+    """The record names no fault that is gone, and its text is the one that the command writes."""
+    assert list(FAULTS) == list(KILLERS)
+    assert written_killers(KILLERS) == RECORDED.read_text(encoding="utf-8")
+
+
+def findings(scenario, variant, agent):
+    verdicts = judge(recorded(scenario, variant, agent))
+    return {(one.check, one.status) for one in verdicts if one.status not in ("pass", "not-applicable")}
+
+
+@pytest.mark.parametrize("agent", [ReferenceAgent, ReferenceAgentOverChat])
+def test_the_reference_agent_passes_every_scenario(agent):
+    """In the variants of strength 1, and whatever all variants of a scenario must have in common."""
+    wrong = {
+        f"{scenario.id} {variant.id}": found
+        for scenario in SCENARIOS
+        for variant in here(scenario, agent, "1")
+        if (found := findings(scenario, variant, agent) - STATELESS_FUTURES)
+    }
+
+    assert {} == wrong
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_reference_agent_passes_every_scenario_in_every_pair():
+    """In the variants of strength 2, one by one and together."""
+    wrong = {}
+    for scenario in SCENARIOS:
+        histories = {
+            variant.id: recorded(scenario, variant, ReferenceAgent) for variant in here(scenario, ReferenceAgent)
+        }
+        for variant, history in histories.items():
+            bad = {
+                (one.check, one.status) for one in judge(history) if one.status in ("fail", "unknown", "harness-error")
+            }
+            wrong |= {(scenario.id, variant): bad} if bad else {}
+        together = [one for one in judge_group(list(histories.values())) if one.fails]
+        wrong |= {(scenario.id, "together"): together} if together else {}
+
+    assert {} == wrong
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_the_whole_matrix():
+    """Every fault in every scenario: each is caught by its check, and every check of the agent catches several."""
+    caught = {
+        name: Counter(slug for kill in kills(fault, SCENARIOS, strength="1") for slug in kill.checks)
+        for name, fault in FAULTS.items()
+    }
+    catching = {slug for counts in caught.values() for slug in counts}
+
+    assert {} == {name: counts for name, counts in caught.items() if not counts}
+    assert set() == {slug for slug, check in CHECKS.items() if check.family != "harness"} - catching
