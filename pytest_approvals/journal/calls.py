@@ -156,7 +156,9 @@ class Given:
     @property
     def approves(self) -> bool:
         """Whether it lets the call run; where a decision goes, a plain true may be one."""
-        return self.verdict in APPROVING or (self.verdict == "raw" and self.event.raw == {"verdict": True})
+        if self.verdict == "raw":
+            return isinstance(self.event.raw, dict) and self.event.raw.get("verdict") is True
+        return self.verdict in APPROVING
 
     @property
     def rejects(self) -> bool:

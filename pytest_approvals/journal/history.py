@@ -404,11 +404,10 @@ class _Reader:
     def save(self, event: Saved) -> None:
         """Turns on two copies of one state are saved after both of them, in their order."""
         unsaved = self.unsaved.get(event.session, [])
-        together = len(unsaved) > 1 and event.mode != "none"
-        turn = unsaved.pop(0) if together else None
-        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
-        if not together:
+        if event.mode == "none":
             unsaved.clear()
+        turn = unsaved.pop(0) if unsaved else None
+        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
         seen = SaveSeen(event=event, fork=line.fork.number, turn=line.last_turn)
         self.history.saves.append(seen)
         if event.error is None:

@@ -31,7 +31,8 @@ event, or a few that belong together:
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
                                                 `without TOOL` before one; `unsaved TYPE: TEXT`; `mode MODE`
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
-    respond c1 yes|no, rename c1 ID, split c1   changes what the model's next input holds
+    respond c1 yes|no, rename c1 ID, split c1,
+    twice c1                                    changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
 
 A CALL is `LABEL TOOL(NAME=VALUE, ...)`, or the label alone for the call as the model made it; its id is the last part

@@ -106,6 +106,11 @@ class SideLines(Scribe):
                 item["id"] = seen
         self.state.names[label] = seen
 
+    def on_twice(self, rest: str) -> None:
+        call = self._call(rest)
+        item = {"kind": "call", "id": call.id, "tool": call.tool, "arguments": call.arguments}
+        self.item(self._conversation(rest), item)
+
     def on_split(self, rest: str) -> None:
         self.state.message += 1
         for item in self.state.items[self._conversation(rest)]:

@@ -1,0 +1,488 @@
+"""What a history knows of each call, from being asked for to being told."""
+
+from __future__ import annotations
+
+from pytest_approvals.journal.calls import Declared
+from pytest_approvals.journal.events import Header, ModelAnswer, ModelRequest, ToolEnd, ToolStart, TurnEnd, TurnStart
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.notation import journal
+
+
+def read(lines):
+    return History.of(journal(lines))
+
+
+def numbered(*events):
+    for n, event in enumerate(events, 1):
+        event.n = n
+    return list(events)
+
+
+class TestOneCall:
+    def test_everything_that_happened_to_it(self):
+        """A call knows its request, its decision, its run and what the model was told."""
+        (call,) = read("""
+            send Pay 5
+            model c1 pay(amount=5)
+            pause c1
+            approve c1
+            go
+            run c1 -> paid 5
+            done
+        """).calls
+
+        assert ("c1", "main", 1, "pay", {"amount": 5}) == (
+            call.label,
+            call.conversation,
+            call.occurrence,
+            call.tool,
+            call.arguments,
+        )
+        assert ["q1"] == [asked.q for asked in call.asked]
+        assert [("approve", True, False)] == [(each.verdict, each.approves, each.refused) for each in call.decisions]
+        assert [("returned", "paid 5", {"amount": 5})] == [(run.how, run.result, run.arguments) for run in call.runs]
+        assert ["paid 5"] == [told.text for told in call.told]
+        assert call.gated
+
+    def test_uses_of_one_id_are_told_apart(self):
+        """The second use of an id is a call of its own, with its own run and result."""
+        first, second = read("""
+            send Go
+            model c1 read(path=a)
+            run c1 -> text of a
+            model c1#2 read(path=b)
+            run c1#2 -> text of b
+            done
+        """).calls
+
+        assert [1, 2] == [first.occurrence, second.occurrence]
+        assert (["text of a"], ["text of b"]) == tuple([told.text for told in each.told] for each in (first, second))
+        assert ([{"path": "a"}], [{"path": "b"}]) == tuple([run.arguments for run in c.runs] for c in (first, second))
+
+    def test_an_id_that_the_agent_changed(self):
+        """A call that the agent gave another id is recognised by tool and arguments."""
+        first, second = read("""
+            send Go
+            model c1 read(path=a); c1#2 read(path=b)
+            rename c1#2 c1-2
+            run c1 -> text of a
+            run c1#2 -> text of b
+            done
+        """).calls
+
+        assert (["text of a"], ["text of b"]) == tuple([told.text for told in each.told] for each in (first, second))
+        assert (1, 1) == (len(first.runs), len(second.runs))
+
+    def test_a_body_that_is_told_no_id(self):
+        """A run without an id belongs to the call with its tool and arguments."""
+        first, second = read("""
+            send Go
+            model c1 read(path=a); c2 read(path=b)
+            start c2@- read(path=b)
+            gives c2 "b"
+            start c1@- read(path=a)
+            gives c1 "a"
+            fail X: y
+        """).calls
+
+        assert (["a"], ["b"]) == tuple([run.result for run in each.runs] for each in (first, second))
+
+    def test_a_run_that_belongs_to_no_call(self):
+        """What the model did not ask for has no call."""
+        history = read("""
+            send Hello
+            run x9 pay(amount=5) -> paid 5
+            done
+        """)
+
+        assert [None] == [run.call for run in history.executions]
+
+    def test_a_run_with_other_arguments(self):
+        """A run with the id of a call belongs to it, whatever its arguments are."""
+        (call,) = read("""
+            send Go
+            model c1 read(path=a)
+            run c1 read(path=b) -> text
+            done
+        """).calls
+
+        assert [{"path": "b"}] == [run.arguments for run in call.runs]
+
+    def test_a_second_result(self):
+        """A result that comes after another one of the same call is marked."""
+        (call,) = read("""
+            send Go
+            model c1 read(path=a)
+            run c1 -> text
+            tell c1 text again
+            done
+        """).calls
+
+        assert [("text", False), ("text again", True)] == [(told.text, told.second) for told in call.told]
+
+    def test_what_is_repeated_is_told_once(self):
+        """A result that later inputs repeat was told once."""
+        (call,) = read("""
+            send Go
+            model c1 read(path=a)
+            run c1 -> text
+            done
+            send More
+            done
+        """).calls
+
+        assert 1 == len(call.told)
+
+    def test_an_agent_that_a_call_runs(self):
+        """A call that runs an agent begins with that agent's first question and ends with its last answer."""
+        history = read("""
+            tool ask(input) never runs helper
+            tool read(path) never of helper
+            send Go
+            model o1 ask(input=first)
+            model @o1/helper o1/c1 read(path=a)
+            run o1/c1 -> text
+            model @o1/helper Read.
+            tell o1 Read.
+            done
+        """)
+        outer, inner = history.call("o1"), history.call("o1/c1")
+
+        assert [(0, {"input": "first"}, "returned")] == [(run.x, run.arguments, run.how) for run in outer.runs]
+        assert ("o1/helper", "helper", 1) == (inner.conversation, inner.agent, len(inner.runs))
+
+    def test_a_hosted_call(self):
+        """A call that the provider runs is answered by an approval response and told in a reply."""
+        (call,) = read("""
+            tool search(query) always hosted web
+            rules responses
+            send Search
+            model c1 search(query=cats)
+            pause c1
+            approve c1
+            go
+            respond c1 yes
+            hosted c1 -> nine cats
+            done
+        """).calls
+
+        assert ([True], ["provider"], ["nine cats"]) == (
+            [approved for _, approved in call.responses],
+            [run.by for run in call.runs],
+            [told.text for told in call.told],
+        )
+
+
+class TestPolicies:
+    def test_the_declaration_counts_where_nobody_asked(self):
+        """A condition is answered for the call's arguments."""
+        low, high = read("""
+            tool pay(amount: integer) when amount > 100
+            send Go
+            model c1 pay(amount=5); c2 pay(amount=500)
+            fail X: y
+        """).calls
+
+        assert (False, True) == (low.gated, high.gated)
+
+    def test_the_last_answer_counts(self):
+        """What the policy said last before a position counts there."""
+        (call,) = read("""
+            tool pay(amount: integer) when amount > 100
+            send Go
+            model c1 pay(amount=5)
+            gate c1 yes
+            gate c1 no
+            fail X: y
+        """).calls
+        _, second = call.gates
+
+        assert (True, False) == (call.gated_at(second.n), call.gated)
+
+    def test_a_policy_that_raised(self):
+        """A policy that raised keeps the gate closed."""
+        (call,) = read("""
+            tool pay(amount: integer) raises
+            send Go
+            model c1 pay(amount=5)
+            gate c1 raises
+            fail X: y
+        """).calls
+
+        assert call.gated
+
+    def test_a_tool_that_nobody_declared(self):
+        """A tool that is not declared has no gate."""
+        (call,) = read("send Go\nmodel c1 fly(to=moon)\nfail X: y").calls
+
+        assert (None, False) == (call.declared, call.gated)
+
+    def test_names_of_tools(self):
+        """A tool of another agent, or one that is called otherwise, is known by the name that the model uses."""
+        assert ["pay", "pay", "delete"] == [
+            Declared.of("pay", {}).name,
+            Declared.of("helper/pay", {"agent": "helper"}).name,
+            Declared.of("delete_here", {"called": "delete"}).name,
+        ]
+
+    def test_two_tools_of_one_name(self):
+        """A call belongs to the tool of its own agent."""
+        events = journal("""
+            tool pay(amount: integer) always
+            tool ask(input) never runs helper
+            send Go
+            model o1 ask(input=first)
+            model @o1/helper o1/c1 pay(amount=5)
+            fail X: y
+        """)
+        events[0].tools["helper/pay"] = {"approval": "never", "agent": "helper"}
+
+        assert not History.of(events).call("o1/c1").gated
+
+
+class TestDecisions:
+    def test_the_last_of_two_staged_ones(self):
+        """Of decisions that were put into the state one after the other the last one counts."""
+        (call,) = read("""
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            approve c1
+            stage
+            reject c1
+            stage
+            go
+            tell c1 no
+            done
+        """).calls
+
+        assert "reject" == call.decision.verdict
+
+    def test_the_rejection_of_a_contradiction(self):
+        """Of two in one submission the rejection counts, in either order."""
+        lines = "send Go\nmodel c1 pay(amount=5)\npause c1\n{}\n{}\ngo\ntell c1 no\ndone"
+
+        assert ["reject", "reject"] == [
+            read(lines.format("approve c1", "reject c1")).call("c1").decision.verdict,
+            read(lines.format("reject c1", "approve c1")).call("c1").decision.verdict,
+        ]
+
+    def test_a_refused_one(self):
+        """A decision that came with a refused turn is not in force."""
+        (call,) = read("send Go\nmodel c1 pay(amount=5)\npause c1\napprove c1\ngo\nfail X: y\nend left: c1").calls
+
+        assert (True, None) == (call.decisions[0].refused, call.decision)
+
+    def test_one_about_a_settled_call(self):
+        """A decision that came after the call was settled changes nothing."""
+        (call,) = read("""
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            reject c1
+            go
+            tell c1 no
+            done
+            approve c1
+            go
+            finish Done.
+        """).calls
+
+        assert "reject" == call.decision.verdict
+
+    def test_one_after_it_was_asked_about_again(self):
+        """A decision about a call that was asked about again replaces the one before."""
+        (call,) = read("""
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            approve c1
+            go
+            run c1 ??
+            pause c1
+            reject c1
+            go
+            tell c1 no
+            done
+        """).calls
+
+        assert "reject" == call.decision.verdict
+
+    def test_a_standing_one(self):
+        """A standing decision counts for later calls of the tool, unless there is an explicit one."""
+        history = read("""
+            send Go
+            model c1 pay(amount=5); c2 pay(amount=6)
+            pause c1, c2
+            always c1
+            reject c2
+            go
+            run c1 -> paid 5
+            tell c2 no
+            model c3 pay(amount=7)
+            run c3 -> paid 7
+            done
+        """)
+
+        assert ["always", "reject", "always"] == [call.decision.verdict for call in history.calls]
+
+    def test_a_value_in_place_of_one(self):
+        """Only a plain true may approve where a decision goes."""
+        lines = "send Go\nmodel c1 pay(amount=5)\npause c1\nraw c1 {}\ngo\npause c1\nend left"
+
+        assert [True, False, False] == [
+            read(lines.format(value)).decisions[0].approves for value in ("true", '"yes"', "1")
+        ]
+
+    def test_an_edit(self):
+        """What is wanted after an edit is what it says."""
+        (call,) = read("""
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            edit c1 quote(amount=3)
+            go
+            run c1 quote(amount=3) -> 3
+            done
+        """).calls
+
+        assert ("quote", {"amount": 3}) == call.wanted_at(call.runs[0].n)
+        assert ("pay", {"amount": 5}) == call.wanted_at(call.decisions[0].n)
+
+
+class TestTurns:
+    def test_outcomes(self):
+        """A turn that failed before it reached a model or a tool was refused."""
+        turns = read("""
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            approve ?x
+            go
+            fail KeyError: x
+            approve c1
+            go
+            run c1 !! no
+            fail ToolRaised: no
+        """).turns
+
+        assert [("paused", False), ("failed", True), ("failed", False)] == [
+            (turn.outcome, turn.refused) for turn in turns
+        ]
+
+    def test_a_turn_without_an_end(self):
+        """A journal that was cut off has a turn that is open."""
+        events = journal("send Go\ndone")[:4]
+
+        assert ["open"] == [turn.outcome for turn in History.of(events).turns]
+
+    def test_turns_at_the_same_time(self):
+        """Of two turns at the same time each has what belongs to it."""
+        first, second, third = read("""
+            mode none
+            send Go
+            model c1 pay(amount=5)
+            pause c1
+            approve c1
+            go
+            start c1
+            approve c1
+            go
+            3: fail UserError: it runs already
+            returns c1 paid 5
+            done
+        """).turns
+
+        assert (False, True, True) == (first.overlaps, second.overlaps, third.overlaps)
+        assert (1, 1, 0, 0) == (
+            len(second.executions),
+            len(second.exchanges),
+            len(third.executions),
+            len(third.exchanges),
+        )
+
+
+class TestInputs:
+    def test_a_call_without_a_result(self):
+        """An input knows which calls stand in it without a result."""
+        history = read("send Go\nmodel c1 read(path=a)\nuser Well?\ndone")
+
+        assert [[], ["c1"]] == [[call.label for call in each.unanswered] for each in history.exchanges]
+
+    def test_a_result_without_a_call(self):
+        """A result whose call does not stand before it is an orphan."""
+        history = read("send Go\nmodel c1 read(path=a)\nrun c1 -> text\nforget c1\ntell c1 text\ndone")
+
+        assert [[], [1]] == [each.orphans for each in history.exchanges]
+
+    def test_a_call_twice(self):
+        """A call that stands in the input once more than the model made it is a stranger there."""
+        history = read("send Go\nmodel c1 read(path=a)\ntwice c1\nrun c1 -> text\ntell c1 text\ndone")
+
+        assert 1 == len(history.exchanges[1].strangers)
+
+    def test_where_an_input_differs(self):
+        """An input that does not repeat the one before says from where."""
+        history = read("send Go\nmodel c1 read(path=a)\nrun c1 -> text\nmodel Well.\nuntell c1\ntell c1 other\ndone")
+        *_, last = history.exchanges
+
+        assert (False, 2) == (last.repeats, last.differs)
+
+    def test_a_trimmed_history(self):
+        """Ids that come again are aligned from the end, since histories are trimmed at the front."""
+        first, second = read("""
+            send Go
+            model c1 read(path=a)
+            run c1 -> text of a
+            model c1#2 read(path=a)
+            run c1#2 -> text again
+            trim 2
+            done
+        """).calls
+
+        assert (["text of a"], ["text again"]) == tuple([told.text for told in each.told] for each in (first, second))
+
+
+class TestForeignJournals:
+    def test_labels_are_made_up(self):
+        """Calls without a label get one of their id and its use."""
+        calls = [
+            {"id": "c1", "tool": "read", "arguments": {}},
+            {"id": "c1", "tool": "read", "arguments": {"path": "a"}},
+        ]
+        nested = [{"id": "c1", "tool": "read", "arguments": {}}, {"id": None, "tool": "read", "arguments": {}}]
+        history = History.of(
+            numbered(
+                TurnStart(turn=1, text="Go"),
+                ModelRequest(m=1, conversation="main", agent="main", items=[]),
+                ModelAnswer(m=1, conversation="main", calls=calls),
+                ModelRequest(m=2, conversation="o1/helper", agent="helper", items=[]),
+                ModelAnswer(m=2, conversation="o1/helper", calls=nested),
+            )
+        )
+
+        assert ["c1", "c1#2", "o1/c1", "o1/read"] == [call.label for call in history.calls]
+
+    def test_requests_are_matched(self):
+        """Requests without label and number are matched with calls by id, tool and arguments, each once."""
+        calls = [{"id": "c1", "tool": "pay", "arguments": {"amount": n}} for n in (5, 6)]
+        requests = [{"id": f"r{n}", "call_id": "c1", "tool": "pay", "arguments": {"amount": n}} for n in (6, 5)]
+        history = History.of(
+            numbered(
+                Header(scenario="x", agent="y", tools={"pay": {"approval": "always"}}),
+                TurnStart(turn=1, text="Go"),
+                ModelRequest(m=1, conversation="main", agent="main", items=[]),
+                ModelAnswer(m=1, conversation="main", calls=calls),
+                TurnEnd(turn=1, outcome="paused", requests=requests),
+            )
+        )
+
+        assert ["c1#2", "c1"] == [asked.call.label for asked in history.requests]
+
+    def test_half_a_journal(self):
+        """A journal that begins in the middle is read as far as it goes."""
+        history = History.of(
+            numbered(ToolStart(x=1, tool="pay", arguments={}), ToolEnd(x=1), TurnEnd(turn=3, outcome="x"))
+        )
+
+        assert ([("returned", None)], []) == ([(run.how, run.call) for run in history.executions], history.turns)

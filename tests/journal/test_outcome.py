@@ -1,0 +1,64 @@
+"""What a run came to, whatever its variant."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.outcome import outcome_of
+
+PLAIN = """
+    mode none
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    approve c1
+    go
+    run c1 -> paid 5
+    done
+"""
+
+SAME = {
+    "saved and restored": PLAIN.replace("mode none", "").replace("pause c1", "pause c1\nsave\nrestore"),
+    "streamed": PLAIN.replace("send", "streaming\nsend").replace("pause c1", "show request c1\npause c1"),
+    "a policy that was asked": PLAIN.replace("pause c1", "gate c1 yes\npause c1"),
+}
+
+OTHER = {
+    "another decision": PLAIN.replace("approve c1", "reject c1"),
+    "another run": PLAIN.replace("run c1", "run c1 pay(amount=6)"),
+    "another result": PLAIN.replace("paid 5", "paid 6"),
+    "no run": PLAIN.replace("run c1 -> paid 5", "tell c1 paid 5"),
+    "another output": PLAIN.replace("done", "model Done.\nfinish Fine."),
+}
+
+
+def outcome(lines):
+    return [written for _, written in outcome_of(journal(lines))]
+
+
+@pytest.mark.parametrize("lines", SAME.values(), ids=SAME)
+def test_it_is_the_same(lines):
+    """Where the state goes, what a stream shows and how often a policy is asked makes no difference."""
+    assert outcome(PLAIN) == outcome(lines)
+
+
+@pytest.mark.parametrize("lines", OTHER.values(), ids=OTHER)
+def test_it_is_another(lines):
+    """What was decided, run, told and said makes one."""
+    assert outcome(PLAIN) != outcome(lines)
+
+
+def test_words_of_errors():
+    """Errors count by their type."""
+    failing = "send Hello\nfail KeyError: {}"
+
+    assert outcome(failing.format("one")) == outcome(failing.format("another"))
+    assert outcome(failing.format("one")) != outcome("send Hello\nfail ValueError: one")
+
+
+def test_ids_of_the_agent():
+    """Ids that the agent made up are numbered as they come."""
+    lines = "send Go\nmodel c1@- read(path=a)\nrename c1 {}\nrun c1 -> text\ndone"
+
+    assert outcome(lines.format("abc")) == outcome(lines.format("xyz"))
