@@ -7,6 +7,7 @@ Inside, a request is found by its path: the id of its call, below the ids of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
@@ -31,7 +32,8 @@ def _walk(
 ) -> Iterator[tuple[Path, Request]]:
     for call in requests.approvals:
         path = (*above, call.tool_call_id)
-        inner = requests.metadata.get(call.tool_call_id, {}).get(KEY)
+        # Early releases have no metadata, and so nothing nested.
+        inner = getattr(requests, "metadata", {}).get(call.tool_call_id, {}).get(KEY)
         if inner is not None:
             yield from _walk(REQUESTS.validate_python(inner["requests"]), specs, inner["agent"], path)
             continue
@@ -73,8 +75,7 @@ def results(
     """
     if not decisions:
         return aside
-    given = DeferredToolResults()
-    given.update(aside or given)
+    given = deepcopy(aside) if aside else DeferredToolResults()
     paths = {request.id: path for path, request in _walk(requests, {})} if requests else {}
     for decision in decisions:
         key = decision.request.id if decision.request else decision.address
