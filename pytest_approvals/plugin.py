@@ -101,11 +101,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item,
+    item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if BENCH in item.config.stash:
-        item.config.stash[BENCH].annotate(item, report)
+        item.config.stash[BENCH].annotate(item, report, call.excinfo)
     return report
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ _WITH_VALUE = (
 _ALREADY_IMPORTED = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
 """This command imports the package before pytest looks at it; its plugin has nothing to rewrite."""
 
-_USAGE_ERROR, _NOTHING_COLLECTED = 4, 5
+_NO_FAILURE = "default::pytest_approvals.errors.RequirementWarning"
+"""A `should` that does not hold is in our summary; only `--strict` makes it a failure."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -51,21 +52,32 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Runs the scenarios; gives 1 where one failed."""
-    import pytest
-
     texts = {option.name: getattr(args, option.ini) for option in OPTIONS}
     settings_of(texts, Path.cwd(), spell=lambda option: option.command)
     files = chosen(args.scenarios, Path.cwd())
     passed = [*(args.for_pytest or ()), *args.others]
     _require_xdist(passed)
-    code = int(pytest.main([*_own(texts), *(f"{CHOSEN}={path}" for path in files.values()), *passed]))
-    if code == _USAGE_ERROR:
+    code = run_pytest(texts, files.values(), passed)
+    if code == 2:
         _hint(args.others, args.parser)
-    if code == _NOTHING_COLLECTED:
-        print(
-            "pytest-approvals: nothing ran: no agent can run any of these scenarios in such a variant", file=sys.stderr
-        )
-    return code if code in (0, 1) else 2
+    return code
+
+
+def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable[str]) -> int:
+    """
+    Runs pytest on scenario files, and gives the exit code of a command.
+
+    Arguments:
+        texts: Our options, by name.
+        passed: Words for pytest itself.
+    """
+    import pytest
+
+    words = [*_own(texts), *(f"{CHOSEN}={path}" for path in files), *passed]
+    code = pytest.main(words)
+    if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+        print("pytest-approvals: nothing ran: no agent can play any of these scenarios so", file=sys.stderr)
+    return int(code) if code in (0, 1) else 2
 
 
 class _Passed(argparse.Action):
@@ -85,11 +97,11 @@ def _add(parser: Parser, option: Option) -> None:
     parser.set_defaults(parser=parser)
 
 
-def _own(texts: dict[str, Any]) -> Iterator[str]:
+def _own(texts: Mapping[str, Any]) -> Iterator[str]:
     """Gives the pytest options that stand for ours; failures are shown in our summary, once for all variants."""
-    yield from ("-p", "approvals", "--tb=no", "-rN", "-W", _ALREADY_IMPORTED)
+    yield from ("-p", "approvals", "--tb=no", "-rN", "--disable-warnings", "-W", _ALREADY_IMPORTED, "-W", _NO_FAILURE)
     for option in OPTIONS:
-        given = texts[option.name]
+        given = texts.get(option.name)
         if given is None:
             continue
         if option.kind == "switch":

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_approvals import extensions
 from pytest_approvals.catalogues import root_of, stock_folder
+from pytest_approvals.errors import CheckFailed, TranscriptDiffers
 from pytest_approvals.pytest_side.settings import read_settings
 from pytest_approvals.scenario.parts import Scenario, Variant
 
@@ -66,8 +67,8 @@ class Bench:
 
     @property
     def was_used(self) -> bool:
-        """Whether anything was collected or run."""
-        return "results" in self.__dict__
+        """Whether anything was collected or run, or was to be."""
+        return "results" in self.__dict__ or bool(self.chosen)
 
     @cached_property
     def results(self) -> Results:
@@ -88,15 +89,15 @@ class Bench:
             self.results.not_applicable(scenario.id, candidate.name, missing)
         return found
 
-    def writers(self, scenario: Scenario, candidate: Candidate) -> tuple[Variant, ...]:
-        """Gives the variants that write transcripts: of those that run by default the first for each transcript."""
+    def writers(self, scenario: Scenario, candidate: Candidate) -> dict[str, Variant]:
+        """Gives the variant that writes each transcript: the plainest one that runs by default."""
         from pytest_approvals.scenario.variants import variants
         from pytest_approvals.snapshot import transcript_name
 
         first: dict[str, Variant] = {}
         for variant in variants(scenario, candidate.source.facts):
             first.setdefault(transcript_name(candidate.name, scenario, variant), variant)
-        return tuple(first.values())
+        return first
 
     @cached_property
     def chosen(self) -> frozenset[Path]:
@@ -168,10 +169,17 @@ class Bench:
         item.stash.setdefault(_TEXTS, []).append(str(result.transcript))
         return result
 
-    def annotate(self, item: pytest.Item, report: pytest.TestReport) -> None:
+    def note(self, item: pytest.Item, line: dict[str, Any]) -> None:
+        """Adds a line of the report to the record of an item's latest run."""
+        item.stash[_RECORDS][-1]["lines"].append(line)
+
+    def annotate(
+        self, item: pytest.Item, report: pytest.TestReport, error: pytest.ExceptionInfo[BaseException] | None
+    ) -> None:
         """Puts what came of an item's runs on its report, and their transcripts on that of a failure."""
         records = item.stash.get(_RECORDS, [])
         vars(report)["approvals"] = list(records)
+        vars(report)["approvals_told"] = error is not None and isinstance(error.value, (CheckFailed, TranscriptDiffers))
         records.clear()
         if report.failed:
             report.sections += [("approvals transcript", text) for text in item.stash.get(_TEXTS, [])]

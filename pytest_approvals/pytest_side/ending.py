@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -66,13 +67,28 @@ def summarise(bench: Bench, terminal: pytest.TerminalReporter) -> None:
     from pytest_approvals.report.matrix import matrix
     from pytest_approvals.report.summary import summary
 
-    if bench.travels or not (bench.results.ran or bench.results.missing):
+    if bench.travels or not (bench.results.ran or bench.results.missing or bench.chosen):
         return
     report = bench.results.report(bench.settings.seed)
     terminal.write_sep("=", "approvals")
+    for text in _untold(bench, terminal):
+        terminal.write_line(f"{text}\n")
     terminal.write_line(summary(report))
     terminal.write_line("")
     terminal.write_line(matrix(report))
+
+
+def _untold(bench: Bench, terminal: pytest.TerminalReporter) -> Iterator[str]:
+    """
+    Gives the errors that are neither findings nor shown by pytest: `pytest-approvals run` lets it show none, because
+    one finding fails many items.
+    """
+    if not bench.chosen or bench.config.getoption("tbstyle") != "no":
+        return
+    reports = [*terminal.stats.get("error", ()), *terminal.stats.get("failed", ())]
+    texts = Counter(one.longreprtext for one in reports if not getattr(one, "approvals_told", False))
+    for text, count in texts.items():
+        yield f"{text}\n  and {count - 1} times more" if count > 1 else text
 
 
 # --- waivers ----------------------------------------------------------------------------------------------------------
@@ -138,6 +154,7 @@ def _tell(session: pytest.Session, bench: Bench) -> None:
         report = pytest.TestReport(
             nodeid=nodeid, location=(file, None, name), keywords={}, outcome="failed", longrepr=text, when="call"
         )
+        vars(report)["approvals_told"] = True
         session.config.hook.pytest_runtest_logreport(report=report)
     if failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -47,9 +47,9 @@ class ScenarioFile(pytest.File):
             for candidate in self.bench.candidates:
                 found = self.bench.variants(scenario, candidate)
                 writers = self.bench.writers(scenario, candidate)
-                names = (transcript_name(candidate.name, scenario, one) for one in (*found, *writers))
+                names = (transcript_name(candidate.name, scenario, one) for one in (*found, *writers.values()))
                 self.names[candidate.name] = {*names}
-                yield from (self.item(scenario, candidate, variant, variant in writers) for variant in found)
+                yield from (self.item(scenario, candidate, variant, variant in writers.values()) for variant in found)
         except ApprovalsError as error:
             raise self.CollectError(str(error)) from None
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_approvals.errors import TranscriptDiffers
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.pytest_side.judging import Judged
+from pytest_approvals.pytest_side.records import another_transcript
 from pytest_approvals.pytest_side.waiting import wait_for
 from pytest_approvals.snapshot import assert_transcript, transcript_name
 
@@ -39,7 +41,7 @@ def play(bench: Bench, item: ScenarioItem) -> None:
     if judged.waived:
         pytest.xfail("; ".join(str(waiver) for waiver in judged.waived.values()))
     if not judged.found and item.compares:
-        _compare(item, judged)
+        _compare(bench, item, judged)
 
 
 async def _run(bench: Bench, item: ScenarioItem) -> Run:
@@ -49,6 +51,10 @@ async def _run(bench: Bench, item: ScenarioItem) -> Run:
         return await run_scenario(scenario, variant, source, journal=journal, limit=limit, seed=bench.settings.seed)
 
 
-def _compare(item: ScenarioItem, judged: Judged) -> None:
+def _compare(bench: Bench, item: ScenarioItem, judged: Judged) -> None:
     name = transcript_name(item.candidate.name, item.scenario, item.variant)
-    assert_transcript(item, judged.transcript, name, write=item.writes)
+    try:
+        assert_transcript(item, judged.transcript, name, write=item.writes)
+    except TranscriptDiffers as error:
+        bench.note(item, another_transcript(judged.subject, error))
+        raise

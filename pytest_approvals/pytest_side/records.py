@@ -7,9 +7,21 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_approvals.checks import Verdict
+from pytest_approvals.errors import TranscriptDiffers
 from pytest_approvals.journal.events import Event, event_from_dict
 from pytest_approvals.pytest_side.judging import Judged
 from pytest_approvals.report.lines import ReportedAgent
+from pytest_approvals.report.subject import Subject
+from pytest_approvals.report.verdicts import verdict_line
+
+AS_STORED = "transcript-as-stored"
+"""What stands in the report for the check that a run is what its stored transcript says."""
+
+AS_STORED_REQUIREMENT = "A run must be what its stored transcript says."
+
+SHOWN_LINES = 8
+"""How many lines of a transcript are shown that are not the stored ones."""
 
 
 def record_of(
@@ -36,6 +48,22 @@ def record_of(
         "transcript": list(judged.transcript.lines) if keep or judged.found else None,
         "journal": _journal(judged, travels) if judged.clean and not own else None,
     }
+
+
+def another_transcript(subject: Subject, error: TranscriptDiffers) -> dict[str, Any]:
+    """Gives the line of the report that says that a run was not what its stored transcript says."""
+    different = [line for line in error.differences or () if line.startswith(("+", "-"))]
+    shown = [f"\n      {line}" for line in different[:SHOWN_LINES]]
+    more = f"\n      and {len(different) - SHOWN_LINES} more" if len(different) > SHOWN_LINES else ""
+    verdict = Verdict(
+        check=AS_STORED,
+        status="fail",
+        expected=f"the transcript in {error.path}",
+        actual=f"another one; --snapshot-update takes it over{''.join(shown)}{more}"
+        if different
+        else "none is stored; --snapshot-update stores it",
+    )
+    return verdict_line(verdict, subject).model_dump(exclude_defaults=True)
 
 
 def _journal(judged: Judged, travels: bool) -> bytes | Sequence[Event]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_approvals.checks import CHECKS
 from pytest_approvals.journal.history import History
-from pytest_approvals.pytest_side.records import unpacked
+from pytest_approvals.pytest_side.records import AS_STORED, AS_STORED_REQUIREMENT, unpacked
 from pytest_approvals.report.lines import (
     NotApplicableLine,
     ReportedAgent,
@@ -115,7 +115,7 @@ class Results:
             python=platform.python_version(),
             seed=seed,
             agents=tuple(self.agents.values()),
-            checks={slug: ReportedCheck(requirement=one.requirement, level=one.level) for slug, one in CHECKS.items()},
+            checks=self._checks(),
             scenarios=dict(sorted(self.titles.items())),
         )
         return Report(
@@ -128,3 +128,8 @@ class Results:
             ],
             stale=self.stale,
         )
+
+    def _checks(self) -> dict[str, ReportedCheck]:
+        applied = {slug: ReportedCheck(requirement=one.requirement, level=one.level) for slug, one in CHECKS.items()}
+        stored = {AS_STORED: ReportedCheck(requirement=AS_STORED_REQUIREMENT)}
+        return applied | (stored if any(line.check == AS_STORED for line in self.lines) else {})

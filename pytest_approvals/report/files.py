@@ -31,18 +31,19 @@ class ReportWriter:
         self._counts.add(line)
         self._file.write(dumped(line) + "\n")
 
-    def close(self) -> None:
-        """Writes the footer."""
-        self._file.write(dumped(self._counts.footer()) + "\n")
+    def close(self, *, complete: bool = True) -> None:
+        """Writes the footer, unless the run was cut off."""
+        if complete:
+            self._file.write(dumped(self._counts.footer()) + "\n")
         self._file.close()
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Writes a whole report, in a fixed order."""
+    """Writes a report in a fixed order; one that is not complete has no footer."""
     writer = ReportWriter(path, report.header)
     for line in report.body():
         writer.add(line)
-    writer.close()
+    writer.close(complete=report.complete)
 
 
 def read_report(path: Path) -> Report:

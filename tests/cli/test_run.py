@@ -1,0 +1,181 @@
+"""`pytest-approvals run` and `smoke`."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.report.files import read_report
+
+SCENARIO = """\
+title: A gated call is approved
+tools:
+  delete_file: {approval: always, parameters: {path: string}, returns: "deleted {path}"}
+model:
+  - calls: [{id: c1, tool: delete_file, arguments: {path: a.txt}}]
+  - say: Done.
+caller:
+  - send: Delete a.txt
+  - decide: {c1: approve}
+"""
+
+
+class Folder:
+    """A folder in which `pytest-approvals` runs as a program."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.write("pytest.ini", "[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+
+    def write(self, name: str, text: str) -> None:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "pytest_approvals.cli", *words]
+        return subprocess.Popen(command, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*words)
+        out, err = process.communicate(timeout=100)
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """An empty folder."""
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    return Folder(tmp_path)
+
+
+def summary(out: str) -> str:
+    """Gives what stands under the heading `approvals`."""
+    return out[re.search(r"^=+ approvals =+$", out, re.MULTILINE).end() :].lstrip("\n")
+
+
+def test_a_project_runs_its_own_scenarios(folder: Folder) -> None:
+    """Without words, all of them; the matrix comes last, and the report is written."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    words = ("run", "--agent", "reference", "--serialize", "none", "--report", "report.jsonl")
+    missing, stored, again = folder.run(*words), folder.run(*words, "--snapshot-update"), folder.run(*words)
+
+    assert (1, 0, 0) == (missing.returncode, stored.returncode, again.returncode), again.stdout + again.stderr
+    assert "transcript-as-stored: a run must be what its stored transcript says" in missing.stdout
+    assert "scenario  reference\nmine · 1  1 ✓\n" in again.stdout
+    assert read_report(folder.path / "report.jsonl").complete
+
+
+def test_a_finding_is_shown_once_for_all_its_variants(folder: Folder) -> None:
+    """The smallest variant stands for the others, with the command that shows it again; that command does."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    words = ("--agent", "reference", "--fault", "RejectedCallRuns", "--resume", "same")
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO.replace("c1: approve", "c1: {reject: keep it}"))
+    found = summary(folder.run("run", *words).stdout)
+    rerun = re.search(r"^  rerun  pytest-approvals (.+)$", found, re.MULTILINE)[1]
+    again = folder.run(*rerun.split(), "--fault", "RejectedCallRuns")
+
+    assert 1 == found.count("rejected-never-runs: ")
+    assert re.search(r"mine/one · reference · none, held · also in \d+ variants", found)
+    assert 1 == again.returncode
+    assert "1 run ·" in again.stdout
+
+
+def test_it_works_with_workers(folder: Folder) -> None:
+    """`-n` is that of pytest-xdist; the summary is the same."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    folder.run("run", "--agent", "reference", "--resume", "same", "--snapshot-update")
+    alone = folder.run("run", "--agent", "reference", "--resume", "same")
+    spread = folder.run("run", "--agent", "reference", "--resume", "same", "-n", "2")
+
+    assert (0, 0) == (alone.returncode, spread.returncode), spread.stdout + spread.stderr
+    assert summary(alone.stdout).partition("---")[0] == summary(spread.stdout).partition("---")[0]
+
+
+def test_the_packaged_catalogue_is_used_in_an_empty_folder(folder: Folder) -> None:
+    """A family of it can be named anywhere."""
+    done = folder.run(
+        "run", "basics/no-call-at-all", "--agent", "reference", "--serialize", "none", "--no-header", "-q"
+    )
+
+    assert "basics · 1" in done.stdout
+
+
+def test_options_of_pytest_are_passed_on(folder: Folder) -> None:
+    """Those that it knows nothing of go through."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    done = folder.run("run", "--agent", "reference", "-k", "none-held", "--collect-only", "-q")
+
+    assert "scenarios/mine/one.approval.yaml::reference[none-held]" in done.stdout
+
+
+def test_an_option_that_nobody_knows_gets_the_nearest(folder: Folder) -> None:
+    """pytest refuses it, and the nearest of ours is named."""
+    done = folder.run("run", "--serialise=json", "--agent", "reference")
+
+    assert 2 == done.returncode
+    assert "pytest-approvals: no option is called '--serialise'; did you mean '--serialize'?" in done.stderr
+
+
+def test_a_mistake_in_a_scenario_is_shown(folder: Folder) -> None:
+    """Nothing runs; file, line and the nearest word are named."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO.replace("title:", "titel:"))
+    done = folder.run("run", "--agent", "reference")
+
+    assert 2 == done.returncode
+    assert "scenarios/mine/one.approval.yaml:1: a scenario has no key 'titel'; did you mean 'title'?" in done.stdout
+
+
+def test_an_agent_that_cannot_play_anything_is_no_success(folder: Folder) -> None:
+    """Nothing ran, and that is said."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    done = folder.run("run", "--agent", "reference", "--serialize", "native.none")
+
+    assert 2 == done.returncode
+    assert "pytest-approvals: nothing ran: no agent can play any of these scenarios so" in done.stderr
+
+
+def test_smoke_plays_the_plainest_scenarios(folder: Folder) -> None:
+    """One variant and oracle each, in memory, not streaming."""
+    done = folder.run("smoke", "--agent", "reference")
+
+    assert re.search(r"^basics · \d+", done.stdout, re.MULTILINE)
+    assert "stream" not in summary(done.stdout).replace("--stream off", "")
+
+
+SLOW = """
+import time
+from pytest_approvals.simulation import ReferenceAgent
+
+class Slow(ReferenceAgent):
+    async def turn(self, text, decisions, *, stream):
+        open("started", "a").close()
+        time.sleep(0.2)
+        return await super().turn(text, decisions, stream=stream)
+
+FLAVOURS = {"": Slow}
+"""
+
+
+def test_an_interrupt_ends_it_cleanly(folder: Folder) -> None:
+    """What was recorded until then is summarised and reported, and the exit code says that it did not end."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    folder.write("slow_adapter.py", SLOW)
+    process = folder.start(
+        "run", "--agent", "slow", "--resume", "same", "--report", "report.jsonl", "--journals", "kept"
+    )
+    while len(list((folder.path / "kept").glob("*.jsonl"))) < 3 and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+
+    assert 2 == process.returncode
+    assert "= approvals =" in out
+    assert "Traceback" not in out
+    assert not read_report(folder.path / "report.jsonl").complete
