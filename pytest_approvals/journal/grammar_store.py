@@ -54,19 +54,24 @@ class Agents(Topic):
         self.built[event.session] = event.n
 
     def goes_on(self, event: Event) -> None:
-        if event.session not in self.built:
-            self.broken(f"{event.kind} in a session that has no agent", event.n)
+        self.happens(event)
         if event.session in self.empty:
             self.broken("a session goes on though its new agent took up no save", self.empty[event.session], event.n)
 
+    def happens(self, event: Event) -> None:
+        if event.session not in self.built:
+            self.broken(f"{event.kind} in a session that has no agent", event.n)
+
     def saved(self, event: Saved) -> None:
-        self.goes_on(event)
+        self.happens(event)
         if event.error is None:
             self.saves[event.session, event.name] = event
 
     def restored(self, event: Restored) -> None:
         if self.empty.pop(event.session, None) is None:
             self.broken("a save is taken up, and no agent was built for it", event.n)
+        if event.error is not None:
+            self.empty[event.session] = event.n
         save = self.saves.get((event.session, event.name))
         if save is None:
             self.broken(f"{event.name!r} is taken up, and was not saved in this session", event.n)

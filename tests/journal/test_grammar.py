@@ -119,6 +119,11 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (2,),
     ),
     "new agent without state": (drop(9), "a session goes on though its new agent took up no save", (8, 11)),
+    "new agent that failed to take it up": (
+        change(9, error=["ValueError", "no"], pending=[]),
+        "a session goes on though its new agent took up no save",
+        (9, 10),
+    ),
     "state without new agent": (drop(8), "a save is taken up, and no agent was built for it", (8,)),
     "unknown save": (drop(7), "'turn 1' is taken up, and was not saved in this session", (8,)),
     "failed save": (
@@ -411,3 +416,28 @@ class TestGoodGrammar:
             event.n = position
 
         assert [] == broken_grammar(two_calls)
+
+    def test_the_oracle_answers_what_a_failed_turn_left_open(self, numbered: Callable[..., list[Event]]) -> None:
+        """A turn that fails shows nobody anything, so what was pending before it can be answered after it."""
+        call = {"label": "c1", "id": "c1", "tool": "pay", "arguments": {"amount": 5}}
+        request = {"q": "q1", "label": "c1", "id": "c1", "call_id": "c1", "tool": "pay", "arguments": {"amount": 5}}
+        answer = {"q": "q1", "id": "c1", "label": "c1"}
+        events = numbered(
+            Header(scenario="a/b", agent="x"),
+            AgentStart(tools=["pay"]),
+            TurnStart(turn=1, text="Pay 5"),
+            ModelRequest(m=1, conversation="main", agent="main", items=[]),
+            ModelAnswer(m=1, conversation="main", calls=[call]),
+            TurnEnd(turn=1, outcome="paused", requests=[request]),
+            Decide(verdict="raw", raw={"verdict": "yes"}, **answer),
+            TurnStart(turn=2, decisions=[7]),
+            TurnEnd(turn=2, outcome="failed", error=["MalformedDecision", "yes"]),
+            Decide(verdict="reject", **answer, **ORACLE),
+            TurnStart(turn=3, decisions=[10]),
+            ModelRequest(m=2, conversation="main", agent="main", items=[]),
+            ModelAnswer(m=2, conversation="main", say="Not paid.", calls=[]),
+            TurnEnd(turn=3, outcome="finished", output="Not paid."),
+            RunEnd(),
+        )
+
+        assert [] == broken_grammar(events)
