@@ -153,7 +153,9 @@ class Decisions(Topic):
 
     def turn_ends(self, event: TurnEnd) -> None:
         self.running.get(event.session, set()).discard(event.turn)
-        self.lists(event, event.requests)
+        # A turn that failed shows nobody anything: what was pending before it may still be.
+        if event.outcome != "failed":
+            self.lists(event, event.requests)
 
     def restored(self, event: Restored) -> None:
         self.lists(event, event.pending)
