@@ -111,9 +111,7 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
         raise WaiverError(shown, mistake.line, mistake.what) from None
     if not isinstance(document.value, list):
         raise WaiverError(shown, 1, "the file must hold a list of waivers")
-    return tuple(
-        _waiver(entry, _Place(shown, at, document.lines), checks) for at, entry in enumerate(document.value)
-    )
+    return tuple(_waiver(entry, _Place(shown, at, document.lines), checks) for at, entry in enumerate(document.value))
 
 
 def waiver_for(outcome: Outcome, waivers: Iterable[Waiver]) -> Waiver | None:

@@ -49,6 +49,7 @@ from .neutral import (
 )
 
 __all__ = [
+    "MAIN",
     "Agent",
     "Approval",
     "AsksAgain",
@@ -64,7 +65,6 @@ __all__ = [
     "Item",
     "Kind",
     "Limits",
-    "MAIN",
     "ModelCall",
     "ModelDown",
     "ModelRefused",

@@ -1,8 +1,8 @@
 """
 When the arguments of a call are the same: after parsing, coercion to the declared types, and filling of defaults.
 
-A model may send text where a number is declared, and leave defaults out; frameworks validate before they run a tool. What
-was shown, what was approved and what ran are compared after all of that.
+A model may send text where a number is declared, and leave defaults out; frameworks validate before they run a tool.
+What was shown, what was approved and what ran are compared after all of that.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def tell(capsys: pytest.CaptureFixture[str]) -> Iterator[Tell]:
         with capsys.disabled():
             print(f"\n  {line}", end="")
 
-    yield print_line
+    return print_line
 
 
 @pytest.fixture

@@ -46,10 +46,10 @@ on the reference agent
     run     ends
 
   calls
-    c1 pay(amount=500): asked → rejected: too much → not run → told "Not executed: the user rejected this call. Reason: too much"
+    c1 pay(amount=500): asked → rejected: too much → not run → told {refusal}
 
 variants
-"""
+""".replace("{refusal}", '"Not executed: the user rejected this call. Reason: too much"')
 
 
 def test_it_tells_the_whole_story(command_line) -> None:

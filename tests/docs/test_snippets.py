@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-_BLOCK = re.compile(r"(?:^<!-- (?P<note>.*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(
+    r"(?:^<!-- (?P<note>.*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
 
 def commands(text: str) -> Iterator[tuple[str, str]]:
     """Gives each command of a console block with what it prints."""
-    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, printed = part.partition("\n")
         yield command, printed
 
@@ -91,7 +93,7 @@ def run(command: str, printed: str, wanted: int, folder: Path, where: str) -> No
     seen = f"{where}: $ {command}\n{done.stdout}{done.stderr}"
 
     assert wanted == done.returncode, seen
-    assert re.fullmatch(pattern(printed), done.stdout.strip() + "\n", re.S), seen
+    assert re.fullmatch(pattern(printed), done.stdout.strip() + "\n", re.DOTALL), seen
 
 
 def pattern(printed: str) -> str:

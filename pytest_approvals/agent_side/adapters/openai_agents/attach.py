@@ -181,7 +181,7 @@ def _probe(agent: Agent[Any], label: str, stubs: frozenset[str]) -> _Probe:
     if probe is None:
         probe = _PROBES[id(agent)] = _Probe(agent, agent.tools, agent.mcp_servers)
         agent.tools = [probed(tool, label, stub=tool.name in stubs) for tool in probe.tools]
-        agent.mcp_servers = [cast(MCPServer, ProbedServer(server, label, stubs)) for server in probe.servers]
+        agent.mcp_servers = [cast("MCPServer", ProbedServer(server, label, stubs)) for server in probe.servers]
     probe.users += 1
     return probe
 

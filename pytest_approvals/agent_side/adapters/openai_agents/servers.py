@@ -24,7 +24,7 @@ class ScenarioServer(MCPServer):
         self._name = name
         self._specs = {spec.name: spec for spec in specs}
         words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str)}
-        super().__init__(require_approval=cast(Any, words if len(words) == len(specs) else self._asks))
+        super().__init__(require_approval=cast("Any", words if len(words) == len(specs) else self._asks))
 
     @property
     def name(self) -> str:

@@ -38,7 +38,8 @@ class Page:
         rows = dict(re.findall(r"^\| (\w[\w ]*) \| (.*) \|$", text, re.MULTILINE))
         check = re.fullmatch(r"`([a-z-]+)` \((\w+)\): (.*)", rows["check"])
         scenario = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
-        assert check and scenario
+        assert check
+        assert scenario
         return cls(
             flavour=rows["agent"].strip("`").partition(".")[2],
             release=rows["release"],
