@@ -190,13 +190,16 @@ def settled_before(call: CallSeen, given: Given) -> int | None:
     taken = given.taken
     if taken is None:
         return None
-    places = [run.ended for run in call.runs if run.how == "returned" and run.ended is not None]
-    places += [told.n for told in call.told]
-    for other in call.decisions:
-        if other.rejects and other.taken is not None and other.taken < taken:
-            settled = call.settled_by(other)
-            places += [settled] if settled is not None else []
-    earlier = [place for place in places if place < taken]
-    if not earlier or call.asked_between(min(earlier), taken):
+    places = [run.ended for run in call.runs if run.how == "returned" and run.ended is not None and run.ended < taken]
+    places += [told.n for told in call.told if told.n < taken]
+    if len(call.decisions) > 1:
+        places += _rejected_before(call, taken)
+    if not places or call.asked_between(min(places), taken):
         return None
-    return min(earlier)
+    return min(places)
+
+
+def _rejected_before(call: CallSeen, taken: int) -> list[int]:
+    earlier = (other for other in call.decisions if other.rejects and other.taken is not None and other.taken < taken)
+    settled = (call.settled_by(other) for other in earlier)
+    return [place for place in settled if place is not None and place < taken]

@@ -318,19 +318,21 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         if turn.start.text is not None or turn.overlaps or turn.outcome in ("timeout", "open"):
             continue
         pending = open_before(history, turn)
-        for call in pending.calls if pending is not None else ():
-            yield from _unanswered(history, turn, call, pending.n if pending else 0)
+        if pending is None or not pending.calls:
+            continue
+        answered = {given.call.label for given in turn.decisions if given.call is not None}
+        for call in pending.calls:
+            if call.label not in answered:
+                yield from _unanswered(history, turn, call, pending.n)
 
 
 def _unanswered(history: History, turn: TurnSeen, call: CallSeen, asked: int) -> Evaluations:
-    mine = [each for each in history.calls_of(call.label, call.session) if each.fork == turn.fork]
-    call = mine[0] if mine else call
+    if call.fork != turn.fork:
+        call = next((each for each in history.calls_of(call.label, call.session) if each.fork == turn.fork), call)
     end = _end(turn)
-    if any(given.call is not None and given.call.label == call.label for given in turn.decisions):
+    if (call.decisions or call.standing) and call.decision_at(end) is not None:
         return
-    if call.decision_at(end) is not None:
-        return
-    if turn.failed or any(n >= end for each in call.asked for n, _ in each.listed):
+    if turn.failed or any(each.listed[-1][0] >= end for each in call.asked):
         yield OK
         return
     ran = next((run.n for run in call.runs if run.n > asked), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.journal.calls import Asked
+from pytest_approvals.journal.calls import END, Asked
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import TurnSeen
 
@@ -63,30 +63,46 @@ def stream_shows_everything(history: History) -> Evaluations:
         run c2 -> text of b
         done
     """
-    shows = {event.what for turn in history.turns for event in turn.shown}
-    for turn in history.turns:
+    streamed = [(turn, *_seen(turn)) for turn in history.turns if turn.shown or turn.start.stream]
+    some_text = any(text is not None for _, text, _ in streamed)
+    some_calls = any(ids for _, _, ids in streamed)
+    ends = {turn.end.n for turn in history.turns if turn.end is not None}
+    late = [asked for asked in history.requests if asked.n not in ends]
+    for turn, text, ids in streamed:
         if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:
             continue
-        yield from _hidden(history, turn)
-        if "text" in shows:
-            yield _other_text(turn)
-        if "call" in shows:
-            yield _left_out(history, turn)
+        yield OK
+        if late:
+            yield from _hidden(history, turn, late)
+        if some_text:
+            yield _other_text(turn, text or "")
+        if some_calls:
+            yield _left_out(history, turn, ids)
 
 
-def _hidden(history: History, turn: TurnSeen) -> Evaluations:
+def _seen(turn: TurnSeen) -> tuple[str | None, list[str | None]]:
+    """Gives what a stream showed: its text, None where there was none at all, and the ids of calls."""
+    text: str | None = None
+    ids: list[str | None] = []
+    for event in turn.shown:
+        if event.what == "text":
+            text = (text or "") + (event.text or "")
+        elif event.what == "call":
+            ids.append(event.id)
+    return text, ids
+
+
+def _hidden(history: History, turn: TurnSeen, late: list[Asked]) -> Evaluations:
     """Requests that surface only after the stream ended, before anything else happens."""
     assert turn.end is not None
-    following = (each.start.n for each in history.turns if each.session == turn.session and each.start.n > turn.end.n)
-    until = next(following, None)
     end = turn.end.n
-    surfaced = (asked for asked in history.requests if asked.session == turn.session and asked.n > end)
-    for asked in surfaced:
-        if (until is None or asked.n < until) and not _is_known(asked, turn):
+    following = (each.start.n for each in history.turns if each.session == turn.session and each.start.n > end)
+    until = next(following, END)
+    for asked in late:
+        if end < asked.n < until and asked.session == turn.session and not _is_known(asked, turn):
             actual = "it is pending after the turn, and was not in the stream or its result"
             expected = "the request in the stream or its result"
             yield Failure(call=asked.call, expected=expected, actual=actual, witness=(end, asked.n))
-    yield OK
 
 
 def _is_known(asked: Asked, turn: TurnSeen) -> bool:
@@ -97,9 +113,8 @@ def _is_known(asked: Asked, turn: TurnSeen) -> bool:
     return any(event.what == "request" and event.id == asked.entry.get("id") for event in turn.shown)
 
 
-def _other_text(turn: TurnSeen) -> Failure | None:
+def _other_text(turn: TurnSeen, seen: str) -> Failure | None:
     """The pieces together are what the caller's own agent said, or what all agents said."""
-    seen = "".join(event.text or "" for event in turn.shown if event.what == "text")
     answers = [exchange for exchange in turn.exchanges if exchange.answer is not None]
     main = [exchange.answer.say or "" for exchange in answers if exchange.answer and "/" not in exchange.conversation]
     everything = [exchange.answer.say or "" for exchange in answers if exchange.answer]
@@ -122,13 +137,12 @@ def _in_order(pieces: list[str], text: str) -> bool:
     return True
 
 
-def _left_out(history: History, turn: TurnSeen) -> Failure | None:
+def _left_out(history: History, turn: TurnSeen, shown: list[str | None]) -> Failure | None:
     """
     A call that a stream leaves out or shows twice, where some stream of the run shows calls at all.
 
     Calls of other agents, hosted calls and ids that are used twice are not counted: streams differ in what they show.
     """
-    shown = [event.id for event in turn.shown if event.what == "call"]
     made = [call for call in history.calls if call.turn is turn and call.fork == turn.fork and call.id is not None]
     ids = [call.id for call in made]
     for call in made:

@@ -57,6 +57,7 @@ class Turns(Topic):
         super().__init__(found, cut=cut)
         self.count = 0
         self.open: dict[int, TurnStart] = {}
+        self.running: dict[str, int] = {}
 
     def listeners(self) -> Mapping[type[Event], Listener]:
         inside: dict[type[Event], Listener] = dict.fromkeys((ModelRequest, ModelAnswer, ToolStart), self.happens)
@@ -66,9 +67,12 @@ class Turns(Topic):
         self.count += 1
         self.next_number(event, "turn", event.turn, self.count)
         self.open[event.turn] = event
+        self.running[event.session] = self.running.get(event.session, 0) + 1
 
     def ends(self, event: TurnEnd) -> None:
         start = self.open.pop(event.turn, None)
+        if start is not None:
+            self.running[start.session] -= 1
         if start is None or start.session != event.session:
             self.broken(f"turn {event.turn} ends, and was not running in this session", event.n)
         self.word(event, event.outcome, _OUTCOMES)
@@ -78,15 +82,12 @@ class Turns(Topic):
             self.broken("a turn fails without an error, or has an error and does not fail", event.n)
 
     def shows(self, event: Shown) -> None:
-        if not 0 < event.turn <= self.count or not self._runs(event.session):
+        if not 0 < event.turn <= self.count or not self.running.get(event.session):
             self.broken(f"turn {event.turn} shows something, and is not running", event.n)
 
     def happens(self, event: Event) -> None:
-        if not self._runs(event.session):
+        if not self.running.get(event.session):
             self.broken(f"{event.kind} while no turn of its session runs", event.n)
-
-    def _runs(self, session: str) -> bool:
-        return any(start.session == session for start in self.open.values())
 
     def end(self) -> None:
         for start in self.open.values():
