@@ -35,6 +35,19 @@ def result_delivered_once(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, a sub-agent that is given up for a new message:
+        tool delegate(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay 5
+        model o1 delegate(input=Pay 5)
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        tell o1 not executed
+        send Never mind
+        done
+        send Goodbye
+        done
+
     Fails, a call without its result:
         send Go
         model c1 read(path=a)
@@ -91,7 +104,7 @@ def _dangling(history: History) -> dict[int, Exchange]:
 def _lost(history: History, call: CallSeen) -> tuple[int, Exchange] | None:
     """Gives the run and the next input of the model in which the call does not stand at all."""
     run = call.returned
-    if run is None or run.ended is None or call.kind == "hosted_mcp" or any(told.n > run.ended for told in call.told):
+    if run is None or run.ended is None or call.kind == "hosted_mcp" or any(told.n >= run.ended for told in call.told):
         return None
     after = next(following(history, call, run.ended), None)
     if after is None or (run.turn is not None and run.turn.failed):
