@@ -17,6 +17,7 @@ from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.write import Journal
 from pytest_approvals.scenario.parts import Scenario, Tool, Variant
 
+from .patience import Deadline
 from .requests import Requests
 from .signals import Signals
 from .sources import AgentSource
@@ -97,9 +98,11 @@ class Play:
     held_back: frozenset[str] = frozenset()
     gated: frozenset[str] | None = None
     tools: ProbeTools = field(init=False)
+    deadline: Deadline = field(init=False)
 
     def __post_init__(self) -> None:
         self.tools = ProbeTools(self.scenario.tools)
+        self.deadline = Deadline(self.limit.seconds)
         self.held_back = frozenset(self.scenario.held_back)
 
     @property

@@ -25,6 +25,7 @@ from pytest_approvals.scenario.parts import Scenario, Variant
 from .caller import Caller
 from .errors import described
 from .oracles import Oracle, oracle_named
+from .patience import AgentBlocks
 from .play import Limit, Play, header
 from .sources import AgentSource, InThisProcess
 
@@ -91,10 +92,12 @@ async def run_scenario(
 async def _played(play: Play, caller: Caller) -> None:
     how, error = "completed", None
     try:
-        async with asyncio.timeout(play.limit.seconds):
+        async with play.deadline.running():
             await caller.play_all()
     except TimeoutError as raised:
         how, error = "timeout", [type(raised).__name__, f"the run took longer than {play.limit.seconds:g} s"]
+    except AgentBlocks as raised:
+        how, error = "timeout", described(raised)
     except (AdapterError, Unsupported) as raised:
         how, error = "broken", described(raised)
         stderr = raised.stderr if isinstance(raised, HostError) else ""

@@ -80,7 +80,9 @@ class Session:
         if beside is not None:
             self._take(await beside._agent.another_session(self.world), "session")
         else:
-            self._take(await self._source.build(self.world, self._blueprint()), "built")
+            async with self.play.deadline.not_counted():
+                agent = await self._source.build(self.world, self._blueprint())
+            self._take(agent, "built")
         return self._agent
 
     async def ready(self) -> bool:
@@ -115,12 +117,13 @@ class Session:
         resume = self.play.variant.resume
         if fresh and resume == "same":
             resume = "fresh"
-        if resume == "same":
-            how = "copied" if self.play.variant.serialize == "copy" else "restored"
-            agent = await self._source.build(self.world, self._blueprint())
-        else:
-            how = resume
-            agent = await self._source.build_fresh(self.world, self._blueprint(), cold=resume == "cold")
+        async with self.play.deadline.not_counted():
+            if resume == "same":
+                how = "copied" if self.play.variant.serialize == "copy" else "restored"
+                agent = await self._source.build(self.world, self._blueprint())
+            else:
+                how = resume
+                agent = await self._source.build_fresh(self.world, self._blueprint(), cold=resume == "cold")
         self._take(agent, how)
 
     # --- turns ---
@@ -133,12 +136,12 @@ class Session:
             positions: Where in the journal the decisions stand.
         """
         number = self.play.counters.next_turn()
-        self.world.turn = number
         stream = self.play.variant.stream
         self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
         self.play.journal.flush()
         try:
-            outcome = self._checked(await self._agent.turn(text, decisions, stream=stream))
+            with self.world.turn(number):
+                outcome = self._checked(await self._agent.turn(text, decisions, stream=stream))
         except Exception as error:
             if isinstance(error, (AdapterError, Unsupported)):
                 self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=described(error)))

@@ -4,7 +4,9 @@ The world of a session: the model and the tools as the agent under test sees the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields
 from typing import Any
 
@@ -47,14 +49,13 @@ class RecordingWorld:
 
     Attributes:
         progress: How far the session's story has got.
-        turn: The number of the turn that is running, for what a stream shows.
     """
 
     def __init__(self, play: Play, session: str, progress: Progress | None = None) -> None:
         self.play = play
         self.session = session
         self.progress = progress or Progress()
-        self.turn = 0
+        self._turns: list[int] = []
         self._record = play.journal.record
         self._provider = Provider(self)
 
@@ -278,9 +279,27 @@ class RecordingWorld:
             )
         )
 
+    @contextmanager
+    def turn(self, number: int) -> Iterator[None]:
+        """Books what streams show inside on the turn with that number."""
+        self._turns.append(number)
+        token = _TURN.set(number)
+        try:
+            yield
+        finally:
+            _TURN.reset(token)
+            self._turns.remove(number)
+
     def shown(self, what: str, **facts: Any) -> None:
         """See `contract.World.shown`."""
-        self._record(Shown(session=self.session, turn=self.turn, what=what, **facts))
+        # Two turns at the same time are told apart by the context that each runs in; what comes from another process
+        # has none, but belongs to a world with one turn.
+        mine = _TURN.get()
+        turn = mine if mine in self._turns else self._turns[-1] if self._turns else 0
+        self._record(Shown(session=self.session, turn=turn, what=what, **facts))
+
+
+_TURN: ContextVar[int] = ContextVar("turn", default=0)
 
 
 def written_item(item: Item) -> dict[str, Any]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ def reference() -> InThisProcess:
 
 
 @pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Iterator[Tell]:
+def tell(capsys: pytest.CaptureFixture[str]) -> Tell:
     """Prints a line of results past pytest's capturing."""
 
     def print_line(line: str) -> None:

@@ -110,7 +110,7 @@ def test_the_harness_costs_little(
     scenario: Callable[[str], Scenario], cpu_times: Measure, tell: Callable[[str], None], name: str
 ) -> None:
     """A scenario on a framework takes at most 1.15 times the same flow by hand, or 1.5 ms more where that is larger."""
-    story, source = scenario("basics/approve-one"), source_of(name)
+    story, source = scenario("basics/approved"), source_of(name)
     hand, ours = cpu_times([BY_HAND[name](), lambda: run_scenario(story, JSON, source)], 11, 40)
 
     tell(f"{name}: by hand {hand * 1e3:.2f} ms, harness {ours * 1e3:.2f} ms CPU, ratio {ours / hand:.2f} (target 1.15)")
@@ -145,7 +145,7 @@ def test_the_host_costs_little(scenario: Callable[[str], Scenario], tell: Callab
         async def build_fresh(self, world: Any, blueprint: Blueprint, *, cold: bool) -> Any:
             raise AssertionError
 
-    story, source = scenario("basics/approve-one"), source_of(name)
+    story, source = scenario("basics/approved"), source_of(name)
     remote: AgentSource = Remote(source)
 
     async def measured() -> tuple[float, float]:

@@ -36,7 +36,7 @@ def runs_a_second(scenario: Scenario, variant: Variant, source: InThisProcess, t
     return times / (time.process_time() - start), events // times
 
 
-@pytest.mark.parametrize("name", ["basics/approve-one", "parallel/one-approved-one-rejected"])
+@pytest.mark.parametrize("name", ["basics/approved", "parallel/one-approved-one-rejected"])
 @pytest.mark.parametrize("serialize", ["none", "json"])
 def test_the_reference_agent_runs_often_enough(
     scenario: Load, reference: InThisProcess, tell: Tell, name: str, serialize: str
@@ -75,7 +75,7 @@ def test_stored_journals_are_checked_fast_enough(
 
 def test_memory_stays_flat(scenario: Load, reference: InThisProcess, tell: Tell, tmp_path: Path) -> None:
     """After a first tenth, further runs with journals on disk do not grow the process."""
-    story, variant = scenario("basics/approve-one"), Variant(oracle="approve_all")
+    story, variant = scenario("basics/approved"), Variant(oracle="approve_all")
     path = tmp_path / "run.jsonl"
     runs = 100_000
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -215,3 +216,38 @@ class TestLoops:
         first, second = (played(story(), Variant(serialize="json", source="restored")) for _ in range(2))
 
         assert [event.to_dict() for event in first.events] == [event.to_dict() for event in second.events]
+
+
+class Blocks(ReferenceAgent):
+    """An agent that never gives the event loop back."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        while True:
+            pass
+
+
+class SlowToBuild(ReferenceAgent):
+    """An agent whose framework takes its time to import."""
+
+    def __init__(self, *args: Any) -> None:
+        end = time.perf_counter() + 0.2
+        while time.perf_counter() < end:
+            pass
+        super().__init__(*args)
+
+
+class TestPatience:
+    @pytest.mark.timeout(0)
+    def test_an_agent_that_blocks_is_stopped(self, story: Story, played: Played) -> None:
+        """An agent that holds the event loop is interrupted, and the journal says that it did."""
+        run = played(story(), agent=Blocks, limit=Limit(seconds=0.05))
+
+        assert ("timeout", "AgentBlocks") == (last(run).how, (last(run).error or [""])[0])
+
+    def test_building_an_agent_takes_no_time_of_the_run(self, story: Story, played: Played) -> None:
+        """The time limit is for what the agent does, not for importing its framework."""
+        run = played(
+            story(), Variant(serialize="json", source="restored"), agent=SlowToBuild, limit=Limit(seconds=0.15)
+        )
+
+        assert "completed" == last(run).how
