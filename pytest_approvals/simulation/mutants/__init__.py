@@ -1,0 +1,69 @@
+"""
+Mutants of journals: a journal of a correct run, changed in one place, so that it tells of a wrong one.
+
+A check that does not notice what it forbids lets mutants live. Seven operators change what was recorded:
+
+    drop        an event, or events that belong together, are left out
+    duplicate   they are there twice
+    swap        two events that follow each other change places
+    retarget    something refers to another call, request, execution or save than it did
+    change      arguments, results, messages, verdicts or outcomes are others
+    forge       something is there that did not happen
+    truncate    the run ends early
+
+Everything is numbered anew, so that a mutant is as plausible as can be: what the grammar finds, it finds in the story.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_approvals.journal.events import Event, event_from_dict
+
+from .edits import Edit, Written
+from .equivalence import equivalent
+from .forged import forged
+from .numbers import renumbered
+from .retargeted import retargeted
+from .rewritten import rewritten
+from .shifted import dropped, duplicated, swapped, truncated
+
+__all__ = ["OPERATORS", "Mutant", "equivalent", "mutants"]
+
+OPERATORS: dict[str, Callable[[Sequence[Written]], Iterable[Edit]]] = {
+    "drop": dropped,
+    "duplicate": duplicated,
+    "swap": swapped,
+    "retarget": retargeted,
+    "change": rewritten,
+    "forge": forged,
+    "truncate": truncated,
+}
+"""By name: what gives all changes of one kind that a journal allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """
+    A changed journal.
+
+    Attributes:
+        operator: One of `OPERATORS`.
+        what: What was changed, by kinds and fields: `tool.start + tool.end`, `turn.end requests`.
+        n: Where, in the journal that was changed.
+    """
+
+    operator: str
+    what: str
+    n: int
+    events: list[Event]
+
+
+def mutants(events: Sequence[Event]) -> Iterator[Mutant]:
+    """Gives the mutants of a journal, in a fixed order."""
+    written = [event.to_dict() for event in events]
+    for operator, edits in OPERATORS.items():
+        for edit in edits(written):
+            changed = [event_from_dict(one) for one in renumbered(edit.events)]
+            yield Mutant(operator=operator, what=edit.what, n=edit.n, events=changed)
