@@ -25,7 +25,9 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Judges journals; gives 1 where a requirement is broken."""
     from pytest_approvals.checks import explain
+    from pytest_approvals.pytest_side.judging import load_checks
 
+    load_checks()
     if args.explain:
         print(explain(args.explain), end="")
         return 0

@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Any, Protocol
 
+from pytest_approvals import extensions
 from pytest_approvals.agent_side.neutral import Request
 from pytest_approvals.errors import UnknownName, UsageError
 from pytest_approvals.scenario.parts import Answer
@@ -173,7 +174,7 @@ def on(tool: str, then: Oracle, **arguments: Any) -> Oracle:
 def oracle_named(name: str) -> Oracle:
     """
     Gives the oracle that a variant or a command line names: `approve_all`, `reject_all`, `random:SEED`,
-        `allowlist:TOOL,TOOL`.
+        `allowlist:TOOL,TOOL`, or one that others bring, with what they want behind the colon.
 
     Errors:
         UnknownName: No oracle is called so.
@@ -188,7 +189,11 @@ def oracle_named(name: str) -> Oracle:
             return random(_seed(rest))
         case "allowlist":
             return allowlist(*rest.split(","))
-    raise UnknownName("oracle", name, ["approve_all", "reject_all", "random:SEED", "allowlist:TOOL,TOOL"])
+    others = extensions.names_of("oracles")
+    if word not in others:
+        raise UnknownName("oracle", name, ["approve_all", "reject_all", "random:SEED", "allowlist:TOOL,TOOL", *others])
+    oracle: Oracle = extensions.brought("oracles", word)(rest)
+    return oracle
 
 
 def _seed(text: str) -> int:

@@ -61,8 +61,9 @@ class Bench:
         """The agents that scenarios run on."""
         from pytest_approvals.checks import CHECKS
         from pytest_approvals.pytest_side.candidates import candidates
+        from pytest_approvals.pytest_side.judging import load_checks
 
-        extensions.all_of("checks")
+        load_checks()
         return candidates(self.settings, CHECKS)
 
     @property

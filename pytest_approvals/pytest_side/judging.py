@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from pytest_approvals import extensions
 from pytest_approvals.checks import FAILING, SHOWN, Finding, Verdict, explained, judge, weakest
 from pytest_approvals.errors import CheckFailed, RequirementWarning
 from pytest_approvals.journal.events import Event
@@ -100,7 +102,8 @@ def judged(
     waivers: Sequence[Waiver] = (),
     strict: bool = False,
 ) -> Judged:
-    """Judges a recorded run."""
+    """Judges a recorded run by all checks, also those that others bring."""
+    load_checks()
     history = History.of(events)
     verdicts = explained(judge(history))
     found = weakest(verdicts)
@@ -117,6 +120,12 @@ def judged(
         waived=covered,
         strict=strict,
     )
+
+
+@cache
+def load_checks() -> None:
+    """Sees that the checks that others bring are among all checks; importing one registers it."""
+    extensions.all_of("checks")
 
 
 def outcome_of(verdict: Verdict, subject: Subject, flavour: str) -> Outcome:
