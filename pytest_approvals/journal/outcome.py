@@ -3,16 +3,20 @@ What a run came to, without what may differ between the variants of a scenario.
 
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
 policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
-they come.
+they come. Agents that run at the same time are told in one order, whichever of them came first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .arguments import parsed
 from .events import AgentStart, Event, Gate, Header, ModelAnswer, Restored, Saved, Shown, Trimmed
+
+Told = tuple[int, dict[str, Any]]
+"""The position of an event, and what of it counts."""
 
 _NO_PART: frozenset[type[Event]] = frozenset({AgentStart, Gate, Header, Restored, Saved, Shown, Trimmed})
 _DROPPED = frozenset(
@@ -22,16 +26,38 @@ _ERRORS = frozenset({"error"})
 _ID_NAMES = frozenset({"id", "call_id"})
 
 
-def outcome_of(events: Iterable[Event]) -> list[tuple[int, dict[str, Any]]]:
+def outcome_of(events: Iterable[Event]) -> list[Told]:
     """Gives the events that count, each with its position, in a form that is equal for equal outcomes."""
     ids: dict[str, str] = {}
-    found: list[tuple[int, dict[str, Any]]] = []
+    found: list[Told] = []
     for event in events:
         if isinstance(event, ModelAnswer):
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
         if type(event) not in _NO_PART:
             found.append((event.n, _normal(_written(event), ids)))
-    return found
+    return [*_in_one_order(found)]
+
+
+def _in_one_order(found: Sequence[Told]) -> Iterator[Told]:
+    """Which of several agents that run at the same time comes first is chance."""
+    beside: list[Told] = []
+    for each in found:
+        if _is_inside(each[1]):
+            beside.append(each)
+        else:
+            yield from _sorted(beside)
+            beside = []
+            yield each
+    yield from _sorted(beside)
+
+
+def _is_inside(written: Mapping[str, Any]) -> bool:
+    return "/" in written.get("conversation", "") or written["event"] in ("tool.start", "tool.end")
+
+
+def _sorted(beside: Sequence[Told]) -> Sequence[Told]:
+    several = len({written["conversation"] for _, written in beside if "conversation" in written}) > 1
+    return sorted(beside, key=lambda told: json.dumps(told[1], sort_keys=True, default=repr)) if several else beside
 
 
 def _written(event: Event) -> Mapping[str, Any]:

@@ -62,3 +62,33 @@ def test_ids_of_the_agent():
     lines = "send Go\nmodel c1@- read(path=a)\nrename c1 {}\nrun c1 -> text\ndone"
 
     assert outcome(lines.format("abc")) == outcome(lines.format("xyz"))
+
+
+SIDE_BY_SIDE = """
+    tool delegate(input: string) never runs helper
+    tool pay(amount: integer) always of helper
+    send Pay both
+    model o1 delegate(input=one); o2 delegate(input=two)
+    model @o1/helper o1/c1 pay(amount=1)
+    model @o2/helper o2/c1 pay(amount=2)
+    pause o1/c1, o2/c1
+    approve o1/c1
+    approve o2/c1
+    go
+    run o1/c1 -> paid 1
+    run o2/c1 -> paid 2
+    model @o1/helper One.
+    model @o2/helper Two.
+    done
+"""
+
+
+def test_agents_that_run_at_the_same_time_come_in_any_order():
+    """Which of two agents goes on first makes no difference; what each of them does makes one."""
+    swapped = SIDE_BY_SIDE.replace(
+        "model @o1/helper One.\n    model @o2/helper Two.", "model @o2/helper Two.\n    model @o1/helper One."
+    )
+
+    assert swapped != SIDE_BY_SIDE
+    assert outcome(SIDE_BY_SIDE) == outcome(swapped)
+    assert outcome(SIDE_BY_SIDE) != outcome(SIDE_BY_SIDE.replace("@o2/helper Two.", "@o2/helper One."))
