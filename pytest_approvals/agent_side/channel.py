@@ -18,7 +18,13 @@ from .crossing import Failure, Stopped, error_of, failure_of
 from .lines import LONGEST, Lines
 from .wire import WireError, from_json, to_json
 
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 class Peer(Protocol):
@@ -257,17 +263,13 @@ class Channel:
 def _parsed(line: bytes) -> Any:
     """Gives the message, or None where the line is not JSON."""
     try:
-        return json.loads(line.decode(), parse_constant=_refuse)
+        return _decode(line.decode())
     except (ValueError, RecursionError):
         return None
 
 
 def _is_stop(params: Any) -> bool:
     return isinstance(params, dict) and params.keys() == {"call"} and type(params["call"]) is int
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
 
 
 def _outcome(answer: dict[str, Any]) -> Any:

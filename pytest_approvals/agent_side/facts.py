@@ -34,7 +34,16 @@ class Facts:
 
 
 def facts_of(adapter: type[Agent]) -> Facts:
-    """Gives what *adapter* says of itself, with what is installed of its framework."""
+    """Gives what *adapter* says of itself, with what is installed of its framework; looked up once."""
+    if adapter not in _FACTS:
+        _FACTS[adapter] = _looked_up(adapter)
+    return _FACTS[adapter]
+
+
+_FACTS: dict[type[Agent], Facts] = {}
+
+
+def _looked_up(adapter: type[Agent]) -> Facts:
     return Facts(
         framework=adapter.framework,
         version=_installed(adapter.framework),

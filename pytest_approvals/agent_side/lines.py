@@ -16,7 +16,7 @@ from collections.abc import Callable
 LONGEST = 256 * 1024 * 1024
 """A line longer than this is nonsense."""
 
-_PIECE = 1 << 18
+_PIECE = 1 << 16
 
 
 class Lines:

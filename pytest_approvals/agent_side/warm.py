@@ -18,9 +18,13 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from itertools import chain
 from typing import NoReturn
 
-from .facts import agent_class
+from .codecs import codec_of
+from .crossing import Failure
+from .facts import agent_class, facts_of
+from .messages import CALLBACKS, COMMANDS, NOTICES
 from .practice import practise
 from .process import PATIENCE, complain, gone_with_the_harness
 from .serve import serve
@@ -50,8 +54,11 @@ def keep_warm(control: socket.socket, agent: str) -> None:
 
 def _practise(agent: str) -> None:
     """Drives a flow, so that what a framework builds on first use is there; if that fails, it will fail again later."""
+    for kind in (Failure, *chain.from_iterable([*COMMANDS.values(), *CALLBACKS.values()]), *NOTICES.values()):
+        codec_of(kind)
     try:
         adapter = agent_class(agent)
+        facts_of(adapter)
         asyncio.run(asyncio.wait_for(practise(adapter), PRACTICE_LIMIT))
     except Exception:
         traceback.print_exc()
