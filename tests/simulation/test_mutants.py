@@ -137,6 +137,12 @@ class TestEquivalence:
         [
             pytest.param(PARALLEL, "start c1\n    start c2", "start c2\n    start c1", id="executions side by side"),
             pytest.param(STREAM, "show text Do\n    show text ne.", "show text Done.", id="other pieces of text"),
+            pytest.param(
+                PARALLEL.replace("start c1", "show call c1\n    show text Well\n    show call c2\n    start c1"),
+                "show call c1\n    show text Well\n    show call c2",
+                "show text Well\n    show call c2\n    show call c1",
+                id="another order in a stream",
+            ),
             pytest.param(STREAM, "show result c1\n", "", id="a result that a stream does not show"),
             pytest.param(
                 STREAM, "show call c1\n    run c1 -> A", "run c1 -> A\n    show call c1", id="shown beside an execution"

@@ -7,7 +7,8 @@ care about:
 - the order of events that happen at the same time: executions and policies of different calls between two questions of
   their model, what a stream shows beside them and beside the reply that it shows, decisions about different requests in
   one submission;
-- how text was cut into the pieces of a stream, and a policy that was asked the same twice;
+- in which order a stream shows calls, and text beside calls, and into which pieces it cuts text: providers interleave;
+- a policy that was asked the same twice;
 - whether a stream shows requests, results and its end besides: whoever consumes it finds the requests in its outcome;
 - the size of what was saved.
 """
@@ -70,8 +71,10 @@ def _commute(one: Written, other: Written) -> bool:
     if kinds == {"caller.decide"}:
         lasting = one["verdict"] in _LASTING or other["verdict"] in _LASTING
         return not lasting and one.get("q", "") != str(other.get("q", ""))
+    if kinds == {"caller.shown"}:
+        return not (_is_text(one) and _is_text(other))
     if "caller.shown" in kinds:
-        return len(kinds) == 2 and not kinds.isdisjoint((*_BESIDE, "model.answer"))
+        return not kinds.isdisjoint((*_BESIDE, "model.answer"))
     return kinds <= {*_BESIDE} and _execution(one) != _execution(other)
 
 
@@ -83,7 +86,7 @@ def _execution(event: Written) -> str:
 
 def _key(event: Written) -> tuple[int, str]:
     if event["event"] == "caller.shown":
-        return 0, ""
+        return 0, "" if _is_text(event) else str(event.get("id"))
     return 1, json.dumps({name: held for name, held in event.items() if name not in ("n", "x")}, sort_keys=True)
 
 
