@@ -86,7 +86,11 @@ async def test_a_real_tool_is_cancelled_with_its_turn(hosted: Callable[..., Any]
     await teller.close()
 
 
-@pytest.mark.parametrize("subject", [lambda model: model, object(), 5, toy_agent.Ticket().__repr__], ids=repr)
+@pytest.mark.parametrize(
+    "subject",
+    [lambda model: model, object(), 5, toy_agent.Ticket().__repr__],
+    ids=["lambda", "object", "number", "method"],
+)
 async def test_what_cannot_be_imported_cannot_be_attached_elsewhere(hosted: Callable[..., Any], subject: Any) -> None:
     """The message says what to give instead."""
     with pytest.raises(UsageError, match=r"a fresh process cannot import .*; give a function of a module"):
