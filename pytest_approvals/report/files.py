@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -9,7 +10,9 @@ from pydantic import ValidationError
 
 from pytest_approvals.errors import ReportError, nearest
 
+from .html import html
 from .lines import ANY_LINE, KINDS, Line, ReportFooter, ReportHeader, dumped
+from .markdown import markdown
 from .whole import Counts, Report
 
 
@@ -39,7 +42,15 @@ class ReportWriter:
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Writes a report in a fixed order; one that is not complete has no footer."""
+    """
+    Writes a whole report, in a fixed order: as Markdown into a file `*.md`, as a page into `*.html`, else as JSON
+    lines. One that is not complete gets no footer.
+    """
+    forms: dict[str, Callable[[Report], str]] = {".md": markdown, ".html": html}
+    form = forms.get(path.suffix)
+    if form is not None:
+        path.write_text(form(report), encoding="utf-8")
+        return
     writer = ReportWriter(path, report.header)
     for line in report.body():
         writer.add(line)

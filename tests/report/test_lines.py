@@ -76,6 +76,24 @@ class TestFile:
 
         assert (False, 1) == (stored.complete, len(stored.verdicts))
 
+    def test_a_report_that_is_not_complete_has_no_footer(self, report: Report, tmp_path: Path) -> None:
+        """An interrupted session leaves a report that says so."""
+        report.complete = False
+        write_report(tmp_path / "report.jsonl", report)
+
+        assert not read_report(tmp_path / "report.jsonl").complete
+
+    @pytest.mark.parametrize(
+        ("name", "beginning"), [("report.md", "# Tool approvals"), ("report.html", "<!doctype html>")]
+    )
+    def test_the_ending_of_the_file_says_the_form(
+        self, report: Report, tmp_path: Path, name: str, beginning: str
+    ) -> None:
+        """A report can be written as Markdown or as a page, too."""
+        write_report(tmp_path / name, report)
+
+        assert beginning == (tmp_path / name).read_text().splitlines()[0]
+
     def test_lines_are_written_as_they_come(self, tmp_path: Path) -> None:
         """A writer can be fed while a session runs."""
         path = tmp_path / "report.jsonl"
