@@ -16,6 +16,7 @@ from . import (
     asking,
     asking_requests,
     decisions,
+    decisions_others,
     ending,
     ending_sessions,
     execution,
@@ -26,7 +27,9 @@ from . import (
     state_outcome,
     state_stream,
     telling,
+    telling_history,
     telling_inputs,
+    telling_results,
 )
 from .check import CHECKS, OK, Check, Evaluations, Failure, check, group_check
 from .judging import check_named, consequences, explain, explained, judge, judge_group, weakest
@@ -59,9 +62,9 @@ __all__ = [
 _FAMILIES = (
     *(execution, execution_once, execution_arguments),
     *(asking, asking_requests),
-    *(telling, telling_inputs),
+    *(telling, telling_results, telling_inputs, telling_history),
     *(state, state_stream, state_outcome),
-    decisions,
+    *(decisions, decisions_others),
     *(ending, ending_sessions),
     harness,
 )

@@ -69,6 +69,11 @@ class TurnSeen:
         return self.end.outcome if self.end is not None else "open"
 
     @property
+    def ended(self) -> int:
+        """The position of its end; 0 where it has none."""
+        return self.end.n if self.end is not None else 0
+
+    @property
     def failed(self) -> bool:
         """Whether it ended with an error that the caller could see."""
         return self.end is not None and self.end.outcome == "failed"
