@@ -15,7 +15,7 @@ from pytest_approvals.scenario.labels import occurrences
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.mistakes import line_of
 from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.snapshot import transcript_name
+from pytest_approvals.snapshot import keep_apart, transcript_name
 
 if TYPE_CHECKING:
     from pytest_approvals.pytest_side.bench import Bench
@@ -44,6 +44,7 @@ class ScenarioFile(pytest.File):
         """
         try:
             scenario = self.load()
+            keep_apart(self.config)
             for candidate in self.bench.candidates:
                 found = self.bench.variants(scenario, candidate)
                 writers = self.bench.writers(scenario, candidate)
