@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .contract import Agent
@@ -78,19 +80,29 @@ def agent_class(name: str) -> type[Agent]:
 
 def imported(name: str) -> Any:
     """
-    Gives what `module:attribute` names; the attribute may be a path with dots.
+    Gives what `module:attribute` or `FILE.py:attribute` names; the attribute may be a path with dots.
 
     Errors:
         LookupError: It cannot be imported.
     """
-    module, _, path = name.partition(":")
+    module, _, path = name.rpartition(":")
     try:
-        found: Any = import_module(module)
+        found: Any = _from_file(module) if module.endswith(".py") else import_module(module)
         for step in path.split("."):
             found = getattr(found, step)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, OSError) as error:
         raise LookupError(f"{name!r} cannot be imported here ({type(error).__name__}: {error})") from error
     return found
+
+
+def _from_file(file: str) -> ModuleType:
+    name = Path(file).stem
+    spec = spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(file)
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _installed(framework: str | None) -> str | None:

@@ -36,20 +36,31 @@ CANNOT_FORK = 75
 """The exit code of a process that cannot be forked, because something in it has started threads."""
 
 PRACTICE_LIMIT = 20.0
+THREADS_LIMIT = 1.0
+"""How many seconds threads may take to end after the flow."""
 
 
 def keep_warm(control: socket.socket, agent: str) -> None:
     """Gets warm with that agent, then forks on command until the harness is gone."""
     with gone_with_the_harness(control.fileno()):
         _practise(agent)
-    threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    threads = _lasting_threads()
     if threads:
-        complain(f"a process with threads cannot be forked: {', '.join(sorted(threads))}")
+        complain(f"a process with threads cannot be forked: {', '.join(threads)}")
         raise SystemExit(CANNOT_FORK)
     gc.collect()
     gc.freeze()
     _Forking(control).run()
     os._exit(0)  # nothing here needs an orderly end
+
+
+def _lasting_threads() -> list[str]:
+    """Names the threads that are not about to end."""
+    deadline = time.monotonic() + THREADS_LIMIT
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return sorted(thread.name for thread in others if thread.is_alive())
 
 
 def _practise(agent: str) -> None:

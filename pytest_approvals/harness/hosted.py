@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.machinery import PathFinder
 from typing import Any, TypeVar
 
 from pytest_approvals.agent_side.contract import Agent, World
@@ -138,7 +139,8 @@ class Hosted(Agent):
 
 def importable(attachment: Attachment) -> Attachment:
     """
-    Gives the attachment with its subject as `module:name`, which another process can import.
+    Gives the attachment with its subject as `module:name`, or as `FILE.py:name` where pytest has imported the module
+    from its file; another process can import that.
 
     Errors:
         UsageError: The subject has no such name.
@@ -150,9 +152,21 @@ def importable(attachment: Attachment) -> Attachment:
     found: Any = sys.modules.get(module) if module else None
     for step in (name or "?").split("."):
         found = getattr(found, step, None)
-    if module == "__main__" or found is not subject:
+    if module is None or module == "__main__" or found is not subject:
         raise UsageError(
             f"a fresh process cannot import {subject!r}; give a function of a module that takes the model and returns "
             "the agent, or its name as 'module:function'"
         )
-    return replace(attachment, subject=f"{module}:{name}")
+    return replace(attachment, subject=f"{_place(module)}:{name}")
+
+
+def _place(module: str) -> str:
+    """Gives a module as another process finds it: by its name, or by its file where no import path leads to it."""
+    file = getattr(sys.modules[module], "__file__", None)
+    steps, places, found = module.split("."), None, None
+    for depth in range(len(steps)):
+        found = PathFinder.find_spec(".".join(steps[: depth + 1]), places)
+        if found is None:
+            break
+        places = found.submodule_search_locations
+    return module if file is None or (found is not None and found.origin == file) else file

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +98,25 @@ async def test_what_cannot_be_imported_cannot_be_attached_elsewhere(hosted: Call
     """The message says what to give instead."""
     with pytest.raises(UsageError, match=r"a fresh process cannot import .*; give a function of a module"):
         await hosted("toy_agent:Attached", ToyWorld(), attached(subject))
+
+
+async def test_a_function_of_a_module_off_the_import_path_is_found_by_its_file(
+    hosted: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pytest imports test modules."""
+    file = tmp_path / "test_shop.py"
+    file.write_text("async def sell(amount):\n    return f'sold {amount}'\n", encoding="utf-8")
+    spec = spec_from_file_location("tests.shop.test_shop", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "tests.shop.test_shop", module)
+    spec.loader.exec_module(module)
+    world = ToyWorld(pays(1, tool="sell"), says("Done."))
+    agent = await hosted("toy_agent:Attached", world, attached(module.sell))
+    await agent.turn("Sell.", (), stream=False)
+
+    assert ["'sold 1'"] == results(world)
 
 
 async def test_a_name_that_cannot_be_imported_says_so(hosted: Callable[..., Any]) -> None:
