@@ -124,7 +124,8 @@ class ScenarioItem(pytest.Function):
         spec = self.candidate.local.spec
         if self.file.bench.settings.fault or spec.version or spec.checkout:
             return False
-        if transcript_name(self.candidate.name, self.scenario, self.variant) not in self.file.names[self.candidate.name]:
+        agent = self.candidate.name
+        if transcript_name(agent, self.scenario, self.variant) not in self.file.names[agent]:
             return False
         return self.candidate.has_transcripts or not self.path.is_relative_to(stock_folder())
 
