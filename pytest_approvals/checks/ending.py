@@ -60,7 +60,11 @@ def run_ends(history: History) -> Evaluations:
         finish Goodbye.
     """
     end = history.end
-    if end is None or end.how in ("interrupted", "broken"):
+    if end is None:
+        last = history.events[-1].n if history.events else 0
+        yield Failure(expected="the run ends", actual="the journal ends before", witness=(last,), status="unknown")
+        return
+    if end.how in ("interrupted", "broken"):
         return
     hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
     endless = next(_endless(history), None)

@@ -227,14 +227,22 @@ def approved_runs(history: History) -> Evaluations:
         given = call.decision
         if given is None or not given.approves or settled_before(call, given) is not None:
             continue
-        if _ran_after(call, given) or _is_excused(history, call, given):
+        if _ran_after(call, given):
             yield OK
-            continue
-        told = next((told for told in call.told if told.n > (given.taken or 0)), None)
-        actual = f"no run; the model is told {told.text!r}" if told is not None else "no run"
-        ended = given.turn.end.n if given.turn is not None and given.turn.end is not None else 0
-        witness = (given.n, told.n if told is not None else ended)
-        yield Failure(call=call, expected="a run after its approval", actual=actual, witness=witness)
+        elif given.turn is not None and given.turn.outcome == "open":
+            actual = "the journal ends before the turn does"
+            expected = "a run after its approval"
+            yield Failure(call=call, expected=expected, actual=actual, witness=(given.n,), status="unknown")
+        else:
+            yield OK if _is_excused(history, call, given) else _did_not_run(call, given)
+
+
+def _did_not_run(call: CallSeen, given: Given) -> Failure:
+    told = next((told for told in call.told if told.n > (given.taken or 0)), None)
+    actual = f"no run; the model is told {told.text!r}" if told is not None else "no run"
+    ended = given.turn.ended if given.turn is not None else 0
+    witness = (given.n, told.n if told is not None else ended)
+    return Failure(call=call, expected="a run after its approval", actual=actual, witness=witness)
 
 
 def _ran_after(call: CallSeen, given: Given) -> bool:

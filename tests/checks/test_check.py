@@ -154,6 +154,17 @@ class TestJudge:
         assert ("not-observable", "pass") == (statuses["run-ends"], statuses["model-input-well-formed"])
 
 
+def test_what_a_journal_that_was_cut_off_cannot_decide():
+    """Whether an approved call would have run, and the run ended, is unknown."""
+    events = journal("send Go\nmodel c1 pay(amount=5)\npause c1\napprove c1\ngo\nrun c1 -> ok\ndone")
+    cut = [event for event in events if event.n <= next(each.n for each in events if each.kind == "tool.start") - 1]
+
+    verdicts = judge(cut)
+
+    assert {"approved-runs", "run-ends"} == {verdict.check for verdict in verdicts if verdict.status == "unknown"}
+    assert [] == [verdict.check for verdict in verdicts if verdict.status == "fail"]
+
+
 def test_the_table_of_the_design():
     """Every slug is there, in the order of the families."""
     assert [
