@@ -30,6 +30,8 @@ def test_all_variants_have_one_transcript(path: Path) -> None:
     scenario = load_scenario(path, root=stock_folder())
     told: dict[str, Transcript] = {}
     possible = [variant for variant in variants(scenario, SOURCE.facts) if variant.resume == "same"]
+    if not possible:
+        pytest.skip("it is told in other processes only")
     for variant in (possible[0], *possible[1::STEP]):
         events = asyncio.run(run_scenario(scenario, variant, SOURCE)).events
         name, transcript = transcript_name("reference", scenario, variant), Transcript.of(events)
