@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,31 @@ def wait_until(file: Path, size: int) -> None:
     """Waits for another process' progress, which it alone decides."""
     while not file.exists() or file.stat().st_size < size:
         os.sched_yield()
+
+
+class TestMemory:
+    def test_it_stays_flat_over_many_runs(self, tmp_path: Path) -> None:
+        """A journal that nobody holds any more leaves nothing behind."""
+        path = tmp_path / "run.jsonl"
+        for _ in range(20):
+            write_one(path)
+        tracemalloc.start()
+        try:
+            write_one(path)
+            before = tracemalloc.get_traced_memory()[0]
+            for _ in range(300):
+                write_one(path)
+            after = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+
+        assert after - before < 20_000
+
+
+def write_one(path: Path) -> None:
+    """A run of a few events, one of them large."""
+    journal = Journal(path)
+    journal.record(Header(scenario="a/b", agent="reference"))
+    for number in range(1, 30):
+        journal.record(ToolEnd(x=number, result="x" * 2_000))
+    journal.close()
