@@ -9,6 +9,7 @@ import pytest
 from pytest_approvals.agent_side.conditions import Condition
 from pytest_approvals.agent_side.failures import AsksAgain, ModelDown, ToolRaised
 from pytest_approvals.agent_side.neutral import Finished, Limits, ModelCall, Parameter, Paused, ToolSpec
+from pytest_approvals.simulation import ReferenceAgent, ReferenceAgentOverChat
 from pytest_approvals.simulation.reference.refusals import LimitReached
 
 
@@ -303,3 +304,22 @@ def test_results_stand_next_to_their_calls_in_a_mixed_reply(kit):
     bench.decide(kit.answer(outcome.requests[0]))
 
     assert ["user", "approval_request", "call", "result", "approval_response"] == kinds(bench)
+
+
+def test_tools_of_one_name_on_two_servers_are_two_tools(kit):
+    """Each has its own gate, and only the server tells them apart."""
+    docs = ToolSpec(name="look", kind="mcp", server="docs")
+    bank = ToolSpec(name="look", kind="mcp", server="bank", approval="always")
+    reply = kit.calls(
+        kit.call("c1", "look", "a", kind="mcp", server="docs"), kit.call("c2", "look", "b", kind="mcp", server="bank")
+    )
+    bench = kit.Bench(reply, kit.say("done"), tools=(docs, bank))
+
+    assert ["bank"] == [request.server for request in bench.send("go").requests]
+    assert ["look(a)"] == bench.world.ran
+
+
+def test_over_chat_only_hosted_calls_are_missing():
+    """The flavour claims everything else."""
+    assert ReferenceAgent.capabilities - ReferenceAgentOverChat.capabilities == {"hosted_mcp"}
+    assert ("chat", "responses") == (ReferenceAgentOverChat.wire_rules, ReferenceAgent.wire_rules)

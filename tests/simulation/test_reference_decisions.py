@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_approvals.agent_side.failures import AsksAgain
 from pytest_approvals.agent_side.neutral import Decision, Finished, ToolSpec
 from pytest_approvals.simulation.reference.refusals import (
     AlreadySettled,
@@ -243,3 +244,50 @@ def test_cancelled_requests_are_told_with_the_next_message(paused, kit):
 
     assert ([], ["read(c)"]) == (list(bench.pending()), bench.world.ran)
     assert 2 * ["Not executed: the user cancelled this call."] == bench.world.told()[:2]
+
+
+def test_a_message_waits_while_a_tool_asks_again(kit):
+    """The answers came first: their calls are finished before the model reads the message, however long that takes."""
+    bench = kit.Bench(kit.calls(kit.call("c1", "delete")), kit.say("done"))
+    bench.world.behaviours["delete"] = [AsksAgain("really?"), "deleted"]
+    first = bench.send("go").requests[0]
+    second = bench.send("and hurry", kit.answer(first)).requests[0]
+
+    assert 1 == len(bench.world.inputs)
+    assert Finished(output="done") == bench.decide(kit.answer(second))
+    assert ["user", "call", "result", "user"] == [item.kind for item in bench.world.inputs[-1]]
+
+
+def test_a_standing_decision_does_not_answer_a_question_in_the_middle_of_a_tool(kit):
+    """`always` is about calls; what a tool asks while it runs is asked."""
+    bench = kit.Bench(kit.calls(kit.call("c1", "delete")), kit.say("done"))
+    bench.world.behaviours["delete"] = [AsksAgain("really?"), "deleted"]
+    outcome = bench.decide(kit.answer(bench.send("go").requests[0], "always"))
+
+    assert ["c1"] == [request.call_id for request in outcome.requests]
+
+
+def test_a_turn_that_is_cancelled_from_outside_leaves_the_session_usable(paused, kit):
+    """The approved call did not end, so it runs when the session goes on; nothing else is lost."""
+    bench = paused()
+    first, second = bench.pending()
+
+    async def cancelled_in_the_tool():
+        started = asyncio.Event()
+
+        async def wait():
+            started.set()
+            await asyncio.Event().wait()
+
+        bench.world.behaviours["delete"] = [wait]
+        turn = asyncio.create_task(bench.agent.turn(None, [kit.answer(first)], stream=False))
+        await started.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+
+    asyncio.run(cancelled_in_the_tool())
+
+    assert [second] == list(bench.pending())
+    assert Finished(output="done") == bench.decide(kit.answer(second, "reject"))
+    assert ["delete done", "Not executed: the user rejected this call."] == bench.world.told()[:2]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 from pytest_approvals.agent_side.neutral import MAIN, Item, Kind, Verdict
@@ -118,8 +119,11 @@ def to_json(state: Any) -> str:
 
 def fields_of(value: Any) -> dict[str, Any]:
     """Gives the fields of one of the classes above; those that are None are left out."""
-    present = {name: getattr(value, name) for name in value.__slots__}
-    return {name: part for name, part in present.items() if part is not None}
+    cls = type(value)
+    return {name: part for name, part in zip(cls.__slots__, _PARTS[cls](value), strict=True) if part is not None}
+
+
+_PARTS = {cls: attrgetter(*cls.__slots__) for cls in (Item, Call, Conversation, Answer, Standing, Session)}
 
 
 _ENCODER = json.JSONEncoder(default=fields_of, ensure_ascii=False, check_circular=False)
