@@ -27,18 +27,23 @@ from pytest_approvals.simulation.faults.kill import (
 )
 from pytest_approvals.simulation.reference import ReferenceAgent, ReferenceAgentOverChat
 
-SCENARIOS = load_catalogue([stock_folder()])
 KILLERS = recorded_killers()
 STATELESS_FUTURES = {("runs-at-most-once", "warning")}
 """What an agent whose state is copied cannot know: that another copy of it has run the call, too."""
 
 
+@pytest.fixture(scope="module")
+def scenarios():
+    """The stock catalogue."""
+    return load_catalogue([stock_folder()])
+
+
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_caught_by_the_check_that_it_names(name):
+def test_a_fault_is_caught_by_the_check_that_it_names(scenarios, name):
     """Where the sound agent passes, the faulty one fails the check."""
     fault, known = FAULTS[name], KILLERS.get(name)
 
-    assert (known is not None and is_caught_again(fault, known, SCENARIOS)) or first_kill(fault, SCENARIOS) is not None
+    assert (known is not None and is_caught_again(fault, known, scenarios)) or first_kill(fault, scenarios) is not None
 
 
 def test_where_faults_are_caught_is_recorded_for_every_fault():
@@ -53,11 +58,11 @@ def findings(scenario, variant, agent):
 
 
 @pytest.mark.parametrize("agent", [ReferenceAgent, ReferenceAgentOverChat])
-def test_the_reference_agent_passes_every_scenario(agent):
+def test_the_reference_agent_passes_every_scenario(scenarios, agent):
     """In the variants of strength 1, and whatever all variants of a scenario must have in common."""
     wrong = {
         f"{scenario.id} {variant.id}": found
-        for scenario in SCENARIOS
+        for scenario in scenarios
         for variant in here(scenario, agent, "1")
         if (found := findings(scenario, variant, agent) - STATELESS_FUTURES)
     }
@@ -67,10 +72,10 @@ def test_the_reference_agent_passes_every_scenario(agent):
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_the_reference_agent_passes_every_scenario_in_every_pair():
+def test_the_reference_agent_passes_every_scenario_in_every_pair(scenarios):
     """In the variants of strength 2, one by one and together."""
     wrong = {}
-    for scenario in SCENARIOS:
+    for scenario in scenarios:
         histories = {
             variant.id: recorded(scenario, variant, ReferenceAgent) for variant in here(scenario, ReferenceAgent)
         }
@@ -87,10 +92,10 @@ def test_the_reference_agent_passes_every_scenario_in_every_pair():
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_the_whole_matrix():
+def test_the_whole_matrix(scenarios):
     """Every fault in every scenario: each is caught by its check, and every check of the agent catches several."""
     caught = {
-        name: Counter(slug for kill in kills(fault, SCENARIOS, strength="1") for slug in kill.checks)
+        name: Counter(slug for kill in kills(fault, scenarios, strength="1") for slug in kill.checks)
         for name, fault in FAULTS.items()
     }
     catching = {slug for counts in caught.values() for slug in counts}
