@@ -26,6 +26,7 @@ from pytest_approvals.agent_side.messages import (
     TurnEnded,
 )
 from pytest_approvals.agent_side.neutral import Attachment, Blueprint, Decision, Outcome, Request, ToolSpec
+from pytest_approvals.agent_side.wire import Handle
 from pytest_approvals.errors import HostError, UsageError
 
 from .process import AgentProcess
@@ -170,3 +171,15 @@ def _place(module: str) -> str:
             break
         places = found.submodule_search_locations
     return module if file is None or (found is not None and found.origin == file) else file
+
+
+def without_foreign_objects(agent: Agent, decisions: Sequence[Decision]) -> Sequence[Decision]:
+    """Gives decisions as *agent* can take them: what stands for an object of another process is nothing to one here."""
+    if isinstance(agent, Hosted):
+        return decisions
+    return [
+        replace(decision, request=replace(decision.request, handle=None))
+        if decision.request is not None and isinstance(decision.request.handle, Handle)
+        else decision
+        for decision in decisions
+    ]

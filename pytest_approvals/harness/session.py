@@ -19,6 +19,7 @@ from pytest_approvals.errors import AdapterError
 from pytest_approvals.journal.events import AgentStart, Cancelled, Restored, Saved, Staged, Trimmed, TurnEnd, TurnStart
 
 from .errors import described
+from .hosted import without_foreign_objects
 from .play import Play
 from .progress import Progress
 from .requests import Surfaced
@@ -141,7 +142,8 @@ class Session:
         self.play.journal.flush()
         try:
             with self.world.turn(number):
-                outcome = self._checked(await self._agent.turn(text, decisions, stream=stream))
+                taken = without_foreign_objects(self._agent, decisions)
+                outcome = self._checked(await self._agent.turn(text, taken, stream=stream))
         except Exception as error:
             if isinstance(error, (AdapterError, Unsupported)):
                 self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=described(error)))
@@ -173,7 +175,7 @@ class Session:
 
     async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
         """Puts decisions into the state and saves it."""
-        error = await self._tried(self._agent.stage(decisions))
+        error = await self._tried(self._agent.stage(without_foreign_objects(self._agent, decisions)))
         self._record(Staged(session=self.name, decisions=list(positions), error=error))
 
     async def cancel(self) -> None:

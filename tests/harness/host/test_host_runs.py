@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from toy_agent import Toy
 
 import pytest_approvals
 from pytest_approvals.agent_side.conditions import Condition
@@ -195,3 +196,20 @@ def test_workers_of_xdist_have_hosts_of_their_own(tmp_path: Path) -> None:
     assert "6 passed" in done.stdout, done.stdout + done.stderr
     assert 2 == len(pids)
     assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+def test_a_request_held_from_another_process_counts_as_rebuilt_in_this_one(pool: HostPool) -> None:
+    """Its object stayed there, and what stands for it is nothing to an agent here."""
+    agents = {"main": Script(replies=(Reply(say="Hello."), pays(5), Reply(say="Paid.")))}
+    caller = (
+        Turn(text="Hello."),
+        Restart(fresh=True),
+        Turn(text="Pay."),
+        Turn(answers=(Answer(label="c5", source="held"),)),
+    )
+    toy = OtherProcesses(agent="toy_agent:Toy", pool=pool)
+    source = InThisProcess(name="toy", adapter=Toy, facts=facts_of(Toy), elsewhere=toy)
+    scenario = story(agents=agents, caller=caller)
+    run = asyncio.run(run_scenario(scenario, Variant(serialize="json", source="restored"), source))
+
+    assert ["finished", "paused", "finished"] == [event.outcome for event in run.events if isinstance(event, TurnEnd)]
