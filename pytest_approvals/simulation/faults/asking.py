@@ -32,7 +32,7 @@ class RaisingPolicyOpensTheGate(Fault):
 class BrokenArgumentsOpenTheGate(Fault):
     """A call whose arguments are no object runs without arguments and without approval."""
 
-    source = ("vercel/ai#15947",)
+    source = ("NousResearch/hermes-agent#80498",)
     caught_by = "approval-before-execution"
 
     async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
@@ -99,7 +99,7 @@ class RequestShowsTheFirstSibling(Fault):
 class RequestHidesTheArguments(Fault):
     """A request shows the tool, and not what it is called with."""
 
-    source = ("openai/openai-agents-python#4257",)
+    source = ("deepset-ai/haystack#12060",)
     caught_by = "request-shows-the-call"
 
     def request_for(self, conversation: Conversation, call: Call) -> Request:
@@ -109,7 +109,7 @@ class RequestHidesTheArguments(Fault):
 class RequestIdIsTheNameOfTheTool(Fault):
     """Two open requests about one tool have the same id."""
 
-    source = ("strands-agents/harness-sdk#3076",)
+    source = ("pydantic/pydantic-ai#5761",)
     caught_by = "request-ids-unique"
 
     def number_requests(self) -> None:

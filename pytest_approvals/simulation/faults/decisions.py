@@ -189,7 +189,7 @@ class SupersededRequestCanBeApproved(Fault):
 class ApprovalWinsInOneSubmission(Fault):
     """Of an approval and a rejection in one submission the approval counts."""
 
-    source = ("dotnet/extensions#7261",)
+    source = ("microsoft/agent-framework#7111",)
     caught_by = "contradiction-not-executed"
 
     def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
@@ -203,7 +203,7 @@ class ApprovalWinsInOneSubmission(Fault):
 class LastDecisionOfASubmissionCounts(Fault):
     """Of two decisions about one request in one submission the last counts."""
 
-    source = ("openai/openai-agents-python#4384",)
+    source = ("microsoft/agent-framework#7111",)
     caught_by = "contradiction-not-executed"
 
     def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:

@@ -78,7 +78,7 @@ class SecondQuestionIsSkipped(Fault):
 class ToolThatIsGoneLeavesTheCallOpen(Fault):
     """An approved call whose tool is gone after a restart goes to the model without a result."""
 
-    source = ("openai/openai-agents-python#4827",)
+    source = ("pipecat-ai/pipecat#4300",)
     caught_by = "model-input-well-formed"
 
     async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:

@@ -43,7 +43,7 @@ class OneApprovalReleasesAll(Fault):
 class RejectedCallRuns(Fault):
     """A rejection lets the call run."""
 
-    source = ("google/adk-python#7148",)
+    source = ("google/adk-python#7148", "mastra-ai/mastra#20470")
     caught_by = "rejected-never-runs"
 
     def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
@@ -122,7 +122,7 @@ class UngatedSiblingRunsAgain(Fault):
 class UngatedSiblingNeverRuns(Fault):
     """An ungated call beside a gated one is answered without being run."""
 
-    source = ("microsoft/agent-framework#7388",)
+    source = ("HybridAIOne/hybridclaw#1470", "microsoft/agent-framework#7388")
     caught_by = "ungated-runs-once"
 
     async def work_on(self, conversation: Conversation, call: Call, turn: Turn) -> None:

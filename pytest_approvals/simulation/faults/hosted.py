@@ -24,7 +24,7 @@ class HostedCallIsApprovedUnasked(Fault):
 class HostedDecisionIsNotSent(Fault):
     """The decision about a hosted call never reaches the provider."""
 
-    source = ("microsoft/agent-framework#7125",)
+    source = ("microsoft/agent-framework#7125", "openai/openai-agents-python#2230")
     caught_by = "approved-runs"
 
     def tell(self, conversation: Conversation) -> None:
@@ -35,7 +35,7 @@ class HostedDecisionIsNotSent(Fault):
 class HostedRejectionApproves(Fault):
     """The provider is told that a rejected call is approved."""
 
-    source = ("praxis-proxy/ai#637",)
+    source = ("smg-project/smg#1246",)
     caught_by = "rejected-never-runs"
 
     def response_item(self, call: Call, message: int) -> Item:
@@ -45,7 +45,7 @@ class HostedRejectionApproves(Fault):
 class HostedDecisionIsSentTwice(Fault):
     """The provider is sent the decision about a hosted call twice."""
 
-    source = ("microsoft/agent-framework#5654",)
+    source = ("vercel/ai#18605",)
     caught_by = "model-input-well-formed"
 
     def tell(self, conversation: Conversation) -> None:

@@ -56,7 +56,7 @@ class ResultOfAnEarlierTurnIsReplaced(Fault):
 class RejectionIsAnEmptyResult(Fault):
     """The result of a rejected call is empty, so that it reads like one of a tool that has nothing to say."""
 
-    source = ("vercel/eve#312", "zeroclaw-labs/zeroclaw#9654")
+    source = ("NousResearch/hermes-agent#14806", "vercel/eve#312")
     caught_by = "rejection-told"
 
     def refuse(self, call: Call, text: str, turn: Turn) -> None:
@@ -99,7 +99,7 @@ class NewMessageLeavesTheCallOpen(Fault):
 class NewMessageDropsResults(Fault):
     """When a new message closes what is pending, the results of the calls that ran are lost with it."""
 
-    source = ("slopus/happy#1735",)
+    source = ("2witstudios/PageSpace#2629",)
     caught_by = "result-matches-its-call"
 
     def close_open(self, text: str, turn: Turn) -> None:
@@ -112,7 +112,7 @@ class NewMessageDropsResults(Fault):
 class DecisionGoesToTheModel(Fault):
     """The human's decision about a function stands in the model's input."""
 
-    source = ("microsoft/agent-framework#6910",)
+    source = ("Agenta-AI/agenta#5089",)
     caught_by = "no-function-approvals-in-model-input"
 
     def tell(self, conversation: Conversation) -> None:
