@@ -9,19 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
 from pytest_approvals.pytest_side.options import OPTIONS, SCENARIOS_INI, Option, given
+from pytest_approvals.scenario.words import DIMENSIONS
 
 if TYPE_CHECKING:
     import pytest
-
-WORDS: Mapping[str, tuple[str, ...]] = {
-    "serialize": ("none", "copy", "json", "native.NAME"),
-    "resume": ("same", "fresh", "cold"),
-    "history": ("whole", "append"),
-    "answer": ("held", "restored", "rebuilt"),
-    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
-    "protocol": ("native",),
-}
-"""The options that pin a dimension of the variants, and their values; the oracle is judged where it is made."""
 
 _DIMENSIONS = {"answer": "source"}
 _STRENGTHS = ("1", "2", "3", "full")
@@ -36,6 +27,7 @@ class Settings:
     Attributes:
         agents: Specs; empty: all agents that can run here.
         requirements: Further requirements of the agents' environments.
+        python: The Python of these environments; empty: the one that runs this.
         pinned: Dimensions of the variants, and the values that they are limited to.
         strength: How many dimensions are combined: `1`, `2`, `3` or `full`.
         time_limit: Seconds for one run.
@@ -47,6 +39,7 @@ class Settings:
 
     agents: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    python: str = ""
     pinned: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     strength: str = "2"
     seed: int = 0
@@ -104,7 +97,9 @@ def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None
         case "agents":
             values["agents"] = tuple(_known_agent(word) for word in _words(text))
         case "with":
-            values["requirements"] = _words(text)
+            values["requirements"] = tuple(text)  # a comma is a part of a requirement
+        case "python":
+            values["python"] = text
         case "stream":
             values["pinned"]["stream"] = (_switch(text),)
         case "oracle":
@@ -116,7 +111,7 @@ def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None
         case "time-limit":
             values["time_limit"] = _number(text, float)
         case "fault":
-            values["fault"] = text
+            values["fault"] = _known_fault(text)
         case "report" | "journals":
             values[option.name] = here / text
         case "strict" | "update-waivers":
@@ -140,7 +135,10 @@ def _one_of(what: str, word: str, valid: Iterable[str]) -> str:
 def _dimension_value(name: str, word: str) -> str:
     if name == "serialize" and word.startswith("native.") and word != "native.":
         return word
-    return _one_of(f"{name} mode" if name == "serialize" else name, word, WORDS[name])
+    valid = [str(value) for value in DIMENSIONS[_DIMENSIONS.get(name, name)]]
+    if name == "serialize":
+        return _one_of("serialize mode", word, [*valid, "native.NAME"])
+    return _one_of(name, word, valid)
 
 
 def _known_agent(text: str) -> str:
@@ -156,6 +154,13 @@ def _known_oracle(word: str) -> str:
 
     oracle_named(word)
     return word
+
+
+def _known_fault(text: str) -> str:
+    from pytest_approvals.simulation.faults import faulty, load_fault
+
+    faulty(load_fault(text))
+    return text
 
 
 def _switch(text: str) -> bool:
