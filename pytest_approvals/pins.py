@@ -1,13 +1,87 @@
-"""The releases of the frameworks that this package is developed with: its stored transcripts are theirs."""
+"""
+What is known of the frameworks' distributions: the pinned release, and what must stand beside which release.
+
+The pinned releases are those that this package is developed with: its stored transcripts are theirs. All of it stands
+in `agent_side/adapters/pins.yaml`.
+"""
 
 from __future__ import annotations
 
-PINS = {
-    "openai-agents": "0.24.0",
-    "pydantic-ai-slim": "2.68.0",
-}
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PINS_FILE = Path(__file__).parent / "agent_side" / "adapters" / "pins.yaml"
+"""Where the pins stand."""
 
 
-def pinned(framework: str) -> str | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """
+    What some releases of a distribution need.
+
+    Attributes:
+        versions: Version specifiers.
+        extras: Extras to install it with.
+        requirements: What to install besides.
+    """
+
+    versions: str = ""
+    extras: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+
+    def concerns(self, version: str) -> bool:
+        """Says whether a release is one of those."""
+        from packaging.specifiers import SpecifierSet
+
+        return SpecifierSet(self.versions).contains(version, prereleases=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """What is known of a distribution; *release* is the pinned one, None where there is none."""
+
+    distribution: str
+    release: str | None = None
+    beside: tuple[Beside, ...] = ()
+
+    def requirements(self, version: str) -> tuple[str, ...]:
+        """
+        Gives what an environment with a release needs, that release first.
+
+        >>> some = Beside(versions="<2", extras=("mcp",), requirements=("core=={version}",))
+        >>> Pin(distribution="frame", beside=(some,)).requirements("1.4")
+        ('frame[mcp]==1.4', 'core==1.4')
+        """
+        concerned = [one for one in self.beside if one.concerns(version)]
+        extras = ",".join(extra for one in concerned for extra in one.extras)
+        others = [text.format(version=version) for one in concerned for text in one.requirements]
+        return (f"{self.distribution}{f'[{extras}]' if extras else ''}=={version}", *others)
+
+
+@cache
+def pins() -> Mapping[str, Pin]:
+    """Gives what is known, by distribution."""
+    import yaml
+
+    return {name: _pin(name, entry) for name, entry in yaml.safe_load(PINS_FILE.read_text(encoding="utf-8")).items()}
+
+
+def pin_of(distribution: str) -> Pin:
+    """Gives what is known of a distribution, which may be nothing."""
+    return pins().get(distribution) or Pin(distribution=distribution)
+
+
+def pinned(distribution: str) -> str | None:
     """Gives the pinned release of a distribution; None where it has none."""
-    return PINS.get(framework)
+    return pin_of(distribution).release
+
+
+def _pin(distribution: str, entry: Mapping[str, Any]) -> Pin:
+    beside = tuple(
+        Beside(versions=one["versions"], extras=tuple(one.get("extras", ())), requirements=tuple(one.get("with", ())))
+        for one in entry.get("beside", ())
+    )
+    return Pin(distribution=distribution, release=entry["pin"], beside=beside)

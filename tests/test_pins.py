@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pytest_approvals.agents import adapter_names, flavours
-from pytest_approvals.pins import PINS
+from pytest_approvals.pins import PINS_FILE, pin_of, pinned, pins
 
 CONSTRAINTS = Path(__file__).parents[1] / "requirements" / "constraints.txt"
 
@@ -13,11 +13,38 @@ def test_the_pins_are_the_locked_versions() -> None:
     """What `make setup` installs is what the stored transcripts are of."""
     locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE))
 
-    assert {name: locked.get(name) for name in PINS} == PINS
+    assert {name: locked.get(name) for name in pins()} == {name: pinned(name) for name in pins()}
 
 
 def test_every_framework_has_a_pin() -> None:
     """Each adapter of this package drives a framework with a pinned release."""
     frameworks = {adapter.framework for name in adapter_names() for adapter in flavours(name).values()}
 
-    assert set(PINS) == {framework for framework in frameworks if framework}
+    assert set(pins()) == {framework for framework in frameworks if framework}
+
+
+def test_pins_name_no_registry() -> None:
+    """Where distributions come from is a matter of the machine."""
+    text = PINS_FILE.read_text(encoding="utf-8")
+
+    assert "://" not in text
+    assert "index" not in text
+
+
+def test_an_old_release_gets_what_it_needs_beside_it() -> None:
+    """A release that a newer dependency broke is installed with an older one."""
+    assert ("openai-agents==0.9.0", "openai==2.26.0") == pin_of("openai-agents").requirements("0.9.0")
+    assert ("openai-agents==0.24.0",) == pin_of("openai-agents").requirements("0.24.0")
+    assert ("pydantic-ai-slim==1.0.6", "opentelemetry-api==1.38.0") == pin_of("pydantic-ai-slim").requirements("1.0.6")
+
+
+def test_extras_belong_to_releases() -> None:
+    """An extra is installed where the adapter can use it."""
+    assert ("pydantic-ai-slim[mcp]==2.68.0",) == pin_of("pydantic-ai-slim").requirements("2.68.0")
+    assert ("pydantic-ai-slim==2.41.0",) == pin_of("pydantic-ai-slim").requirements("2.41.0")
+
+
+def test_an_unknown_distribution_needs_nothing() -> None:
+    """Somebody's own adapter has no pin."""
+    assert pinned("some-framework") is None
+    assert ("some-framework==3",) == pin_of("some-framework").requirements("3")

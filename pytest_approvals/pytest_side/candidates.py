@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pytest_approvals.agent_side.contract import Agent, Attachment
-from pytest_approvals.agents import AgentSpec, LocalAgent, default_agents, runnable
+from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_of, default_agents, runnable
 from pytest_approvals.errors import UsageError
 from pytest_approvals.harness.elsewhere import OtherProcesses
+from pytest_approvals.harness.environments import Recipe
 from pytest_approvals.harness.sources import AgentSource, FreshProcesses, InThisProcess, facts_of
 from pytest_approvals.pins import pinned
 from pytest_approvals.pytest_side.settings import Settings
+from pytest_approvals.pytest_side.waiting import lasting_loop, wait_for
+from pytest_approvals.released import recipe_of, released
 from pytest_approvals.waivers import Waiver, load_waivers, waiver_file
 
 REFERENCE = "reference"
@@ -28,6 +32,7 @@ class Candidate:
         stored: The known failures of its adapter.
         updates: They are being brought up to date, and none of them counts meanwhile.
         has_transcripts: Its transcripts of the catalogue are stored, and so can be compared.
+        wait_for: Waits for a run on it.
     """
 
     local: LocalAgent
@@ -35,6 +40,7 @@ class Candidate:
     stored: tuple[Waiver, ...] = ()
     updates: bool = False
     has_transcripts: bool = False
+    wait_for: Callable[[Coroutine[Any, Any, Any]], Any] = wait_for
 
     @property
     def name(self) -> str:
@@ -62,7 +68,12 @@ def candidates(settings: Settings, checks: Iterable[str]) -> tuple[Candidate, ..
         UsageError: A fault is wanted, and the reference agent takes no part.
     """
     slugs = frozenset(checks)
-    found = [_candidate(AgentSpec.parse(spec), settings, slugs) for spec in settings.agents or default_agents()]
+    specs = [AgentSpec.parse(spec) for spec in settings.agents or default_agents()]
+    if (settings.requirements or settings.python) and all(recipe_of(spec) is None for spec in specs):
+        raise UsageError(
+            "--with and --python are for environments; name an agent with its release: --agent NAME==VERSION"
+        )
+    found = [_candidate(spec, settings, slugs) for spec in specs]
     if settings.fault and not any(one.local.spec.name == REFERENCE for one in found):
         raise UsageError(f"a fault is switched on in the agent {REFERENCE}, which takes no part in this run")
     return tuple(found)
@@ -80,6 +91,9 @@ def source_of(local: LocalAgent, attachment: Attachment | None = None) -> AgentS
 
 
 def _candidate(spec: AgentSpec, settings: Settings, checks: frozenset[str]) -> Candidate:
+    recipe = recipe_of(spec, settings.requirements, settings.python)
+    if recipe is not None:
+        return _released(spec, recipe, settings, checks)
     local = runnable(spec)
     if settings.fault and spec.name == REFERENCE:
         return Candidate(local=local, source=_faulty(local, settings.fault))
@@ -89,6 +103,22 @@ def _candidate(spec: AgentSpec, settings: Settings, checks: frozenset[str]) -> C
         stored=load_waivers(waiver_file(spec.name), checks),
         updates=settings.update_waivers,
         has_transcripts=_has_transcripts(local),
+    )
+
+
+def _released(spec: AgentSpec, recipe: Recipe, settings: Settings, checks: frozenset[str]) -> Candidate:
+    loop = lasting_loop()
+    source = released(spec, recipe)
+    loop.wait_for(source.ask())
+    facts = source.facts
+    local = LocalAgent(spec=spec, adapter=adapter_of(spec), version=facts.version, where=facts.where)
+    return Candidate(
+        local=local,
+        source=source,
+        stored=load_waivers(waiver_file(spec.name), checks),
+        updates=settings.update_waivers,
+        has_transcripts=_has_transcripts(local),
+        wait_for=loop.wait_for,
     )
 
 

@@ -51,7 +51,8 @@ class Option:
 
 OPTIONS = (
     Option("agents", "words", "SPEC", "agents to run scenarios on (default: all that can run here)", "agent"),
-    Option("with", "words", "REQUIREMENT", "further requirements of the agents' environments"),
+    Option("with", "words", "REQUIREMENT", "install this, too, in the environments of agents with a release"),
+    Option("python", "text", "VERSION", "the Python of these environments (default: the one that runs this)"),
     Option("serialize", "words", "MODE", "only variants with this state between turns: none, copy, json, native.NAME"),
     Option("resume", "words", "WHERE", "only variants that go on in the same, a fresh or a cold process"),
     Option("history", "words", "KIND", "only variants in which the caller keeps the whole state, or appends to it"),

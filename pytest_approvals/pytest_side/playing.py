@@ -12,7 +12,6 @@ from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.pytest_side.judging import Judged
 from pytest_approvals.pytest_side.records import another_transcript
-from pytest_approvals.pytest_side.waiting import wait_for
 from pytest_approvals.snapshot import assert_transcript, transcript_name
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def play(bench: Bench, item: ScenarioItem) -> None:
     # The project's filters of warnings are about its own code; as errors they would change what a framework does.
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        run = wait_for(_run(bench, item))
+        run = item.candidate.wait_for(_run(bench, item))
     candidate = item.candidate
     judged = bench.judge(item, run, candidate.source, waivers=candidate.waivers, flavour=candidate.local.spec.flavour)
     item.user_properties.append(("findings", ", ".join(one.verdict.check for one in judged.found)))

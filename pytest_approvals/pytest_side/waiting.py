@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
+from functools import cache
 from typing import Any, TypeVar
 
 from pytest_approvals.errors import UsageError
@@ -25,6 +27,29 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     except RuntimeError:
         return _run(work)
     return _in_another_thread(work)
+
+
+class LastingLoop:
+    """An event loop that outlives what is waited for on it, and so do the agent processes that were started there."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._thread = threading.get_ident()
+        atexit.register(self._runner.close)
+
+    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for *work* on this loop; on one of its own where this loop cannot run."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._runner.run(work) if self._thread == threading.get_ident() else wait_for(work)
+        return wait_for(work)
+
+
+@cache
+def lasting_loop() -> LastingLoop:
+    """Gives the loop that all runs on agents in environments share."""
+    return LastingLoop()
 
 
 def require_asyncio() -> None:

@@ -24,6 +24,11 @@ from pytest_approvals.pytest_side.options import OPTIONS
             "--approvals-oracle: the oracle random needs a number for its seed: random:7, not random:x",
         ),
         ("--approvals-strength=5", "--approvals-strength: no strength is called '5'; valid: 1, 2, 3, full"),
+        (
+            "--approvals-fault=RejectedCallRun",
+            "--approvals-fault: no fault is called 'RejectedCallRun'; did you mean 'RejectedCallRuns'?",
+        ),
+        ("--approvals-fault=json:loads", "--approvals-fault: 'json:loads' is no fault; derive a class from *"),
         ("--approvals-seed=-1", "--approvals-seed: -1 is too small"),
         ("--approvals-time-limit=soon", "--approvals-time-limit: 'soon' is no number"),
     ],
@@ -85,14 +90,21 @@ def test_folders_outside_of_the_usual_collection_are_collected(project) -> None:
 
 
 def test_an_agent_that_cannot_run_here_is_an_error(project) -> None:
-    """Collecting says what to install."""
+    """Collecting says why, and what to do."""
     project.scenario()
-    result = project.run("scenarios", agents="pydantic_ai==1.0.0")
+    result = project.run("scenarios", agents="reference==1.0.0")
 
     assert 2 == result.ret
-    result.stdout.fnmatch_lines(
-        ["agent 'pydantic_ai==1.0.0' cannot be started: pydantic-ai-slim * is installed here; to install it here: *"]
-    )
+    result.stdout.fnmatch_lines(["agent 'reference==1.0.0' cannot be started: it has no framework, * write reference"])
+
+
+def test_requirements_without_an_environment_are_refused(project) -> None:
+    """They would do nothing."""
+    project.scenario()
+    result = project.run("scenarios", "--approvals-with=openai<3,>=2")
+
+    assert 2 == result.ret
+    result.stdout.fnmatch_lines(["--with and --python are for environments; name an agent with its release: *"])
 
 
 def test_journals_can_be_kept(project) -> None:

@@ -1,0 +1,192 @@
+"""
+The environments that were made, in one folder:
+
+    environments/KEY/           an environment; complete once environment.json is in it
+    locks/KEY.lock              shared by whoever uses it, taken by whoever builds or removes it
+    copies/DIGEST/NAME          code of ours that runs in environments
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_approvals.errors import AgentUnavailable
+
+from . import uv
+from .locks import FileLock
+from .recipe import Recipe
+
+FOLDER_VARIABLE = "PYTEST_APPROVALS_CACHE"
+"""The environment variable that names the folder of the cache."""
+
+MARK = "environment.json"
+"""The file that says that an environment is complete, and what is in it; its time is that of the latest use."""
+
+Progress = Callable[[str], None]
+Build = Callable[[Recipe, Path, str], None]
+
+
+def cache_folder() -> Path:
+    """Gives the folder of the cache: the one that the variable names, else one among the person's caches."""
+    if named := os.environ.get(FOLDER_VARIABLE):
+        return Path(named).expanduser().absolute()
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(caches).expanduser().absolute() / "pytest-approvals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """
+    An environment that was made.
+
+    Attributes:
+        recipe: Its recipe in words.
+        used: When it was used last, in seconds.
+        complete: Whether it was made to the end.
+    """
+
+    folder: Path
+    recipe: str
+    used: float
+    complete: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+        return self.folder.name
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return uv.python_of(self.folder)
+
+    def size(self) -> int:
+        """Adds up its files, in bytes."""
+        return sum(path.lstat().st_size for path in self.folder.rglob("*") if not path.is_dir())
+
+
+class EnvironmentCache:
+    """
+    Makes environments and keeps them; several processes may use one folder at a time.
+
+    Arguments:
+        folder: Where; by default as `cache_folder` says.
+        build: Makes an environment in a folder that is not there, for an agent.
+    """
+
+    def __init__(self, folder: Path | None = None, build: Build = uv.build) -> None:
+        self.folder = folder or cache_folder()
+        self._build = build
+        self._used: dict[str, FileLock] = {}
+        self._failed: dict[str, AgentUnavailable] = {}
+
+    def get(self, recipe: Recipe, agent: str, progress: Progress | None = None) -> Built:
+        """
+        Gives the environment of a recipe, made now if it is not there; it stays as long as this process runs.
+
+        Arguments:
+            agent: Who it is for, for messages.
+            progress: Is told a line before something that takes long.
+
+        Errors:
+            AgentUnavailable: It cannot be made; what failed once is not tried again.
+        """
+        if recipe.key in self._failed:
+            raise self._failed[recipe.key]
+        try:
+            while (built := self._ready(recipe.key)) is None:
+                self._make(recipe, agent, progress or to_stderr)
+        except AgentUnavailable as failure:
+            self._failed[recipe.key] = failure
+            raise
+        except OSError as error:
+            remedy = f"make room there, or name another folder in {FOLDER_VARIABLE}"
+            raise AgentUnavailable(
+                agent, f"its environment cannot be kept in {self.folder} ({error})", remedy
+            ) from None
+        return built
+
+    def built(self) -> list[Built]:
+        """Lists the environments that are there, the latest used first; those that were never completed, too."""
+        folders = sorted((self.folder / "environments").glob("*"))
+        return sorted(map(self._look, folders), key=lambda one: (-one.used, one.key))
+
+    def prune(self, unused_for: float) -> Iterator[Built]:
+        """Removes environments that nobody uses and nobody used for that many seconds, and incomplete ones."""
+        limit = time.time() - unused_for
+        for built in self.built():
+            if (built.used > limit and built.complete) or not self._remove(built):
+                continue
+            yield built
+
+    def let_go(self) -> None:
+        """Gives up what was asked for: it may be removed from now on."""
+        for lock in self._used.values():
+            lock.let_go()
+        self._used.clear()
+
+    def _ready(self, key: str) -> Built | None:
+        """Gives the environment if it is complete, and keeps it from being removed."""
+        if key not in self._used:
+            lock = self._lock(key)
+            lock.share()
+            if not self._mark(key).is_file():
+                lock.let_go()
+                return None
+            self._used[key] = lock
+        os.utime(self._mark(key))
+        return self._look(self._mark(key).parent)
+
+    def _make(self, recipe: Recipe, agent: str, progress: Progress) -> None:
+        lock = self._lock(recipe.key)
+        lock.take()
+        try:
+            mark = self._mark(recipe.key)
+            if mark.is_file():
+                return
+            progress(f"making an environment for {agent}: {recipe}")
+            shutil.rmtree(mark.parent, ignore_errors=True)
+            mark.parent.parent.mkdir(parents=True, exist_ok=True)
+            self._build(recipe, mark.parent, agent)
+            unfinished = mark.with_suffix(".unfinished")
+            unfinished.write_text(json.dumps({"recipe": str(recipe)}), encoding="utf-8")
+            unfinished.replace(mark)
+        finally:
+            lock.let_go()
+
+    def _remove(self, built: Built) -> bool:
+        lock = self._lock(built.key)
+        try:
+            if built.key in self._used or not lock.try_take():
+                return False
+            self._mark(built.key).unlink(missing_ok=True)
+            shutil.rmtree(built.folder, ignore_errors=True)
+            return True
+        finally:
+            lock.let_go()
+
+    def _look(self, folder: Path) -> Built:
+        mark = folder / MARK
+        if not mark.is_file():
+            return Built(folder=folder, recipe="(not completed)", used=folder.stat().st_mtime, complete=False)
+        recipe = json.loads(mark.read_text(encoding="utf-8"))["recipe"]
+        return Built(folder=folder, recipe=recipe, used=mark.stat().st_mtime)
+
+    def _mark(self, key: str) -> Path:
+        return self.folder / "environments" / key / MARK
+
+    def _lock(self, key: str) -> FileLock:
+        return FileLock(self.folder / "locks" / f"{key}.lock")
+
+
+def to_stderr(line: str) -> None:
+    """Tells a line of progress where it is not mistaken for a result."""
+    sys.stderr.write(f"pytest-approvals: {line}\n")
+    sys.stderr.flush()

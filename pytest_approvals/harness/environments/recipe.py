@@ -1,0 +1,106 @@
+"""What an environment consists of, and the name that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from pytest_approvals.errors import UsageError
+from pytest_approvals.pins import pin_of
+
+FORMAT = 1
+"""Changes when environments made before would not do any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """
+    What an environment consists of.
+
+    Attributes:
+        requirements: What uv is to install, as for pip.
+        python: The version of Python that was asked for; empty: the one that runs this.
+        checkout: A folder with sources that are installed as they stand there.
+    """
+
+    requirements: tuple[str, ...]
+    python: str = ""
+    checkout: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of the environment: equal recipes on equal platforms have equal ones."""
+        content = {
+            "format": FORMAT,
+            "platform": sysconfig.get_platform(),
+            "python": self.python or f"{platform.python_implementation()} {platform.python_version()}",
+            "requirements": sorted(self.requirements),
+            "checkout": self.checkout and [self.checkout, _declared(Path(self.checkout))],
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What uv is told to install."""
+        return (*(("--editable", self.checkout) if self.checkout else ()), *self.requirements)
+
+    def __str__(self) -> str:
+        python = (f"Python {self.python}",) if self.python else ()
+        return ", ".join((*((self.checkout,) if self.checkout else ()), *self.requirements, *python))
+
+
+def recipe_for(
+    distribution: str,
+    version: str | None = None,
+    *,
+    checkout: str | None = None,
+    requirements: Iterable[str] = (),
+    python: str = "",
+) -> Recipe:
+    """
+    Gives the recipe for a release of a distribution, or for a checkout of it.
+
+    A person's requirements take the place of those that the pins have for the same distributions.
+
+    Errors:
+        UsageError: A requirement is none, or the checkout is no folder with a project.
+    """
+    wished = [_requirement(text) for text in requirements]
+    if checkout is not None:
+        return Recipe(requirements=tuple(map(str, wished)), python=python, checkout=_project(checkout))
+    assert version is not None
+    names = {canonicalize_name(one.name) for one in wished}
+    first, *others = pin_of(distribution).requirements(version)
+    kept = [text for text in others if canonicalize_name(Requirement(text).name) not in names]
+    return Recipe(requirements=(first, *kept, *map(str, wished)), python=python)
+
+
+def _requirement(text: str) -> Requirement:
+    try:
+        return Requirement(text)
+    except InvalidRequirement:
+        raise UsageError(f"{text!r} is no requirement; write NAME, NAME==VERSION or NAME>=VERSION,<VERSION") from None
+
+
+def _project(checkout: str) -> str:
+    folder = Path(checkout).expanduser().absolute()
+    if not any((folder / name).is_file() for name in ("pyproject.toml", "setup.py")):
+        raise UsageError(f"{checkout} is no checkout of a distribution: there is no pyproject.toml")
+    return str(folder)
+
+
+def _declared(folder: Path) -> str:
+    """Gives a digest of what the checkout says of itself; its sources may change without a new environment."""
+    digest = hashlib.sha256()
+    for name in ("pyproject.toml", "setup.py", "setup.cfg"):
+        path = folder / name
+        digest.update(path.read_bytes() if path.is_file() else b"-")
+    return digest.hexdigest()

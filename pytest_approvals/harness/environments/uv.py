@@ -1,0 +1,69 @@
+"""What uv is asked for: an interpreter in a folder of its own, and what is installed beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from pytest_approvals.errors import AgentUnavailable
+
+from .recipe import Recipe
+
+PATIENCE = 900.0
+"""How many seconds uv may take for one step."""
+
+
+def build(recipe: Recipe, folder: Path, agent: str) -> None:
+    """
+    Makes an environment in *folder*, which must not be there.
+
+    Errors:
+        AgentUnavailable: There is no uv, or uv cannot make it; its reason is told.
+    """
+    uv = find_uv(agent)
+    python = recipe.python or sys.executable
+    _run([uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)], agent, f"Python {python}")
+    command = [uv, "pip", "install", "--quiet", "--python", str(python_of(folder)), *recipe.words]
+    _run(command, agent, str(recipe))
+
+
+def python_of(folder: Path) -> Path:
+    """Gives the interpreter of an environment."""
+    return folder / "bin" / "python"
+
+
+def find_uv(agent: str) -> str:
+    """
+    Gives the path of uv: on PATH, or beside this interpreter.
+
+    Errors:
+        AgentUnavailable: It is in neither place.
+    """
+    beside = Path(sys.executable).with_name("uv")
+    found = shutil.which("uv") or (str(beside) if os.access(beside, os.X_OK) else None)
+    if found is None:
+        why = "it needs an environment of its own, which uv makes, and uv is neither on PATH nor beside this Python"
+        raise AgentUnavailable(agent, why, "to install it: pip install uv")
+    return found
+
+
+def _run(command: list[str], agent: str, what: str) -> None:
+    remedy = "name other requirements or another Python (--with, --python)"
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise AgentUnavailable(agent, f"uv took longer than {PATIENCE:g} s for {what}", remedy) from None
+    except OSError as error:
+        raise AgentUnavailable(agent, f"uv cannot be started ({error})", "install uv anew") from None
+    if done.returncode:
+        raise AgentUnavailable(agent, f"uv cannot provide {what}", f"{remedy}; uv says:\n{_reason(done.stderr)}")
+
+
+def _reason(stderr: str) -> str:
+    """Gives what uv says about a failure, without what it tells before."""
+    lines = [line.rstrip() for line in stderr.splitlines() if line.strip()]
+    first = next((at for at, line in enumerate(lines) if line.lstrip().startswith("error")), 0)
+    return "\n".join(f"  {line}" for line in lines[first:]) or "  it says nothing"
