@@ -141,7 +141,7 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     Asserts that a transcript is the stored one, or stores it, as syrupy's options say.
 
     While snapshots are being updated, only the item with *write* asserts; the others could hold the old one against the
-    new one. Without syrupy's plugin nothing is asserted.
+    new one. Where none is stored, only that item says so. Without syrupy's plugin nothing is asserted.
 
     Arguments:
         item: The item of a scenario file; its path is that file.
@@ -158,7 +158,7 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     updates: dict[str, Any] = {"update_snapshots": bool(options.update_snapshots)}
     if hasattr(options, "update_new_snapshots_only"):
         updates["update_new_snapshots_only"] = bool(options.update_new_snapshots_only)
-    if any(updates.values()) and not write:
+    if not write and (any(updates.values()) or not is_stored(item, name)):
         return
     keep_apart(item.config)
     snapshot = SnapshotAssertion(
@@ -169,6 +169,18 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
     )
     if not snapshot == transcript:
         raise _differs(snapshot, transcript, item.config.rootpath)
+
+
+def is_stored(item: pytest.Item, name: str) -> bool:
+    """Says whether the item of a scenario file has a stored transcript of that name."""
+    folder = ScenarioTranscripts.dirname(test_location=_ScenarioLocation(item, name))
+    return (Path(folder) / f"{name}.{SUFFIX}").is_file()
+
+
+def is_updating(config: pytest.Config) -> bool:
+    """Says whether this session stores transcripts."""
+    options = config.option
+    return any(getattr(options, name, False) for name in ("update_snapshots", "update_new_snapshots_only"))
 
 
 def keep_apart(config: pytest.Config) -> None:

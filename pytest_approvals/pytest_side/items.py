@@ -15,7 +15,7 @@ from pytest_approvals.scenario.labels import occurrences
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.mistakes import line_of
 from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.snapshot import keep_apart, transcript_name
+from pytest_approvals.snapshot import is_stored, is_updating, keep_apart, transcript_name
 
 if TYPE_CHECKING:
     from pytest_approvals.pytest_side.bench import Bench
@@ -119,13 +119,16 @@ class ScenarioItem(pytest.Function):
         """
         Whether its transcript is compared with a stored one: in the catalogue for the pinned releases alone, in a
         project for every agent that was not asked for in a release of its own. Oracles that take no part in a usual
-        run have none.
+        run have none. `pytest-approvals run` compares what is stored, and does not ask for what is not.
         """
         spec = self.candidate.local.spec
         if self.file.bench.settings.fault or spec.version or spec.checkout:
             return False
         agent = self.candidate.name
-        if transcript_name(agent, self.scenario, self.variant) not in self.file.names[agent]:
+        name = transcript_name(agent, self.scenario, self.variant)
+        if name not in self.file.names[agent]:
+            return False
+        if self.config.getoption("approvals_chosen") and not (is_stored(self, name) or is_updating(self.config)):
             return False
         return self.candidate.has_transcripts or not self.path.is_relative_to(stock_folder())
 

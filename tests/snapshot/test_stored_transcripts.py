@@ -116,10 +116,10 @@ class TestWriting:
         result.stdout.fnmatch_lines(["*-  in base", "*+  in json"])
 
     def test_a_missing_one_fails_and_says_what_to_do(self, folder: Folder) -> None:
-        """Without a stored transcript every variant fails."""
+        """Without a stored transcript the variant fails that would write it; the others have nothing to compare."""
         result = folder.run()
 
-        result.assert_outcomes(failed=8)
+        result.assert_outcomes(failed=4, passed=4)
         result.stdout.fnmatch_lines(
             ["*no transcript is stored in __snapshots__/pay/one.transcript; --snapshot-update stores it"]
         )
