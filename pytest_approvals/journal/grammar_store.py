@@ -33,6 +33,7 @@ class Agents(Topic):
         super().__init__(found, cut=cut)
         self.built: dict[str, int] = {}
         self.empty: dict[str, int] = {}
+        self.lost: dict[str, int] = {}
         self.saves: dict[tuple[str, str], Saved] = {}
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -55,12 +56,14 @@ class Agents(Topic):
 
     def goes_on(self, event: Event) -> None:
         self.happens(event)
-        if event.session in self.empty:
-            self.broken("a session goes on though its new agent took up no save", self.empty[event.session], event.n)
+        if event.session in self.lost:
+            self.broken("a session goes on though its new agent took up no save", self.lost[event.session], event.n)
 
     def happens(self, event: Event) -> None:
         if event.session not in self.built:
             self.broken(f"{event.kind} in a session that has no agent", event.n)
+        if event.session in self.empty:
+            self.broken("a session goes on though its new agent took up no save", self.empty[event.session], event.n)
 
     def saved(self, event: Saved) -> None:
         self.happens(event)
@@ -70,8 +73,9 @@ class Agents(Topic):
     def restored(self, event: Restored) -> None:
         if self.empty.pop(event.session, None) is None:
             self.broken("a save is taken up, and no agent was built for it", event.n)
+        self.lost.pop(event.session, None)
         if event.error is not None:
-            self.empty[event.session] = event.n
+            self.lost[event.session] = event.n
         save = self.saves.get((event.session, event.name))
         if save is None:
             self.broken(f"{event.name!r} is taken up, and was not saved in this session", event.n)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from pytest_approvals.journal.events import Event, event_from_dict
 
@@ -60,10 +61,15 @@ class Mutant:
     events: list[Event]
 
 
-def mutants(events: Sequence[Event]) -> Iterator[Mutant]:
-    """Gives the mutants of a journal, in a fixed order."""
+def mutants(events: Sequence[Event], *, one_in: int = 1) -> Iterator[Mutant]:
+    """
+    Gives the mutants of a journal, in a fixed order.
+
+    Arguments:
+        one_in: Makes one of so many only, the first of them and so on.
+    """
     written = [event.to_dict() for event in events]
-    for operator, edits in OPERATORS.items():
-        for edit in edits(written):
-            changed = [event_from_dict(one) for one in renumbered(edit.events)]
-            yield Mutant(operator=operator, what=edit.what, n=edit.n, events=changed)
+    edits = ((operator, edit) for operator, make in OPERATORS.items() for edit in make(written))
+    for operator, edit in islice(edits, 0, None, one_in):
+        changed = [event_from_dict(one) for one in renumbered(edit.events)]
+        yield Mutant(operator=operator, what=edit.what, n=edit.n, events=changed)

@@ -54,23 +54,11 @@ class Survey:
         found = (class_of(mutant.operator, mutant.what) for mutant in self.survivors)
         return Counter(each.name if each is not None else None for each in found)
 
-    def take(self, journal: Sequence[Event], *, one_in: int = 1, start: int = 0) -> int:
-        """
-        Judges the mutants of a journal.
-
-        Arguments:
-            one_in: Takes one of so many only, counting from *start*.
-
-        Returns:
-            How many mutants there were; the next journal's *start* goes on from there.
-        """
+    def take(self, journal: Sequence[Event], *, one_in: int = 1) -> None:
+        """Judges the mutants of a journal, or one of so many."""
         before = signature(journal)
-        made = start
-        for mutant in mutants(journal):
-            made += 1
-            if made % one_in == 0:
-                self._judge(journal, mutant, before)
-        return made
+        for mutant in mutants(journal, one_in=one_in):
+            self._judge(journal, mutant, before)
 
     def _judge(self, journal: Sequence[Event], mutant: Mutant, before: Signature) -> None:
         self.made[mutant.operator] += 1
@@ -108,9 +96,9 @@ def clean_journals(folder: Path) -> Iterator[list[Event]]:
 
 def surveyed(journals: Iterable[Sequence[Event]], *, one_in: int = 1) -> Survey:
     """Surveys the mutants of several journals."""
-    survey, count = Survey(), 0
+    survey = Survey()
     for journal in journals:
-        count = survey.take(journal, one_in=one_in, start=count)
+        survey.take(journal, one_in=one_in)
     return survey
 
 

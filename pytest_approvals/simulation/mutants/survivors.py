@@ -70,13 +70,15 @@ CLASSES = (
     ),
     Survivors(
         name="shorter stories",
-        why="A run that ends after a settled turn, and one that was not saved at its end, are runs like others.",
+        why="A run that ends after a settled turn, and one that was not saved or restored at its end, are runs like others.",
         mutants=(
             "truncate after a turn",
             "drop turn",
             "duplicate turn",
             "drop store.save",
             "drop agent.start + store.restore",
+            "drop store.restore",
+            "change store.restore failed",
         ),
     ),
     Survivors(
@@ -90,6 +92,7 @@ CLASSES = (
             "swap model.*, tool.*",
             "swap tool.*, model.*",
             "swap tool.*, tool.*",
+            "swap tool.start, *",
             "swap *, caller.signal",
             "swap caller.signal, *",
             "swap store.save, *",
@@ -108,6 +111,7 @@ CLASSES = (
         why="What an agent says beside a request, or to another agent, and the reason of a rejection that has "
         "no effect.",
         mutants=(
+            "change turn.start text",
             "change turn.end text",
             "change turn.end output",
             "change model.answer say",
@@ -123,18 +127,30 @@ CLASSES = (
         name="ids that arguments make up for",
         why="Calls are recognised by id, tool and arguments together; where the arguments are unmistakable, "
         "the body of a tool may be told another id, or a save that holds the same may be taken up.",
-        mutants=("retarget tool.start call_id", "retarget store.restore name", "change agent.start tools: *"),
+        mutants=(
+            "retarget tool.start call_id",
+            "retarget store.restore name",
+            "change store.restore again",
+            "change agent.start tools: *",
+        ),
     ),
     Survivors(
         name="what a failed turn leaves behind",
         why="A call in a reply whose turn failed need not be asked about, run or answered; an execution whose "
-        "turn is tried again may be missing the first time.",
-        mutants=("forge model.answer calls: *", "drop tool.start + tool.end", "drop tool.end", "* tool.end how"),
+        "turn is tried again may be missing the first time; and what it returned is told to nobody.",
+        mutants=(
+            "forge model.answer calls: *",
+            "drop tool.start + tool.end",
+            "change tool.end result",
+            "drop tool.end",
+            "* tool.end how",
+        ),
     ),
     Survivors(
         name="steps of the caller",
         why="What the caller does twice, or not at all, between two turns changes nothing that the agent did.",
         mutants=(
+            "swap caller.cancel, turn.start",
             "* caller.cancel",
             "* caller.signal",
             "* caller.stage",
