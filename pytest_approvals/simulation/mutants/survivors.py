@@ -70,7 +70,8 @@ CLASSES = (
     ),
     Survivors(
         name="shorter stories",
-        why="A run that ends after a settled turn, and one that was not saved or restored at its end, are runs like others.",
+        why="A run that ends after a settled turn, and one that was not saved or restored at its end, are runs "
+        "like others.",
         mutants=(
             "truncate after a turn",
             "drop turn",
