@@ -60,3 +60,17 @@ def test_values_of_another_type_do_not_fit(declared, given):
 def test_a_tool_without_declared_parameters_takes_what_it_gets():
     """There is nothing to judge by."""
     assert {"any": 1} == fitted(ToolSpec(name="t"), {"any": 1})
+
+
+@pytest.mark.parametrize("given", ["x", "null", "[]", None, [], 5])
+def test_what_is_no_object_does_not_fit(given):
+    """Not even a tool that declares nothing takes it."""
+    with pytest.raises(Misfit, match="not a JSON object"):
+        fitted(ToolSpec(name="t"), given)
+
+
+def test_an_empty_text_is_no_arguments():
+    """It fits a tool that needs none, and lacks what another one needs."""
+    assert {} == fitted(ToolSpec(name="t"), "")
+    with pytest.raises(Misfit, match="'x' is missing"):
+        fitted(one("string"), "")

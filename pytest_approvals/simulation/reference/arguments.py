@@ -20,11 +20,13 @@ class Misfit(Exception):
 def fitted(spec: ToolSpec, arguments: Any) -> dict[str, Any]:
     """
     Gives *arguments* as the tool's body gets them: coerced to the declared types, defaults filled in. A tool that
-    declares no parameters takes what it gets.
+    declares no parameters takes what it gets, and an empty text is how some providers send no arguments.
 
     Errors:
         Misfit: They are no object, lack something, hold something undeclared, or something of another type.
     """
+    if arguments == "":
+        arguments = {}
     if not isinstance(arguments, Mapping):
         raise Misfit("they are not a JSON object")
     if not spec.parameters:
