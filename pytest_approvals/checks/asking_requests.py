@@ -8,8 +8,9 @@ from typing import Any
 from pytest_approvals.journal.arguments import parsed, same_arguments
 from pytest_approvals.journal.calls import Asked, CallSeen, Given
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.wording import said_call
 
-from .check import OK, Evaluations, Failure, check, shown
+from .check import OK, Evaluations, Failure, check
 
 
 @check(
@@ -133,7 +134,7 @@ def request_shows_the_call(history: History) -> Evaluations:
     for asked in history.requests:
         if asked.call is None:
             if not _of_another_session(history, asked):
-                text = shown(str(asked.entry.get("tool")), asked.entry.get("arguments"))
+                text = said_call(str(asked.entry.get("tool")), asked.entry.get("arguments"))
                 actual = f"a request about {text}"
                 expected = "a request about a call that the model made"
                 yield Failure(expected=expected, actual=actual, witness=(asked.n,), session=asked.session)
@@ -147,7 +148,10 @@ def _misrepresented(call: CallSeen, asked: Asked) -> Failure | None:
         if edited is not None and n > edited:
             break
         if entry.get("tool") != call.tool or not _shows(entry.get("arguments"), call):
-            expected, actual = shown(call.tool, call.arguments), shown(str(entry.get("tool")), entry.get("arguments"))
+            expected, actual = (
+                said_call(call.tool, call.arguments),
+                said_call(str(entry.get("tool")), entry.get("arguments")),
+            )
             return Failure(call=call, expected=expected, actual=f"{actual} is shown", witness=(call.n, n))
         if entry.get("kind", "function") != call.kind or entry.get("server") != call.server:
             expected = f"a request of kind {call.kind}" + (f" of {call.server}" if call.server else "")

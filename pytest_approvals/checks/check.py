@@ -35,6 +35,7 @@ from pytest_approvals.errors import UsageError
 from pytest_approvals.journal.calls import CallSeen
 from pytest_approvals.journal.events import EVENTS
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.wording import said_call
 
 from .verdicts import Status, Verdict
 
@@ -168,19 +169,7 @@ def described(call: CallSeen) -> str:
     """
     Gives a call as people read it: `c1 pay(amount=5)`.
     """
-    return f"{call.label} {shown(call.tool, call.arguments)}"
-
-
-def shown(tool: str, arguments: object) -> str:
-    """
-    Gives a tool with arguments as people read them.
-
-    >>> shown("pay", {"amount": 5, "to": "Ann"})
-    "pay(amount=5, to='Ann')"
-    """
-    if isinstance(arguments, dict):
-        return f"{tool}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
-    return f"{tool}({arguments})"
+    return f"{call.label} {said_call(call.tool, call.arguments)}"
 
 
 # --- registration -----------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pytest_approvals.journal.arguments import same_arguments
 from pytest_approvals.journal.calls import CallSeen
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.wording import said_call
 
-from .check import OK, Evaluations, Failure, check, shown
+from .check import OK, Evaluations, Failure, check
 
 
 @check(
@@ -79,7 +80,7 @@ def _foreign_requests(history: History) -> Evaluations:
             tool, arguments = str(asked.entry.get("tool")), asked.entry.get("arguments")
             other = _call_elsewhere(history, asked.session, tool, arguments)
             if other is not None:
-                actual = f"a request about {shown(tool, arguments)} of session {other.session or 'main'}"
+                actual = f"a request about {said_call(tool, arguments)} of session {other.session or 'main'}"
                 expected = "requests of its own calls"
                 witness = (other.n, asked.n)
                 yield Failure(expected=expected, actual=actual, witness=witness, session=asked.session)
@@ -91,7 +92,7 @@ def _foreign_runs(history: History) -> Evaluations:
         if call is None:
             other = _call_elsewhere(history, run.session, run.tool, run.arguments)
             if other is not None:
-                actual = f"{shown(run.tool, run.arguments)} of session {other.session or 'main'} runs"
+                actual = f"{said_call(run.tool, run.arguments)} of session {other.session or 'main'} runs"
                 witness = (other.n, run.n)
                 yield Failure(expected="runs of its own calls", actual=actual, witness=witness, session=run.session)
         elif call.gated_at(run.n) and call.decision_at(run.n) is None:

@@ -7,8 +7,9 @@ from typing import Any
 from pytest_approvals.journal.calls import CallSeen, Execution
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.matching import runs_with
+from pytest_approvals.journal.wording import said_call
 
-from .check import OK, Evaluations, Failure, check, shown
+from .check import OK, Evaluations, Failure, check
 
 
 @check(
@@ -76,7 +77,7 @@ def arguments_as_approved(history: History) -> Evaluations:
             if run.tool == tool and runs_with(run.arguments, _or_nothing(arguments), call.parameters):
                 yield OK
             else:
-                expected, actual = shown(tool, arguments), shown(run.tool, run.arguments)
+                expected, actual = said_call(tool, arguments), said_call(run.tool, run.arguments)
                 yield Failure(call=call, expected=expected, actual=actual, witness=(n, run.n))
 
 
@@ -132,6 +133,6 @@ def only_model_calls_run(history: History) -> Evaluations:
         if run.call is not None:
             yield OK
         else:
-            actual = f"{shown(run.tool, run.arguments)} starts"
+            actual = f"{said_call(run.tool, run.arguments)} starts"
             expected = "only what the model asked for runs"
             yield Failure(expected=expected, actual=actual, witness=(run.n,), session=run.session)

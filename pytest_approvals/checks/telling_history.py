@@ -9,8 +9,9 @@ from pytest_approvals.journal.calls import CallSeen
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.matching import runs_with
 from pytest_approvals.journal.turns import Exchange
+from pytest_approvals.journal.wording import said_call
 
-from .check import OK, Evaluations, Failure, check, shown
+from .check import OK, Evaluations, Failure, check
 from .circumstances import trimmed_between
 
 
@@ -71,8 +72,8 @@ def _rewritten(before: Exchange, exchange: Exchange) -> Failure | None:
     changed = _changed_call(before, exchange)
     if changed is not None:
         call, item = changed
-        actual = f"{shown(str(item.get('tool')), item.get('arguments'))} in the model's input"
-        expected = shown(call.tool, call.arguments)
+        actual = f"{said_call(str(item.get('tool')), item.get('arguments'))} in the model's input"
+        expected = said_call(call.tool, call.arguments)
         return Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
     say = before.answer.say if before.answer is not None else None
     if say and not _said(say, before, exchange):

@@ -195,7 +195,7 @@ def test_described():
     """A call is shown as people read it."""
     calls = History.of(journal("send Go\nmodel c1 pay(amount=5, to=Ann); c2 pay({broken)\nfail X: y")).calls
 
-    assert ["c1 pay(amount=5, to='Ann')", "c2 pay({broken)"] == [described(call) for call in calls]
+    assert ['c1 pay(amount=5, to="Ann")', 'c2 pay("{broken")'] == [described(call) for call in calls]
 
 
 def test_explain():
