@@ -72,7 +72,7 @@ def test_what_is_no_spec_is_refused(text: str) -> None:
 
 def test_the_reference_agent_comes_first() -> None:
     """The adapters of this package are named in a fixed order."""
-    assert ("reference", "openai_agents", "pydantic_ai") == adapter_names()[:3]
+    assert ("reference", "langgraph", "openai_agents", "pydantic_ai") == adapter_names()[:4]
 
 
 def test_an_unknown_agent_gets_the_nearest_name() -> None:

@@ -10,10 +10,12 @@ CONSTRAINTS = Path(__file__).parents[1] / "requirements" / "constraints.txt"
 
 
 def test_the_pins_are_the_locked_versions() -> None:
-    """What `make setup` installs is what the stored transcripts are of."""
+    """What `make setup` installs is what the stored transcripts are of; the other frameworks stand apart."""
     locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE))
 
-    assert {name: locked.get(name) for name in pins()} == {name: pinned(name) for name in pins()}
+    here = {name: version for name, version in locked.items() if name in pins()}
+    assert {"openai-agents", "pydantic-ai-slim"} <= here.keys()
+    assert here == {name: pinned(name) for name in here}
 
 
 def test_every_framework_has_a_pin() -> None:

@@ -59,7 +59,7 @@ def test_it_tells_the_whole_story(command_line) -> None:
 
     assert 0 == said.code
     assert TOLD == said.out[: len(TOLD)]
-    assert ["reference", "openai_agents", "pydantic_ai"] == [
+    assert ["reference", "langgraph", "openai_agents", "pydantic_ai"] == [
         line.split()[0] for line in said.out[len(TOLD) :].splitlines()
     ]
 

@@ -1,0 +1,185 @@
+"""
+A person's own agent: probes in its tools, and the scripted model behind its own.
+
+A compiled graph holds its model and its middleware in the closures of its nodes, and offers no way to put others in
+their place. So the objects themselves are found there and get probes, which are taken out again when the last session
+lets go; whatever is bound to the model, and whatever wraps the tools, stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool
+
+from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from .crew import Crew
+from .current import world
+from .model import ScriptedModel, answered, streamed
+
+Undo = Callable[[], None]
+
+
+def attached_crew(attachment: Attachment) -> Crew:
+    """Makes a crew of the graph that a person hands over, or that their factory makes of the scripted model."""
+    subject = attachment.subject
+    graph = subject if hasattr(subject, "ainvoke") else subject(ScriptedModel())
+    held = list(_held(graph))
+    models = [one for one in held if isinstance(one, BaseChatModel)]
+    if not models:
+        raise Unsupported("attach", "the graph shows no chat model; hand over a factory that takes one")
+    tools = _tools(graph)
+    gates = [one for one in held if isinstance(getattr(one, "interrupt_on", None), dict)]
+    probes = [_probed_model(one) for one in models if not isinstance(one, ScriptedModel)]
+    probes += [_probed_tool(tool, stub=name in attachment.stubs) for name, tool in tools.items()]
+
+    def release() -> None:
+        for undo in reversed(probes):
+            undo()
+
+    def main(saver: Any) -> Any:
+        return graph.copy({"checkpointer": saver})
+
+    return Crew(
+        main=main,
+        tools=tuple(_spec(tool, gates) for tool in tools.values()),
+        options=dict(attachment.run_options),
+        saver=graph.checkpointer or None,
+        release=release,
+    )
+
+
+# --- finding ----------------------------------------------------------------------------------------------------------
+
+
+def _held(graph: Any) -> Iterator[Any]:
+    """Gives the models and middleware that the nodes of *graph* hold, each once."""
+    seen: set[int] = set()
+    for node in graph.nodes.values():
+        bound = node.bound
+        for function in (getattr(bound, "func", None), getattr(bound, "afunc", None)):
+            yield from _in_closure(function, seen)
+
+
+def _in_closure(value: Any, seen: set[int]) -> Iterator[Any]:
+    if value is None or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, BaseChatModel) or hasattr(value, "interrupt_on"):
+        yield value
+    elif isinstance(value, partial):
+        yield from _in_closure(value.func, seen)
+    elif hasattr(value, "__self__"):
+        yield from _in_closure(value.__self__, seen)
+    elif isinstance(getattr(value, "bound", None), BaseChatModel):
+        yield from _in_closure(value.bound, seen)
+    else:
+        for cell in getattr(value, "__closure__", None) or ():
+            yield from _in_closure(_content(cell), seen)
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        # The cell of a name that was never given a value.
+        return None
+
+
+def _tools(graph: Any) -> dict[str, BaseTool]:
+    found: dict[str, BaseTool] = {}
+    for node in graph.nodes.values():
+        found |= getattr(node.bound, "tools_by_name", {})
+    return found
+
+
+def _spec(tool: BaseTool, gates: list[Any]) -> ToolSpec:
+    schema: Any = tool.tool_call_schema
+    described: dict[str, Any] = schema if isinstance(schema, dict) else schema.model_json_schema()
+    required = described.get("required", ())
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        parameters={
+            name: Parameter(type=_type(one), required=name in required, default=one.get("default"))
+            for name, one in described.get("properties", {}).items()
+        },
+        approval="always" if any(_asks_always(gate, tool.name) for gate in gates) else "never",
+    )
+
+
+def _asks_always(gate: Any, tool: str) -> bool:
+    # What a person's own policy will say is not known before it is asked.
+    policy = gate.interrupt_on.get(tool)
+    return bool(policy) and not policy.get("when")
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if isinstance(schema.get("type"), str):
+        return str(schema["type"])
+    choices = [one.get("type") for one in schema.get("anyOf", ()) if one.get("type") not in (None, "null")]
+    return str(choices[0]) if choices else "object"
+
+
+# --- probing ----------------------------------------------------------------------------------------------------------
+
+
+def _probed_model(model: BaseChatModel) -> Undo:
+    """Lets the world answer for *model*; what a person bound to it is bound still."""
+
+    async def generate(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        return await answered(messages, MAIN, _offered(options))
+
+    async def stream(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        async for chunk in streamed(messages, MAIN, _offered(options)):
+            yield chunk
+
+    return _put(model, _agenerate=generate, _astream=stream)
+
+
+def _offered(options: dict[str, Any]) -> list[str]:
+    described = (one.get("function", one) for one in options.get("tools", ()) if isinstance(one, dict))
+    return [str(one.get("name", "")) for one in described]
+
+
+def _probed_tool(tool: BaseTool, *, stub: bool) -> Undo:
+    """Lets the world run the body of *tool*, with the arguments that the framework made of the call."""
+    body = tool._arun
+
+    async def run(*given: Any, **named: Any) -> Any:
+        async def real() -> Any:
+            return await body(*given, **named)
+
+        arguments, call_id = _arguments(tool, named)
+        return await world().run(tool.name, arguments, call_id, real=None if stub else real)
+
+    return _put(tool, _arun=run)
+
+
+def _arguments(tool: BaseTool, named: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Gives what the model had to say about the call, and the call's id where the body is told it."""
+    from pydantic_core import to_jsonable_python
+
+    injected = [value for value in named.values() if hasattr(value, "tool_call_id")]
+    call_id = named.get("tool_call_id") or next((one.tool_call_id for one in injected), None)
+    shown = {name: value for name, value in named.items() if name in tool.args}
+    return to_jsonable_python(shown, fallback=repr), call_id
+
+
+def _put(owner: Any, **probes: Any) -> Undo:
+    """Lays *probes* over the methods of one object, which pydantic would not let anybody do."""
+    before = {name: vars(owner)[name] for name in probes if name in vars(owner)}
+    for name, probe in probes.items():
+        object.__setattr__(owner, name, probe)
+
+    def undo() -> None:
+        for name in probes:
+            if name in before:
+                object.__setattr__(owner, name, before[name])
+            else:
+                object.__delattr__(owner, name)
+
+    return undo

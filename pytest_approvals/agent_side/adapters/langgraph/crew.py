@@ -1,0 +1,152 @@
+"""The graphs that a session runs: `create_agent` for each agent of a blueprint, gated in the flavour's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, ToolSpec
+from .current import world
+from .model import ScriptedModel
+from .tools import made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """
+    The graphs of a session.
+
+    Attributes:
+        main: Gives the graph that the caller talks to, on a checkpointer.
+        names: All agents, as the description of a request may name them.
+        options: Keyword arguments for the graph's run calls.
+        saver: The checkpointer that a person's own graph has.
+        release: Undoes what was done to a person's own graph.
+        sessions: The driven sessions that use the crew, by identity.
+    """
+
+    main: Callable[[Any], Any]
+    names: frozenset[str] = frozenset({MAIN})
+    tools: tuple[ToolSpec, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    saver: Any = None
+    release: Callable[[], None] = lambda: None
+    sessions: set[int] = field(default_factory=set)
+
+    def let_go(self, session: object) -> None:
+        """Takes *session* from those that use the crew, and releases the graph when it was the last one."""
+        if id(session) in self.sessions:
+            self.sessions.discard(id(session))
+            if not self.sessions:
+                self.release()
+
+
+Gate = Callable[[Sequence[ToolSpec]], Sequence[Any]]
+"""Gives the middleware that gates an agent's tools."""
+
+
+def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
+    """
+    Makes the graphs that *blueprint* describes.
+
+    Arguments:
+        gate: None lets the tools ask from within.
+    """
+    names = _names(blueprint.tools)
+
+    def main(saver: Any) -> Any:
+        agents: dict[str, Any] = {}
+        for name in names:
+            own = [spec for spec in blueprint.tools if spec.agent == name]
+            tools = [made(spec, agents, asking=gate is None) for spec in own]
+            middleware = [*_limits(blueprint.limits), *(gate(own) if gate else ())]
+            # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer.
+            agents[name] = _agent(name, tools, middleware, saver if name == MAIN else None)
+        return agents[MAIN]
+
+    return Crew(main=main, names=frozenset(names), tools=blueprint.tools)
+
+
+def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any) -> Any:
+    model = ScriptedModel(agent=name)
+    try:
+        from langchain.agents import create_agent
+    except ImportError:
+        # Before LangChain 1.0 this was LangGraph's own; it has no middleware, and needs none where tools ask.
+        from langgraph.prebuilt import create_react_agent
+
+        return create_react_agent(model, tools, checkpointer=saver, name=name)
+    return create_agent(model, tools, middleware=middleware, checkpointer=saver, name=name)
+
+
+def _names(specs: Iterable[ToolSpec]) -> list[str]:
+    names = [MAIN]
+    for spec in specs:
+        names += [name for name in (spec.agent, spec.runs) if name is not None and name not in names]
+    return names
+
+
+# --- middleware -------------------------------------------------------------------------------------------------------
+
+
+def batched(specs: Sequence[ToolSpec]) -> list[Any]:
+    """Asks once for all gated calls of a reply."""
+    return _gate(specs)
+
+
+def per_call(specs: Sequence[ToolSpec]) -> list[Any]:
+    """Asks for each gated call."""
+    return _gate(specs, interrupt_mode="per_call")
+
+
+def retried(specs: Sequence[ToolSpec]) -> list[Any]:
+    """
+    Asks for each gated call, inside of a `ToolRetryMiddleware`.
+
+    What a scenario lets a tool raise is not retried, because a second run of the tool is what a retry is for.
+    """
+    from langchain.agents.middleware import ToolRetryMiddleware
+
+    retry: Any = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, retry_on=_transient)
+    return [retry, *per_call(specs)]
+
+
+def _transient(error: Exception) -> bool:
+    return not isinstance(error, ContractError)
+
+
+def _gate(specs: Sequence[ToolSpec], **options: Any) -> list[Any]:
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
+
+    gated = {spec.name: _policy(spec) for spec in specs if spec.approval != "never"}
+    return [HumanInTheLoopMiddleware(gated, **options)]
+
+
+def _policy(spec: ToolSpec) -> Any:
+    # The description is what a request has to tell a person more than the call; here, who makes it.
+    policy: dict[str, Any] = {"allowed_decisions": ["approve", "edit", "reject"], "description": spec.agent}
+    if isinstance(spec.approval, Condition):
+        policy["when"] = _when(spec)
+    return policy
+
+
+def _when(spec: ToolSpec) -> Callable[[Any], bool]:
+    def when(request: Any) -> bool:
+        call = request.tool_call
+        return world().gate(spec.name, call["args"], call["id"], agent=spec.agent)
+
+    return when
+
+
+def _limits(limits: Limits) -> list[Any]:
+    if limits.model_replies is None and limits.tool_calls is None:
+        return []
+    from langchain.agents.middleware import ModelCallLimitMiddleware, ToolCallLimitMiddleware
+
+    middleware: list[Any] = []
+    if limits.model_replies is not None:
+        middleware.append(ModelCallLimitMiddleware(run_limit=limits.model_replies, exit_behavior="error"))
+    if limits.tool_calls is not None:
+        middleware.append(ToolCallLimitMiddleware(run_limit=limits.tool_calls, exit_behavior="error"))
+    return middleware

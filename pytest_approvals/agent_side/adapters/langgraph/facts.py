@@ -1,0 +1,70 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from ...capabilities import CAPABILITIES
+
+ISSUES = "https://github.com/langchain-ai/langchain/issues"
+
+POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
+"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+
+STORES: Mapping[str, str] = {
+    "sqlite": "`AsyncSqliteSaver` on a file",
+    "postgres": "`AsyncPostgresSaver` on a server",
+}
+
+_STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
+
+_ALL: Mapping[str, str] = {
+    "always": "a decision is about one call; nothing approves further ones",
+    "never": "a decision is about one call; nothing rejects further ones",
+    "stage": "a decision goes in with the run that it resumes: `Command(resume=...)`",
+    "cancel": "nothing gives up an interrupt",
+    "trim": "trimming is a middleware around the model (`before_model`), which does not run while a request is pending",
+    "tampered_request": "a decision holds the id of an interrupt at most; nothing else of a request is handed over",
+    "contradiction": "a value to resume with holds one answer for each request",
+    "missing_ids": "`ToolMessage` takes no None as the id of its call; chat model classes fill in missing ids",
+    "mcp": "tools of a server come from another distribution, langchain-mcp-adapters, as tools like any other",
+    "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
+    "serialize.json": _STATE,
+    "history.append": _STATE,
+    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+}
+
+_UNADDRESSED: Mapping[str, str] = {
+    "malformed_address": "the documented answer names no request, so that there is no place for an address",
+    "unknown_request": "the documented answer names no request, so that it cannot name an unknown one",
+}
+
+_SLOW: Mapping[str, str] = {"slow_conditions": "`when` is a plain function; an awaitable that it gives counts as true"}
+
+MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_UNADDRESSED,
+    **_SLOW,
+    "partial_answers": "a list of decisions that is shorter than that of the calls is refused with `ValueError`",
+}
+"""Where one request asks about all calls of a reply."""
+
+PER_CALL_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_SLOW,
+    "edit_tool": "`response_schema` pins the name of the tool in an edit, and another one is refused",
+}
+"""Where each call is asked about by itself."""
+
+INTERRUPT_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_UNADDRESSED,
+    "edit_tool": "`interrupt()` gives the answer to the body of one tool, which cannot become another one",
+}
+"""Where tools ask from within."""
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

@@ -1,0 +1,58 @@
+"""Interrupts as approval requests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...contract import MAIN, Request, Unsupported
+
+if TYPE_CHECKING:
+    from langgraph.types import Interrupt
+
+SEPARATOR = "/"
+"""Stands between an interrupt's id and the position of a call in it, where one interrupt asks about several."""
+
+
+def requests_of(interrupts: Iterable[Interrupt], names: Collection[str]) -> tuple[Request, ...]:
+    """
+    Gives what a person is shown.
+
+    Arguments:
+        names: The agents that a description may name.
+    """
+    return tuple(request for interrupt in interrupts for request in _requests(interrupt, names))
+
+
+def _requests(interrupt: Any, names: Collection[str]) -> Iterator[Request]:
+    value = interrupt.value
+    if isinstance(value, Mapping) and "action_requests" in value:
+        for position, action in enumerate(value["action_requests"]):
+            yield _request(f"{interrupt.id}{SEPARATOR}{position}", None, action, names, interrupt)
+    elif isinstance(value, Mapping) and "name" in value and "args" in value:
+        yield _request(interrupt.id, value.get("tool_call_id"), value, names, interrupt)
+    else:
+        raise Unsupported("attach", f"an interrupt that shows {value!r} does not say which call it is about")
+
+
+def _request(id: str, call_id: str | None, shown: Mapping[str, Any], names: Collection[str], handle: Any) -> Request:
+    who = shown.get("description")
+    return Request(
+        id=id,
+        call_id=call_id,
+        tool=shown["name"],
+        arguments=shown["args"],
+        agent=who if isinstance(who, str) and who in names else MAIN,
+        handle=handle,
+    )
+
+
+def in_order(shown: Collection[Interrupt], waiting: Iterable[Interrupt]) -> list[Interrupt]:
+    """
+    Gives the interrupts that a run has *shown*, each once, in the order of the state.
+
+    A run shows them in the order in which they came up, which differs from run to run.
+    """
+    place = {interrupt.id: number for number, interrupt in enumerate(waiting)}
+    once = {interrupt.id: interrupt for interrupt in shown}
+    return sorted(once.values(), key=lambda one: place.get(one.id, len(place)))

@@ -1,0 +1,146 @@
+"""
+Tools made from tool specs.
+
+Only a body that asks by itself knows of approvals: with `interrupt()`, which starts the body again from its beginning
+when the answer is there, so that nothing may happen before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Annotated, Any
+
+from langchain_core.tools import InjectedToolCallId, StructuredTool
+from langgraph.types import interrupt
+from pydantic import BaseModel, Field, create_model
+
+from ...contract import AsksAgain, Condition, ToolSpec
+from .current import world
+from .messages import text_of
+
+Agents = Mapping[str, Any]
+"""The graphs of all agents by name, complete by the time that a tool is called."""
+
+_TYPES: Mapping[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list[Any],
+    "object": dict[str, Any],
+    "null": None,
+}
+
+_CALL = "tool_call_id"
+
+
+def made(spec: ToolSpec, agents: Agents, *, asking: bool) -> StructuredTool:
+    """
+    Gives the tool that *spec* describes.
+
+    Arguments:
+        asking: Where the spec is gated, the body asks.
+    """
+    run = _delegate(spec, agents) if spec.runs else _run(spec)
+    if asking and spec.approval != "never":
+        run = _asking(spec, run)
+
+    async def body(tool_call_id: str, **arguments: Any) -> Any:
+        return await run(arguments, tool_call_id)
+
+    schema = _schema(spec.name, _parameters(spec))
+    return StructuredTool(name=spec.name, description=spec.description, coroutine=body, args_schema=schema)
+
+
+Run = Callable[[dict[str, Any], str], Awaitable[Any]]
+
+
+def _run(spec: ToolSpec) -> Run:
+    async def run(arguments: dict[str, Any], call_id: str) -> Any:
+        try:
+            return await world().run(spec.name, arguments, call_id, agent=spec.agent)
+        except AsksAgain as asked:
+            answer = answer_to(question(spec, arguments, call_id))
+            if answer["type"] != "reject":
+                raise ValueError(f"a second question cannot be answered with {answer!r}") from asked
+            return rejected(answer)
+
+    return run
+
+
+def _delegate(spec: ToolSpec, agents: Agents) -> Run:
+    async def run(arguments: dict[str, Any], call_id: str) -> Any:
+        done = await agents[str(spec.runs)].ainvoke({"messages": [{"role": "user", "content": arguments["input"]}]})
+        return text_of(done["messages"][-1])
+
+    return run
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+def _asking(spec: ToolSpec, run: Run) -> Run:
+    """Asks as the guide "Human-in-the-loop" has it for tools: approve, edit or reject."""
+
+    async def asking(arguments: dict[str, Any], call_id: str) -> Any:
+        if not await _gated(spec, arguments, call_id):
+            return await run(arguments, call_id)
+        answer = answer_to(question(spec, arguments, call_id))
+        if answer["type"] == "reject":
+            return rejected(answer)
+        given = answer["edited_action"]["args"] if answer["type"] == "edit" else arguments
+        return await run(given, call_id)
+
+    return asking
+
+
+def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
+    """Asks until the answer is one, as the guide has it for answers that have to be validated."""
+    while True:
+        answer = interrupt(asked)
+        if isinstance(answer, dict) and answer.get("type") in ("approve", "edit", "reject"):
+            return answer
+
+
+async def _gated(spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> bool:
+    if not isinstance(spec.approval, Condition):
+        return True
+    return await world().gate_slowly(spec.name, arguments, call_id, agent=spec.agent)
+
+
+def question(spec: ToolSpec, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
+    """Gives what a person is asked, in the form in which the middleware asks about one call."""
+    return {
+        "type": "tool_approval",
+        "tool_call_id": call_id,
+        "name": spec.name,
+        "args": dict(arguments),
+        "description": spec.agent,
+    }
+
+
+def rejected(answer: Mapping[str, Any]) -> str:
+    """Gives what the model is told of a rejection."""
+    reason = answer.get("message")
+    return f"The user rejected this call: {reason}" if reason else "The user rejected this call."
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------------
+
+_Parameters = tuple[tuple[str, str, bool, str], ...]
+
+
+def _parameters(spec: ToolSpec) -> _Parameters:
+    return tuple((name, one.type, one.required, repr(one.default)) for name, one in spec.parameters.items())
+
+
+@lru_cache(maxsize=1024)
+def _schema(name: str, parameters: _Parameters) -> type[BaseModel]:
+    from ast import literal_eval
+
+    fields: dict[str, Any] = {_CALL: (Annotated[str, InjectedToolCallId], Field())}
+    for parameter, kind, required, default in parameters:
+        fields[parameter] = (_TYPES.get(kind, Any), Field() if required else Field(default=literal_eval(default)))
+    made: type[BaseModel] = create_model(name, **fields)
+    return made
