@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +42,14 @@ class CommandLine:
 
 
 @pytest.fixture
-def command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
-    """The command line in an empty folder."""
+def command_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandLine]:
+    """The command line in an empty folder; the adapters of that folder are forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    return CommandLine(capsys, tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    before = set(sys.modules)
+    yield CommandLine(capsys, tmp_path)
+    for name in set(sys.modules) - before:
+        if name.endswith("_adapter"):
+            del sys.modules[name]

@@ -64,12 +64,24 @@ def test_a_project_runs_its_own_scenarios(folder: Folder) -> None:
     """Without words, all of them; the matrix comes last, and the report is written."""
     folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
     words = ("run", "--agent", "reference", "--serialize", "none", "--report", "report.jsonl")
-    missing, stored, again = folder.run(*words), folder.run(*words, "--snapshot-update"), folder.run(*words)
+    done = folder.run(*words)
 
-    assert (1, 0, 0) == (missing.returncode, stored.returncode, again.returncode), again.stdout + again.stderr
-    assert "transcript-as-stored: a run must be what its stored transcript says" in missing.stdout
-    assert "scenario  reference\nmine · 1  1 ✓\n" in again.stdout
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert "scenario  reference\nmine · 1  1 ✓\n" in done.stdout
     assert read_report(folder.path / "report.jsonl").complete
+
+
+def test_another_transcript_than_the_stored_one_is_a_finding(folder: Folder) -> None:
+    """The lines that differ are shown once, and how they are taken over."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    words = ("run", "--agent", "reference", "--resume", "same")
+    stored = folder.run(*words, "--snapshot-update")
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO.replace("say: Done.", "say: Deleted."))
+    other = folder.run(*words)
+
+    assert (0, 1) == (stored.returncode, other.returncode), stored.stdout + stored.stderr
+    assert 1 == other.stdout.count("transcript-as-stored: a run must be what its stored transcript says\n")
+    assert '      +  model   says "Deleted."' in other.stdout
 
 
 def test_a_finding_is_shown_once_for_all_its_variants(folder: Folder) -> None:

@@ -59,9 +59,9 @@ def test_it_tells_the_whole_story(command_line) -> None:
 
     assert 0 == said.code
     assert TOLD == said.out[: len(TOLD)]
-    assert ["reference", "langgraph", "openai_agents", "pydantic_ai"] == [
-        line.split()[0] for line in said.out[len(TOLD) :].splitlines()
-    ]
+    agents = [line.split()[0] for line in said.out[len(TOLD) :].splitlines()]
+    assert "reference" == agents[0]
+    assert {"openai_agents", "pydantic_ai"} <= set(agents)
 
 
 def test_it_names_the_variants_of_an_agent(command_line) -> None:
