@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pytest_approvals.errors import ReportError, nearest
 
 from .html import html
-from .lines import ANY_LINE, KINDS, Line, ReportFooter, ReportHeader, dumped
+from .lines import ANY_LINE, FORMAT, KINDS, Line, ReportFooter, ReportHeader, dumped
 from .markdown import markdown
 from .whole import Counts, Report
 
@@ -77,6 +77,9 @@ def read_report(path: Path) -> Report:
             what = "a second header" if report is not None else f"a header must come first, not {line.event!r}"
             raise ReportError(str(path), number, what)
         if isinstance(line, ReportHeader):
+            if line.format != FORMAT:
+                what = f"the report has format {line.format}; this version reads format {FORMAT}"
+                raise ReportError(str(path), number, what)
             report = Report(header=line, complete=False)
         elif report is not None and isinstance(line, ReportFooter):
             report.complete = True

@@ -108,6 +108,10 @@ STATUSES = "'pass', 'fail', 'warning', 'unknown', 'not-applicable', 'not-observa
 DAMAGED = {
     "empty": ("", "report.jsonl: it holds no line"),
     "no header": (VERDICT, "report.jsonl:1: a header must come first, not 'verdict'"),
+    "other format": (
+        HEADER.replace('"package"', '"format":9,"package"'),
+        "report.jsonl:1: the report has format 9; this version reads format 1",
+    ),
     "second header": (f"{HEADER}\n{HEADER}", "report.jsonl:2: a second header"),
     "no JSON": (f"{HEADER}\n{{", "report.jsonl:2: this line is no JSON"),
     "no object": (f"{HEADER}\n[1]", "report.jsonl:2: this line is no JSON object with an event"),
