@@ -11,6 +11,7 @@ Everything that pytest-approvals raises at its users.
     ├── JournalError            a damaged journal: file, line, what
     ├── ReportError             a damaged report: file, line, what
     ├── WaiverError             a mistake in a waiver file
+    ├── TableError              a mistake in a table of known bugs: file, line, what
     ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
     ├── AgentFailed             an agent whose last turn failed in a person's own test (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
@@ -120,6 +121,15 @@ class WaiverError(ApprovalsError):
     """A waiver file has a mistake."""
 
     def __init__(self, path: str, line: int | None, what: str) -> None:
+        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
+class TableError(ApprovalsError):
+    """A table of known bugs has a mistake: *line* counts from 1."""
+
+    def __init__(self, path: str, line: int | None, what: str) -> None:
+        self.path = path
+        self.line = line
         super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
 
 

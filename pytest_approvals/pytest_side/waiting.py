@@ -35,7 +35,7 @@ class LastingLoop:
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._thread = threading.get_ident()
-        atexit.register(self._runner.close)
+        atexit.register(self.close)
 
     def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits for *work* on this loop; on one of its own where this loop cannot run."""
@@ -44,6 +44,11 @@ class LastingLoop:
         except RuntimeError:
             return self._runner.run(work) if self._thread == threading.get_ident() else wait_for(work)
         return wait_for(work)
+
+    def close(self) -> None:
+        """Closes the loop, for good."""
+        atexit.unregister(self.close)
+        self._runner.close()
 
 
 @cache

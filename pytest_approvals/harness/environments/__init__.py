@@ -8,6 +8,6 @@ agent's side of this package is copied beside it.
 from __future__ import annotations
 
 from .cache import Built, EnvironmentCache, cache_folder
-from .recipe import Recipe, recipe_for
+from .recipe import Recipe, checked_requirement, recipe_for
 
-__all__ = ["Built", "EnvironmentCache", "Recipe", "cache_folder", "recipe_for"]
+__all__ = ["Built", "EnvironmentCache", "Recipe", "cache_folder", "checked_requirement", "recipe_for"]

@@ -2,7 +2,8 @@
 The environments that were made, in one folder:
 
     environments/KEY/           an environment; complete once environment.json is in it
-    locks/KEY.lock              shared by whoever uses it, taken by whoever builds or removes it
+    locks/KEY.make              taken by whoever makes or removes it
+    locks/KEY.use               shared by whoever uses it, for as long as it runs; taken by whoever removes it
     copies/DIGEST/NAME          code of ours that runs in environments
 """
 
@@ -135,7 +136,7 @@ class EnvironmentCache:
     def _ready(self, key: str) -> Built | None:
         """Gives the environment if it is complete, and keeps it from being removed."""
         if key not in self._used:
-            lock = self._lock(key)
+            lock = self._lock(f"{key}.use")
             lock.share()
             if not self._mark(key).is_file():
                 lock.let_go()
@@ -145,7 +146,7 @@ class EnvironmentCache:
         return self._look(self._mark(key).parent)
 
     def _make(self, recipe: Recipe, agent: str, progress: Progress) -> None:
-        lock = self._lock(recipe.key)
+        lock = self._lock(f"{recipe.key}.make")
         lock.take()
         try:
             mark = self._mark(recipe.key)
@@ -162,15 +163,16 @@ class EnvironmentCache:
             lock.let_go()
 
     def _remove(self, built: Built) -> bool:
-        lock = self._lock(built.key)
+        locks = [self._lock(f"{built.key}.{why}") for why in ("make", "use")]
         try:
-            if built.key in self._used or not lock.try_take():
+            if not all(lock.try_take() for lock in locks):
                 return False
             self._mark(built.key).unlink(missing_ok=True)
             shutil.rmtree(built.folder, ignore_errors=True)
             return True
         finally:
-            lock.let_go()
+            for lock in locks:
+                lock.let_go()
 
     def _look(self, folder: Path) -> Built:
         mark = folder / MARK
@@ -182,8 +184,8 @@ class EnvironmentCache:
     def _mark(self, key: str) -> Path:
         return self.folder / "environments" / key / MARK
 
-    def _lock(self, key: str) -> FileLock:
-        return FileLock(self.folder / "locks" / f"{key}.lock")
+    def _lock(self, name: str) -> FileLock:
+        return FileLock(self.folder / "locks" / name)
 
 
 def to_stderr(line: str) -> None:

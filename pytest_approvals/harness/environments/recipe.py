@@ -73,7 +73,7 @@ def recipe_for(
     Errors:
         UsageError: A requirement is none, or the checkout is no folder with a project.
     """
-    wished = [_requirement(text) for text in requirements]
+    wished = [checked_requirement(text) for text in requirements]
     if checkout is not None:
         return Recipe(requirements=tuple(map(str, wished)), python=python, checkout=_project(checkout))
     assert version is not None
@@ -83,7 +83,13 @@ def recipe_for(
     return Recipe(requirements=(first, *kept, *map(str, wished)), python=python)
 
 
-def _requirement(text: str) -> Requirement:
+def checked_requirement(text: str) -> Requirement:
+    """
+    Reads a requirement.
+
+    Errors:
+        UsageError: It is none.
+    """
     try:
         return Requirement(text)
     except InvalidRequirement:

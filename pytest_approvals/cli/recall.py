@@ -1,0 +1,84 @@
+"""`pytest-approvals recall`: whether the catalogue finds known bugs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.cli.parser import Parser
+from pytest_approvals.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from pytest_approvals.recall.hunt import Answer
+    from pytest_approvals.recall.table import Row
+
+
+def add_arguments(parser: Parser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("table", metavar="TABLE.yaml", help="known bugs, with a bad and a good release each")
+    parser.add_argument("--only", nargs="+", action="extend", metavar="ID", help="only the rows with these ids")
+    parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON lines, to this file")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time limit of one run (default: 10)"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Looks for the bug of each row; gives 1 where one was missed."""
+    from pytest_approvals.catalogues import stock_folder
+    from pytest_approvals.checks import CHECKS
+    from pytest_approvals.recall.hunt import Hunt
+    from pytest_approvals.recall.table import load_table
+    from pytest_approvals.scenario.load import load_catalogue
+
+    if args.time_limit <= 0:
+        raise UsageError(f"--time-limit: {args.time_limit:g} is too small")
+    rows = _chosen(load_table(Path(args.table), CHECKS), args.only)
+    hunt = Hunt({one.id: one for one in load_catalogue([stock_folder()])}, args.time_limit)
+    answers = []
+    for row in rows:
+        answers.append(hunt.look_for(row))
+        print(answers[-1], flush=True)
+    found = sum(answer.found for answer in answers)
+    print(f"recall: {found} of {len(answers)}")
+    if args.report:
+        _write(Path(args.report), answers)
+    return int(found < len(answers))
+
+
+def _chosen(rows: Sequence[Row], only: Iterable[str] | None) -> list[Row]:
+    if only is None:
+        return list(rows)
+    known = {row.id: row for row in rows}
+    for name in only:
+        if name not in known:
+            raise UnknownName("row", name, known)
+    return [row for row in rows if row.id in set(only)]
+
+
+def _write(path: Path, answers: Sequence[Answer]) -> None:
+    lines: list[dict[str, Any]] = [_line(answer) for answer in answers]
+    found = sum(answer.found for answer in answers)
+    lines.append({"event": "footer", "found": found, "rows": len(answers)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+
+
+def _line(answer: Answer) -> dict[str, Any]:
+    row = answer.row
+    return {
+        "event": "recall",
+        "id": row.id,
+        "title": row.title,
+        "bad": str(row.bad),
+        "good": None if row.good is None else str(row.good),
+        "found": answer.found,
+        "checks": list(answer.checks),
+        "scenario": answer.scenario,
+        "variant": answer.variant,
+        "why": answer.why,
+        "runs": answer.runs,
+    }

@@ -1,0 +1,131 @@
+"""The agents of a table: each is started once, and each of its runs is made once, however many rows need it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pytest_approvals.agents import runnable
+from pytest_approvals.checks import judge, judge_group
+from pytest_approvals.errors import AgentUnavailable, ApprovalsError
+from pytest_approvals.harness.play import Limit
+from pytest_approvals.harness.run import run_scenario
+from pytest_approvals.harness.sources import AgentSource
+from pytest_approvals.journal.history import History
+from pytest_approvals.pytest_side.candidates import source_of
+from pytest_approvals.pytest_side.waiting import lasting_loop
+from pytest_approvals.released import recipe_of, released
+from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.scenario.variants import variants
+
+from .table import Release
+
+BROKEN = frozenset({"fail", "warning"})
+"""The statuses in which a check says that its requirement does not hold; a waiver does not matter here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Runs:
+    """
+    What came of the runs of one scenario on one agent.
+
+    Attributes:
+        broken: For each variant that ran the checks that failed.
+        clean: The histories of the runs in which none did.
+    """
+
+    broken: dict[str, frozenset[str]] = field(default_factory=dict)
+    clean: list[History] = field(default_factory=list)
+
+
+class Suspect:
+    """
+    An agent of a table.
+
+    Arguments:
+        catalogue: The scenarios, by id.
+        time_limit: Seconds for one run.
+    """
+
+    def __init__(self, release: Release, catalogue: Mapping[str, Scenario], time_limit: float) -> None:
+        self.release = release
+        self._catalogue = catalogue
+        self._limit = Limit(seconds=time_limit)
+        self._loop = lasting_loop()
+        self._variants: dict[str, tuple[Variant, ...]] = {}
+        self._runs: dict[str, Runs] = {}
+
+    @cached_property
+    def unavailable(self) -> str | None:
+        """Why it cannot be started; None where it can."""
+        try:
+            _ = self.source
+        except ApprovalsError as error:
+            return str(error)
+        return None
+
+    @cached_property
+    def source(self) -> AgentSource:
+        """
+        What builds it.
+
+        Errors:
+            ApprovalsError: It cannot be started.
+        """
+        spec = self.release.spec
+        recipe = recipe_of(spec, self.release.requirements, self.release.python)
+        if recipe is None:
+            if self.release.requirements or self.release.python:
+                why = "it runs in this environment, where nothing is installed"
+                raise AgentUnavailable(str(spec), why, f"name its release: {spec}==VERSION")
+            return source_of(runnable(spec))
+        source = released(spec, recipe)
+        self._loop.wait_for(source.ask())
+        return source
+
+    @property
+    def number_of_runs(self) -> int:
+        """How many runs were made."""
+        return sum(len(runs.broken) for runs in self._runs.values())
+
+    def variants(self, scenario: str) -> tuple[Variant, ...]:
+        """Gives the variants in which it runs a scenario; none where it cannot."""
+        if scenario not in self._variants:
+            self._variants[scenario] = variants(self._catalogue[scenario], self.source.facts)
+        return self._variants[scenario]
+
+    def broken(self, scenario: str, variant: Variant) -> frozenset[str]:
+        """Gives the checks that fail in a run."""
+        runs = self._runs.setdefault(scenario, Runs())
+        if variant.id not in runs.broken:
+            history = self._played(self._catalogue[scenario], variant)
+            verdicts = judge(history)
+            runs.broken[variant.id] = frozenset(one.check for one in verdicts if one.status in BROKEN)
+            if not any(one.fails for one in verdicts):
+                runs.clean.append(history)
+        return runs.broken[variant.id]
+
+    def broken_together(self, scenario: str) -> frozenset[str]:
+        """Gives the checks that fail on all runs of a scenario together."""
+        for variant in self.variants(scenario):
+            self.broken(scenario, variant)
+        clean = self._runs[scenario].clean if scenario in self._runs else []
+        verdicts = judge_group(clean) if len(clean) > 1 else []
+        return frozenset(one.check for one in verdicts if one.status in BROKEN)
+
+    def broken_at_all(self) -> dict[str, int]:
+        """Counts the runs in which each check failed, the most frequent first."""
+        counts: dict[str, int] = {}
+        for runs in self._runs.values():
+            for slugs in runs.broken.values():
+                for slug in slugs:
+                    counts[slug] = counts.get(slug, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def _played(self, scenario: Scenario, variant: Variant) -> History:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = self._loop.wait_for(run_scenario(scenario, variant, self.source, limit=self._limit))
+        return History.of(run.events)

@@ -1,0 +1,64 @@
+"""The command `recall`."""
+
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .conftest import CommandLine
+
+ROWS = """\
+- {id: runs-when-rejected, title: A rejected call runs, source: owner/repository#1,
+   bad: {agent: loose}, good: {agent: reference}, checks: [rejected-never-runs]}
+- {id: not-there, title: An agent that is not there, source: owner/repository#2,
+   bad: {agent: nobody}, good: null, checks: [rejected-never-runs]}
+"""
+ADAPTER = """\
+from pytest_approvals.simulation.faults import FAMILIES, faulty
+FAULT = next(one for one in FAMILIES["execution"].values() if one.caught_by == "rejected-never-runs")
+FLAVOURS = {"": faulty(FAULT)}
+"""
+
+
+def test_each_row_has_a_line_and_the_last_one_counts(command_line: CommandLine) -> None:
+    """What was missed fails the command; the report says the same."""
+    command_line.write("loose_adapter.py", ADAPTER)
+    command_line.write("table.yaml", ROWS)
+    said = command_line("recall", "table.yaml", "--report", "out/recall.jsonl")
+    first, second, last = said.out.splitlines()
+    lines = [json.loads(line) for line in (command_line.folder / "out" / "recall.jsonl").read_text().splitlines()]
+
+    assert (1, "") == (said.code, said.err)
+    assert "found runs-when-rejected: rejected-never-runs" == first
+    assert second.startswith("missed not-there: no agent is called 'nobody'")
+    assert "recall: 1 of 2" == last
+    assert [True, False] == [line["found"] for line in lines[:-1]]
+    assert {"event": "footer", "found": 1, "rows": 2} == lines[-1]
+
+
+def test_single_rows_can_be_chosen(command_line: CommandLine) -> None:
+    """An id that is not in the table is an error with the nearest one."""
+    command_line.write("loose_adapter.py", ADAPTER)
+    command_line.write("table.yaml", ROWS)
+    chosen = command_line("recall", "table.yaml", "--only", "runs-when-rejected")
+    unknown = command_line("recall", "table.yaml", "--only", "run-when-rejected")
+
+    assert (0, ["found runs-when-rejected: rejected-never-runs", "recall: 1 of 1"]) == (
+        chosen.code,
+        chosen.out.splitlines(),
+    )
+    assert (2, "no row is called 'run-when-rejected'; did you mean 'runs-when-rejected'?") == (
+        unknown.code,
+        unknown.err.strip().removeprefix("pytest-approvals: "),
+    )
+
+
+def test_a_mistake_in_a_table_ends_the_command(command_line: CommandLine) -> None:
+    """It is told with file and line."""
+    command_line.write("table.yaml", dedent(ROWS.replace("title", "titel")))
+    said = command_line("recall", "table.yaml")
+
+    assert (2, "") == (said.code, said.out)
+    assert "table.yaml:1: no key of a row is called 'titel'; did you mean 'title'?" in said.err

@@ -1,0 +1,98 @@
+"""Whether a bug is found: on agents of this process, with a defect and without."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agents import AgentSpec
+from pytest_approvals.catalogues import stock_folder
+from pytest_approvals.recall.hunt import Answer, Hunt
+from pytest_approvals.recall.table import Release, Row
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.parts import Scenario
+from pytest_approvals.simulation.faults import FAMILIES
+
+SCENARIOS = ("basics/approved", "basics/rejected-with-a-reason", "parallel/one-approved-one-rejected")
+FAULT = next(name for name, fault in FAMILIES["execution"].items() if fault.caught_by == "rejected-never-runs")
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> dict[str, Scenario]:
+    """A small catalogue."""
+    root = stock_folder()
+    return {name: load_scenario(root / f"{name}.approval.yaml", root=root) for name in SCENARIOS}
+
+
+@pytest.fixture(autouse=True)
+def broken_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent of the project that has the defect: `rejectrunner`."""
+    module = f"""
+        from pytest_approvals.simulation.faults import faulty, load_fault
+        FLAVOURS = {{"": faulty(load_fault({FAULT!r}))}}
+    """
+    (tmp_path / "rejectrunner_adapter.py").write_text("\n".join(line.strip() for line in module.splitlines()))
+    monkeypatch.chdir(tmp_path)
+
+
+def release(agent: str) -> Release:
+    """Gives an agent as rows name it."""
+    return Release(spec=AgentSpec.parse(agent))
+
+
+def hunted(catalogue: dict[str, Scenario], bad: str, good: str | None, *checks: str) -> Answer:
+    """Looks for a bug."""
+    row = Row(
+        id="bug",
+        title="A bug",
+        sources=("owner/repository#1",),
+        bad=release(bad),
+        good=None if good is None else release(good),
+        checks=checks,
+    )
+    return Hunt(catalogue, time_limit=5.0).look_for(row)
+
+
+@pytest.mark.parametrize("good", ["reference", None])
+def test_what_fails_on_the_bad_agent_alone_is_found(catalogue: dict[str, Scenario], good: str | None) -> None:
+    """With no good agent it is enough that it fails."""
+    answer = hunted(catalogue, "rejectrunner", good, "rejected-never-runs", "asked-once")
+
+    assert "found bug: rejected-never-runs" == str(answer)
+    assert answer.scenario in SCENARIOS
+
+
+def test_what_fails_on_both_is_missed(catalogue: dict[str, Scenario]) -> None:
+    """A check that fails on the good agent in the same variant shows nothing."""
+    answer = hunted(catalogue, "rejectrunner", "rejectrunner", "rejected-never-runs")
+
+    assert "missed bug: rejected-never-runs failed on rejectrunner in the same variants, too" == str(answer)
+
+
+def test_a_failure_of_another_check_finds_nothing(catalogue: dict[str, Scenario]) -> None:
+    """What failed instead is told, so that a person can see whether the row or the catalogue is wrong."""
+    answer = hunted(catalogue, "rejectrunner", "reference", "asked-once")
+
+    assert not answer.found
+    assert f"none of its checks failed in {answer.runs} runs on rejectrunner; what failed: " in answer.why
+    assert "rejected-never-runs (" in answer.why
+
+
+def test_an_agent_that_does_nothing_wrong_is_not_found(catalogue: dict[str, Scenario]) -> None:
+    """No check fails on the reference agent."""
+    answer = hunted(catalogue, "reference", None, "rejected-never-runs", "same-outcome-in-every-mode")
+
+    assert f"missed bug: none of its checks failed in {answer.runs} runs on reference; nothing failed" == str(answer)
+
+
+def test_an_agent_that_cannot_be_started_is_the_reason(catalogue: dict[str, Scenario]) -> None:
+    """Other rows go on."""
+    answer = hunted(catalogue, "reference==9", None, "rejected-never-runs")
+
+    assert "missed bug: agent 'reference==9' cannot be started: it has no framework, and so no version" in str(answer)
+
+
+def test_an_unknown_flavour_is_the_reason(catalogue: dict[str, Scenario]) -> None:
+    """A table may know more agents than this release of the package."""
+    answer = hunted(catalogue, "reference.loud", None, "rejected-never-runs")
+
+    assert str(answer).startswith("missed bug: no flavour of reference is called 'loud'")
