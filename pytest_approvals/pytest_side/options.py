@@ -67,7 +67,7 @@ OPTIONS = (
     Option("seed", "text", "NUMBER", "seed of all generated values (default: 0)"),
     Option("time-limit", "text", "SECONDS", "time limit of one run (default: 30)"),
     Option("fault", "text", "MODULE:NAME", "switch a seeded fault on in the reference agent"),
-    Option("report", "text", "FILE", "write the report to this file: JSON lines, or what its ending says, .md or .html"),
+    Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md or .html"),
     Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
     Option("strict", "switch", "", "let a failed `should` fail the run, which is a warning otherwise"),
     Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
