@@ -150,4 +150,4 @@ def test_a_broken_adapter_is_caught(pytester: pytest.Pytester, name: str) -> Non
 
 def test_every_test_of_the_kit_is_tried() -> None:
     """None of them is left without an adapter that it catches."""
-    assert {name for name in vars(AdapterTests) if name.startswith("test_")} == set(BROKEN)
+    assert {name for name in dir(AdapterTests) if name.startswith("test_")} == set(BROKEN)
