@@ -51,9 +51,13 @@ class Crew:
 
 
 def made_crew(blueprint: Blueprint, *, chat: bool) -> Crew:
-    """Makes the agents that *blueprint* describes."""
+    """
+    Makes the agents that *blueprint* describes; its option `agent_names` gives them other names than the harness has
+    for them, be it the same one twice.
+    """
     model = ScriptedChatModel if chat else ScriptedModel
-    agents = {name: Agent[Any](name=name, model=model(name)) for name in _names(blueprint.tools)}
+    called = blueprint.options.get("agent_names", {})
+    agents = {name: Agent[Any](name=called.get(name, name), model=model(name)) for name in _names(blueprint.tools)}
     for name, agent in agents.items():
         own = [spec for spec in blueprint.tools if spec.agent == name]
         agent.tools = _tools(own, agents)
