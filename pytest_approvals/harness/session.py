@@ -321,6 +321,7 @@ class Session:
         """
         other = Session(self.play, self._source, self._directory, self.name)
         other._saves, other._latest = self._saves, self._latest
+        other._agents = self._agents
         if self.saves_itself and self._latest is not None:
             await other.restore(self._latest)
         else:
