@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from . import CHECKS
 from .check import Check, Example
-from .judging import CHECKS
 
 _INTRODUCTION = """\
 # The checks
@@ -14,8 +14,8 @@ Each check is one requirement with a slug that never changes. It is a pure funct
 can be taken again from a file: `pytest-approvals check JOURNAL`. `pytest-approvals check --explain SLUG` prints what
 stands here. A `must` that does not hold fails the run, a `should` warns; with `--strict` it fails, too.
 
-The journals in the examples are written in short lines, and every example is a test. [The faults](faults.md) are what the
-checks are tested on besides. This page is made by `python -m pytest_approvals.checks`.
+The journals in the examples are written in short lines, and every example is a test. [The faults](faults.md) are what
+the checks are tested on besides. This page is made by `python -m pytest_approvals.checks`.
 """
 
 _VERBS = {"pass": "Passes", "fail": "Fails", "warning": "Warns"}

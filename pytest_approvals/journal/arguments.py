@@ -16,7 +16,7 @@ Parameters = Mapping[str, Mapping[str, Any]]
 
 
 def parsed(arguments: Any) -> Any:
-    """Gives arguments as an object: JSON text parsed, None and an empty text as no arguments; anything else as it is."""
+    """Gives arguments as an object: JSON text parsed, None and an empty text as none; anything else as it is."""
     if arguments is None or arguments == "":
         return {}
     if not isinstance(arguments, str):
