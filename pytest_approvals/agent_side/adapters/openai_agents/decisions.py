@@ -34,8 +34,9 @@ def request_of(item: ToolApprovalItem, crew: Crew) -> Request:
 def _kind(item: ToolApprovalItem) -> tuple[Kind, str | None]:
     if field_of(item.raw_item, "type") == "mcp_approval_request":
         return "hosted_mcp", field_of(item.raw_item, "server_label")
-    if item.tool_origin is not None and item.tool_origin.type.value == "mcp":
-        return "mcp", item.tool_origin.mcp_server_name
+    origin = getattr(item, "tool_origin", None)  # early releases do not tell it
+    if origin is not None and origin.type.value == "mcp":
+        return "mcp", origin.mcp_server_name
     return "function", None
 
 
