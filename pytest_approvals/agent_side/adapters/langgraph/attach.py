@@ -8,8 +8,10 @@ lets go; whatever is bound to the model, and whatever wraps the tools, stays as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial, wraps
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -147,8 +149,11 @@ def _offered(options: dict[str, Any]) -> list[str]:
 
 def _probed_tool(tool: BaseTool, *, stub: bool) -> Undo:
     """Lets the world run the body of *tool*, with the arguments that the framework made of the call."""
-    body = tool._arun
+    blocks = getattr(tool, "coroutine", _ANY) is None
+    body = _in_a_thread(tool._run) if blocks else tool._arun
 
+    # The framework hands over what the signature asks for.
+    @wraps(body)
     async def run(*given: Any, **named: Any) -> Any:
         async def real() -> Any:
             return await body(*given, **named)
@@ -156,7 +161,23 @@ def _probed_tool(tool: BaseTool, *, stub: bool) -> Undo:
         arguments, call_id = _arguments(tool, named)
         return await world().run(tool.name, arguments, call_id, real=None if stub else real)
 
-    return _put(tool, _arun=run)
+    # A tool that has no coroutine is not asked for one.
+    return _put(tool, _arun=run, coroutine=run) if blocks else _put(tool, _arun=run)
+
+
+_ANY = object()
+
+
+def _in_a_thread(body: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+    """Runs a body that blocks as the framework does."""
+
+    @wraps(body)
+    async def run(*given: Any, run_manager: Any = None, **named: Any) -> Any:
+        if run_manager is not None:
+            named["run_manager"] = run_manager.get_sync()
+        return await asyncio.to_thread(body, *given, **named)
+
+    return run
 
 
 def _arguments(tool: BaseTool, named: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
@@ -169,17 +190,40 @@ def _arguments(tool: BaseTool, named: dict[str, Any]) -> tuple[dict[str, Any], s
     return to_jsonable_python(shown, fallback=repr), call_id
 
 
-def _put(owner: Any, **probes: Any) -> Undo:
-    """Lays *probes* over the methods of one object, which pydantic would not let anybody do."""
-    before = {name: vars(owner)[name] for name in probes if name in vars(owner)}
-    for name, probe in probes.items():
-        object.__setattr__(owner, name, probe)
+@dataclass(slots=True)
+class _Probe:
+    """The probes in one object, and what was there before; shared by all sessions that use the object."""
+
+    owner: Any
+    before: dict[str, Any]
+    users: int = 0
+
+
+_PROBES: dict[int, _Probe] = {}
+
+
+def _put(owner: Any, **methods: Any) -> Undo:
+    """Lays *methods* over those of one object, which pydantic would not let anybody do."""
+    probe = _PROBES.get(id(owner))
+    if probe is None:
+        before = {name: vars(owner)[name] for name in methods if name in vars(owner)}
+        probe = _PROBES[id(owner)] = _Probe(owner, before)
+        for name, method in methods.items():
+            object.__setattr__(owner, name, method)
+    probe.users += 1
 
     def undo() -> None:
-        for name in probes:
-            if name in before:
-                object.__setattr__(owner, name, before[name])
-            else:
-                object.__delattr__(owner, name)
+        probe.users -= 1
+        if probe.users == 0:
+            _taken_out(probe, methods)
 
     return undo
+
+
+def _taken_out(probe: _Probe, names: Iterable[str]) -> None:
+    del _PROBES[id(probe.owner)]
+    for name in names:
+        if name in probe.before:
+            object.__setattr__(probe.owner, name, probe.before[name])
+        else:
+            object.__delattr__(probe.owner, name)

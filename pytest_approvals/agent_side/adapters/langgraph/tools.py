@@ -2,7 +2,7 @@
 Tools made from tool specs.
 
 Only a body that asks by itself knows of approvals: with `interrupt()`, which starts the body again from its beginning
-when the answer is there, so that nothing may happen before it.
+when the answer is there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 from langchain_core.tools import InjectedToolCallId, StructuredTool
+from langgraph.func import task
 from langgraph.types import interrupt
 from pydantic import BaseModel, Field, create_model
 
@@ -58,15 +59,35 @@ Run = Callable[[dict[str, Any], str], Awaitable[Any]]
 
 def _run(spec: ToolSpec) -> Run:
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
-        try:
-            return await world().run(spec.name, arguments, call_id, agent=spec.agent)
-        except AsksAgain as asked:
-            answer = answer_to(question(spec, arguments, call_id))
-            if answer["type"] != "reject":
-                raise ValueError(f"a second question cannot be answered with {answer!r}") from asked
-            return rejected(answer)
+        return await world().run(spec.name, arguments, call_id, agent=spec.agent)
 
-    return run
+    return _asking_again(spec, run) if spec.asks_again else run
+
+
+def _asking_again(spec: ToolSpec, run: Run) -> Run:
+    """
+    Asks in the middle of the body.
+
+    What stands before the question is a `task`, as the guide "Durable execution" has it, so that it is not done again
+    when the body is started again with the answer.
+    """
+
+    @task
+    async def asks(arguments: dict[str, Any], call_id: str) -> list[Any]:
+        try:
+            return [await run(arguments, call_id)]
+        except AsksAgain:
+            return []
+
+    async def asking_again(arguments: dict[str, Any], call_id: str) -> Any:
+        while not (done := await asks(arguments, call_id)):
+            answer = answer_to(question(spec, arguments, call_id))
+            if answer["type"] == "reject":
+                return rejected(answer)
+            arguments = _edited(answer, arguments)
+        return done[0]
+
+    return asking_again
 
 
 def _delegate(spec: ToolSpec, agents: Agents) -> Run:
@@ -89,8 +110,7 @@ def _asking(spec: ToolSpec, run: Run) -> Run:
         answer = answer_to(question(spec, arguments, call_id))
         if answer["type"] == "reject":
             return rejected(answer)
-        given = answer["edited_action"]["args"] if answer["type"] == "edit" else arguments
-        return await run(given, call_id)
+        return await run(_edited(answer, arguments), call_id)
 
     return asking
 
@@ -118,6 +138,10 @@ def question(spec: ToolSpec, arguments: Mapping[str, Any], call_id: str) -> dict
         "args": dict(arguments),
         "description": spec.agent,
     }
+
+
+def _edited(answer: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    return dict(answer["edited_action"]["args"]) if answer["type"] == "edit" else arguments
 
 
 def rejected(answer: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +9,12 @@ import pytest
 
 from pytest_approvals import Scenario, calls, returns, say, tool
 from pytest_approvals.agent_side.adapters.langgraph import FLAVOURS
-from pytest_approvals.agent_side.contract import Attachment
+from pytest_approvals.agent_side.contract import Attachment, Blueprint, Reply
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
 from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.testing import SmallWorld, Story
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
 LOOK = tool("look", returns("saw {what}"), parameters={"what": "string"})
@@ -114,3 +115,41 @@ def variant(request: pytest.FixtureRequest) -> Variant:
     """The ways in which a story can be played."""
     given: Variant = request.param
     return given
+
+
+class AttachedWorld(SmallWorld):
+    """A world that runs the bodies of a person's own tools."""
+
+    def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
+        super().__init__(replies, (), results)
+        self.real: list[str] = []
+
+    async def run(self, tool: str, arguments: Any, call_id: Any, *, agent: str = "main", real: Any = None) -> Any:
+        self.ran.append((tool, dict(arguments)))
+        if real is None:
+            return self.results[tool]
+        self.real.append(tool)
+        return await real()
+
+
+@pytest.fixture
+def attach(tmp_path: Any) -> Iterator[Callable[..., Story]]:
+    """Attaches a person's agent, or factory of one, to a world of its own."""
+    begun: list[Story] = []
+
+    def story(
+        subject: Any,
+        *replies: Reply | Exception,
+        flavour: str = "",
+        results: dict[str, Any] | None = None,
+        serialize: str = "none",
+        **more: Any,
+    ) -> Story:
+        attachment = Attachment(subject=subject, stubs=frozenset(results or ()), **more)
+        blueprint = Blueprint(attachment=attachment, serialize=serialize, directory=str(tmp_path))
+        begun.append(Story(FLAVOURS[flavour], blueprint, AttachedWorld(*replies, results=results)))
+        return begun[-1]
+
+    yield story
+    for one in begun:
+        one.end()

@@ -1,0 +1,234 @@
+"""What the framework cannot do: for each capability that is not claimed, the API that is missing or refuses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any, get_args
+
+import pytest
+
+pytest.importorskip("langchain", reason="langchain is not installed here")
+
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware.human_in_the_loop import ApproveDecision, DecisionType, RejectDecision
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command
+
+from pytest_approvals.agent_side.adapters.langgraph import FLAVOURS
+from pytest_approvals.agent_side.contract import Blueprint, Condition, Decision, Request, Unsupported
+from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply, tool
+
+EVERYWHERE = {
+    "always",
+    "never",
+    "stage",
+    "cancel",
+    "trim",
+    "tampered_request",
+    "contradiction",
+    "missing_ids",
+    "mcp",
+    "hosted_mcp",
+    "serialize.json",
+    "history.append",
+}
+UNADDRESSED = {"malformed_address", "unknown_request"}
+
+DONE = reply("Done.")
+TWICE = reply(None, call("pay", "c1", amount=5), call("pay", "c2", amount=6))
+Begin = Callable[..., Story]
+
+
+@pytest.fixture
+def session() -> Iterator[Begin]:
+    """Begins a session of a flavour with a gated tool."""
+    begun: list[Story] = []
+
+    def begin(*replies: Any, flavour: str = "", approval: Any = "always") -> Story:
+        tools = tool("pay", approval, amount="integer"), tool("look", what="string")
+        world = SmallWorld(replies or (reply(None, call("pay", amount=5)), DONE), tools)
+        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.end()
+
+
+def parameters(method: Any) -> set[str]:
+    return set(inspect.signature(method).parameters)
+
+
+def test_every_missing_capability_is_shown_here() -> None:
+    """What is listed as missing has a test below; whether there is a server is not a matter of the framework."""
+    assert [
+        EVERYWHERE | UNADDRESSED | {"slow_conditions", "partial_answers"},
+        EVERYWHERE | {"slow_conditions", "edit_tool"},
+        EVERYWHERE | {"slow_conditions", "edit_tool"},
+        EVERYWHERE | UNADDRESSED | {"edit_tool"},
+    ] == [set(FLAVOURS[one].missing) - {"native.postgres"} for one in ("", "per_call", "retry", "interrupt")]
+
+
+@pytest.mark.parametrize("verdict", ["always", "never"])
+def test_a_decision_does_not_last(session: Begin, flavour: str, verdict: Any) -> None:
+    """always, never: none of the decisions says anything of further calls."""
+    paused = session(flavour=flavour)
+    (request,) = paused.paused("Pay.")
+
+    assert {"approve", "edit", "reject", "respond"} == set(get_args(DecisionType))
+    assert ({"type"}, {"type", "message"}) == (
+        set(ApproveDecision.__annotations__),
+        set(RejectDecision.__annotations__),
+    )
+    with pytest.raises(Unsupported):
+        paused.turn(None, Decision(request=request, verdict=verdict))
+
+
+def test_an_answer_is_a_run(session: Begin) -> None:
+    """stage, cancel: a state can be updated with values for its keys, and nothing there answers an interrupt."""
+    paused = session()
+    paused.paused("Pay.")
+
+    assert {"self", "config", "values", "as_node", "task_id"} == parameters(CompiledStateGraph.update_state)
+    assert "resume" in {field.name for field in fields(Command)}
+    for step in (paused.agent.stage(()), paused.agent.cancel(), paused.agent.trim(1)):
+        with pytest.raises(Unsupported):
+            paused.wait(step)
+
+
+def test_trimming_does_not_happen_in_a_pause(session: Begin) -> None:
+    """trim: the middleware for it runs before the model, and the messages of a paused thread stay as they are."""
+    from langchain.agents.middleware import SummarizationMiddleware
+
+    assert SummarizationMiddleware.abefore_model is not None
+    assert "amodify_state" not in dir(CompiledStateGraph)
+
+
+@pytest.mark.parametrize("flavour", ["per_call"])
+def test_a_decision_hands_over_nothing_but_an_id(session: Begin, flavour: str) -> None:
+    """tampered_request: what a request says besides its id does not reach the framework."""
+    paused = session(flavour=flavour)
+    (request,) = paused.paused("Pay.")
+    tampered = Request(id=request.id, call_id=request.call_id, tool="steal", arguments={"amount": 5000})
+    paused.finished(None, approve(tampered))
+
+    assert [("pay", {"amount": 5})] == paused.world.ran
+
+
+def test_an_answer_is_one(session: Begin) -> None:
+    """contradiction: answers by id are a dictionary, and so the last one stands."""
+    paused = session(flavour="per_call")
+    (request,) = paused.paused("Pay.")
+    paused.finished(None, approve(request), reject(request))
+
+    assert [] == paused.world.ran
+
+
+def test_a_result_needs_the_id_of_its_call() -> None:
+    """missing_ids: a message with a result takes no None."""
+    with pytest.raises(ValueError, match="tool_call_id"):
+        ToolMessage(content="paid", tool_call_id=None)
+
+
+def test_no_package_here_connects_to_servers() -> None:
+    """mcp: it is another distribution that makes tools of a server's; for the gate they are like any other."""
+    from importlib.metadata import requires
+
+    needed = " ".join(one for package in ("langchain", "langgraph") for one in requires(package) or ())
+
+    assert "mcp" not in needed.partition("extra ==")[0]
+
+
+def test_a_request_of_the_provider_is_not_seen() -> None:
+    """hosted_mcp: the gate looks at calls of functions; a request in the content of a message passes it."""
+    asked = {"type": "mcp_approval_request", "id": "r1", "name": "pay", "arguments": "{}", "server_label": "bank"}
+    gate = HumanInTheLoopMiddleware({"pay": True})
+    messages = [HumanMessage("Pay."), AIMessage(content=[asked])]
+
+    assert gate.after_model({"messages": messages}, None) is None  # type: ignore[arg-type, typeddict-item]
+
+
+def test_a_thread_is_not_given_as_text(session: Begin, flavour: str) -> None:
+    """serialize.json, history.append: checkpointers put, get, list, copy and delete; what they write is their own."""
+    verbs = {name.lstrip("a").partition("_")[0] for name in dir(BaseCheckpointSaver) if not name.startswith("_")}
+
+    assert not verbs & {"dump", "dumps", "export", "to", "serialize", "load", "loads"}
+    for step in ("dump", "load"):
+        paused = session(flavour=flavour)
+        with pytest.raises(Unsupported):
+            paused.wait(paused.agent.dump() if step == "dump" else paused.agent.load(["{}"]))
+
+
+def test_the_documented_answer_has_no_address(session: Begin) -> None:
+    """malformed_address, unknown_request: it is a list of decisions, and who is answered is whoever asks."""
+    paused = session()
+    (request,) = paused.paused("Pay.")
+    with pytest.raises(Unsupported):
+        paused.turn(None, Decision(request=None, verdict="approve", address=["c1"]))
+    paused.finished(None, approve(Request(id="nobody/0", call_id=None, tool="pay", arguments=request.arguments)))
+
+    assert [("pay", {"amount": 5})] == paused.world.ran
+
+
+@pytest.mark.parametrize("flavour", ["", "per_call"])
+def test_a_policy_must_not_be_asynchronous(session: Begin, flavour: str) -> None:
+    """slow_conditions: what `when` gives is not awaited, and counts as true."""
+    paused = session(flavour=flavour, approval=Condition(argument="amount", greater_than=100))
+
+    async def slow(*_: Any, **__: Any) -> bool:
+        raise AssertionError("it was awaited")
+
+    promises: list[Any] = []
+
+    def gate(*given: Any, **named: Any) -> Any:
+        promises.append(slow())
+        return promises[-1]
+
+    paused.world.gate = gate  # type: ignore[method-assign]
+    paused.paused("Pay.")
+    for promise in promises:
+        promise.close()
+
+    assert promises
+
+
+def test_a_list_must_be_complete(session: Begin) -> None:
+    """partial_answers: a list that is shorter than that of the calls is refused, and nothing runs."""
+    paused = session(TWICE, DONE)
+    first, _ = paused.paused("Pay.")
+
+    with pytest.raises(ValueError, match="does not match"):
+        paused.turn(None, approve(first))
+    assert [] == paused.world.ran
+
+
+def test_an_edit_cannot_change_the_tool(session: Begin) -> None:
+    """edit_tool: the schema of the answer pins the name."""
+    paused = session(flavour="per_call")
+    (request,) = paused.paused("Pay.")
+
+    with pytest.raises(ValueError, match="look"):
+        paused.turn(None, Decision(request=request, verdict="edit", tool="look", arguments={"what": "x"}))
+
+
+def test_an_edit_behind_a_retry_cannot_change_the_tool_either(session: Begin) -> None:
+    """edit_tool: the refusal is retried like any failure, and then told to the model."""
+    paused = session(flavour="retry")
+    (request,) = paused.paused("Pay.")
+    paused.finished(None, Decision(request=request, verdict="edit", tool="look", arguments={"what": "x"}))
+
+    assert [] == paused.world.ran
+    assert "failed after 3 attempts" in str(paused.world.told())
+
+
+def test_a_body_stays_the_body_of_its_tool(session: Begin) -> None:
+    """edit_tool: where tools ask from within, an answer with another name runs the tool that asked."""
+    paused = session(flavour="interrupt")
+    (request,) = paused.paused("Pay.")
+    paused.finished(None, Decision(request=request, verdict="edit", tool="look", arguments={"amount": 1}))
+
+    assert [("pay", {"amount": 1})] == paused.world.ran
