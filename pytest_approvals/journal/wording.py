@@ -105,7 +105,7 @@ def _decision(event: Decide, said_so_far: str) -> str:
     if event.tool is not None:
         said_so_far += f" as {said_call(event.tool, event.arguments or {})}"
     elif event.arguments is not None:
-        said_so_far += f" with {said_arguments(event.arguments)}"
+        said_so_far += f" with {said_arguments(event.arguments) or 'no arguments'}"
     if event.shows is not None:
         said_so_far += f" as if it were {said_call(event.shows.get('tool', ''), event.shows.get('arguments'))}"
     return f"{said_so_far}: {event.reason}" if event.reason is not None else said_so_far

@@ -78,6 +78,10 @@ ALONE: dict[str, tuple[Event, str]] = {
         Decide(verdict="edit", q="q1", label="c1", arguments={"path": "b", "mode": 1}),
         'caller  approves c1 with mode=1, path="b"',
     ),
+    "edit to nothing": (
+        Decide(verdict="edit", q="q1", label="c1", arguments={}),
+        "caller  approves c1 with no arguments",
+    ),
     "edit of the tool": (
         Decide(verdict="edit", q="q1", label="c1", tool="move", arguments={"path": "b"}),
         'caller  approves c1 as move(path="b")',
