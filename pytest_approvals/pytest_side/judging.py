@@ -88,8 +88,16 @@ class Judged:
         said = [one for one in self.verdicts if one.status not in ("not-applicable", "not-observable")]
         return [self._line(one) for one in said]
 
+    def _root(self, verdict: Verdict) -> str:
+        """Names the check whose failure a verdict follows from, if it does."""
+        about = (verdict.check, verdict.label, verdict.session)
+        for one in self.found:
+            if any(about == (each.check, each.label, each.session) for each in one.implied):
+                return one.verdict.check
+        return verdict.check
+
     def _line(self, verdict: Verdict) -> dict[str, Any]:
-        waiver = self.waived.get(verdict.implied_by or verdict.check) if verdict.status in SHOWN else None
+        waiver = self.waived.get(self._root(verdict)) if verdict.status in SHOWN else None
         reason = f"{waiver.reason} ({waiver.issue})" if waiver is not None else None
         return verdict_line(verdict, self.subject, self.history, waiver=reason).model_dump(exclude_defaults=True)
 
