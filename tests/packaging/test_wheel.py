@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
 SUPPORTED = ("3.11", "3.12", "3.13")
+OUT_OF_REACH = ("error sending request", "dns error", "Failed to fetch")
 UV = Path(sys.executable).with_name("uv")
 
 
@@ -75,7 +76,7 @@ def installed(
     install = (UV, "pip", "install", "--quiet", "--python", folder / "venv", *options, *requirements)
     if run(*install, "--offline", cwd=work).returncode != 0:
         online = run(*install, cwd=work)
-        if "error sending request" in online.stderr or "dns error" in online.stderr:
+        if any(sign in online.stderr for sign in OUT_OF_REACH):
             pytest.skip(f"the packages for {python} are neither in uv's cache nor in reach")
         assert 0 == online.returncode, online.stderr
     return Environment(folder / "venv", work)
@@ -131,3 +132,19 @@ def test_an_installed_plugin_does_not_disturb_others(environment: Environment) -
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert ["1 passed"] == [line.partition(" in ")[0] for line in done.stdout.splitlines()[1:]]
+
+
+@pytest.mark.slow
+def test_the_oldest_versions_that_are_allowed_work(wheel: Path, tmp_path: Path) -> None:
+    """Of pytest, pydantic, syrupy and all others."""
+    oldest = tmp_path / "oldest.txt"
+    words = ("--resolution", "lowest-direct", "--python-version", SUPPORTED[0], "-o", oldest, ROOT / "pyproject.toml")
+    compiled = run(UV, "pip", "compile", "--quiet", *words, cwd=tmp_path)
+    if any(sign in compiled.stderr for sign in OUT_OF_REACH):
+        pytest.skip("the oldest versions are out of reach")
+    assert 0 == compiled.returncode, compiled.stderr
+
+    environment = installed(Path(sys.executable), tmp_path, wheel, options=("--requirement", oldest))
+    done = environment.run("pytest-approvals", "run", "basics", "--agent", "reference")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
