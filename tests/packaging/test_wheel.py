@@ -115,7 +115,6 @@ def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     assert {"pytest_approvals"} == {name.partition("/")[0] for name in names_in(wheel) if ".dist-info/" not in name}
 
 
-@pytest.mark.slow
 def test_the_catalogue_runs_in_an_empty_folder(environment: Environment) -> None:
     """`pytest-approvals run basics` runs the packaged scenarios on the reference agent."""
     done = environment.run("pytest-approvals", "run", "basics", "--agent", "reference")
@@ -124,7 +123,6 @@ def test_the_catalogue_runs_in_an_empty_folder(environment: Environment) -> None
     assert "basics/" in done.stdout
 
 
-@pytest.mark.slow
 def test_an_installed_plugin_does_not_disturb_others(environment: Environment) -> None:
     """In a project that does not use it, pytest says what it says without it."""
     (environment.work / "test_of_somebody.py").write_text("def test_something(): pass\n")
@@ -134,7 +132,6 @@ def test_an_installed_plugin_does_not_disturb_others(environment: Environment) -
     assert ["1 passed"] == [line.partition(" in ")[0] for line in done.stdout.splitlines()[1:]]
 
 
-@pytest.mark.slow
 def test_the_oldest_versions_that_are_allowed_work(wheel: Path, tmp_path: Path) -> None:
     """Of pytest, pydantic, syrupy and all others."""
     oldest = tmp_path / "oldest.txt"
