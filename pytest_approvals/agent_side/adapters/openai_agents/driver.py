@@ -163,6 +163,7 @@ class OpenAIAgents(Agent):
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """See `Agent.stage`; a `RunState` is changed by each decision, whether it is resumed or not."""
         self._put(decisions)
+        self._memory.unfinished = True
 
     async def dump(self) -> str:
         """See `Agent.dump`."""

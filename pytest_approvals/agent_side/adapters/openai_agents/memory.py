@@ -29,7 +29,8 @@ class Memory:
     Attributes:
         runs: The states of the runs, the newest last.
         unanswered: The input of a run that failed before it had a state, to be handed in again.
-        unfinished: The newest run was resumed and failed, and nothing but its state tells what was done.
+        unfinished: The newest run goes on with the next message: it was resumed and failed, and nothing but its state
+            tells what was done; or it holds decisions that were staged.
         limit: How many items of the history a new run gets; None gives all.
     """
 
@@ -108,8 +109,10 @@ class Memory:
         written: dict[str, Any] = {"runs": [run.to_json(**_without(context)) for run in self.runs]}
         if self.unanswered is not None:
             written["unanswered"] = self.unanswered
+        if self.unfinished:
+            written["unfinished"] = True
         if not self._uses_session:
-            written |= {"history": self.history, "unfinished": self.unfinished}
+            written["history"] = self.history
         elif self._given is None:
             written |= {"session": self._name, "limit": self.limit}
             if self._path == _IN_MEMORY:
