@@ -1,0 +1,21 @@
+"""
+Microsoft Agent Framework for Python (`agent-framework-core`).
+
+A gated call ends the run with a request, a content of the response; a decision is a content of the caller's next
+message. What is open is kept in the `AgentSession`, which the caller keeps.
+
+Flavours: by default an agent with its session; in `approval_middleware`, `ToolApprovalMiddleware` stands around it,
+which shows one request at a time and approves by rules.
+"""
+
+from __future__ import annotations
+
+from ...contract import Agent
+from .session import Approving, Session
+
+__all__ = ["FLAVOURS", "Approving", "Session"]
+
+FLAVOURS: dict[str, type[Agent]] = {
+    "": Session,
+    "approval_middleware": Approving,
+}

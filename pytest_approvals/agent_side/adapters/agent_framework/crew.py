@@ -1,0 +1,94 @@
+"""The agents that a session runs: an `Agent` of the framework for each agent of a blueprint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agent_framework import Agent
+from pydantic import BaseModel, create_model
+
+from ...contract import MAIN, Blueprint, Limits, ToolSpec
+from .model import ScriptedClient
+from .tools import made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """
+    The agents of a session.
+
+    Attributes:
+        main: The agent that the caller talks to.
+        agents: All agents by name.
+        options: Keyword arguments for the run calls of the main agent.
+        release: Undoes what was done to a person's own agent.
+    """
+
+    main: Any
+    agents: dict[str, Any] = field(default_factory=dict)
+    tools: tuple[ToolSpec, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    release: Callable[[], None] = lambda: None
+
+
+ClientOf = Callable[..., Any]
+"""Makes the chat client of an agent, as `ScriptedClient` does."""
+
+MiddlewareOf = Callable[[Sequence[ToolSpec]], Sequence[Any]]
+"""Gives the middleware around an agent with these tools."""
+
+
+def made_crew(
+    blueprint: Blueprint,
+    *,
+    client: ClientOf = ScriptedClient,
+    middleware: MiddlewareOf | None = None,
+    **options: Any,
+) -> Crew:
+    """
+    Makes the agents that *blueprint* describes.
+
+    Arguments:
+        client: Makes their clients.
+        middleware: Gives their middleware; None for none.
+        options: Further keyword arguments for the main agent.
+    """
+    agents: dict[str, Any] = {}
+
+    def agent(name: str, **further: Any) -> Any:
+        own = [spec for spec in blueprint.tools if spec.agent == name]
+        for spec in own:
+            if spec.runs is not None and spec.runs not in agents:
+                agents[spec.runs] = agent(spec.runs)
+        answer = blueprint.answer if name == MAIN else {}
+        return Agent(
+            client=client(agent=name, answer=answer, function_invocation_configuration=_limited(blueprint.limits)),
+            name=name,
+            tools=[made(spec, agents) for spec in own],
+            middleware=[*middleware(own)] if middleware else None,
+            **further,
+        )
+
+    agents[MAIN] = agent(MAIN, **_answering(blueprint), **options)
+    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools)
+
+
+def _limited(limits: Limits) -> dict[str, Any] | None:
+    given = {"max_iterations": limits.model_replies, "max_function_calls": limits.tool_calls}
+    return {name: limit for name, limit in given.items() if limit is not None} or None
+
+
+def _answering(blueprint: Blueprint) -> dict[str, Any]:
+    if not blueprint.answer:
+        return {}
+    return {"default_options": {"response_format": _answer(blueprint)}}
+
+
+def _answer(blueprint: Blueprint) -> type[BaseModel]:
+    from .tools import schema
+
+    spec = ToolSpec(name="answer", parameters=blueprint.answer)
+    made: type[BaseModel] = create_model("Answer", __base__=schema(spec))
+    return made

@@ -1,0 +1,46 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...capabilities import CAPABILITIES
+
+FRAMEWORK = "agent-framework-core"
+ISSUES = "https://github.com/microsoft/agent-framework/issues"
+PACKAGES = ("agent_framework",)
+
+STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"}
+
+_ALL: Mapping[str, str] = {
+    "reject_reason": "`to_function_approval_response` takes yes or no; the model is told a fixed text",
+    "edit": "a response runs the call as it was asked; arguments in it are not read",
+    "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
+    "never": "`ToolApprovalMiddleware` has rules that approve, and none that reject",
+    "stage": "a response goes in with the run that it resumes",
+    "cancel": "nothing gives up a request",
+    "history.append": "`AgentSession.to_dict` gives the whole session each time",
+    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
+}
+
+_ASKING_AGAIN: Mapping[str, str] = {
+    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
+}
+
+_NO_POLICY: Mapping[str, str] = {
+    "conditional_approval": "`approval_mode` is always or never",
+    "slow_conditions": "`approval_mode` is always or never",
+    "raising_conditions": "`approval_mode` is always or never",
+    "always": "standing approvals are read by `ToolApprovalMiddleware` only",
+}
+
+MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_NO_POLICY}
+"""Without any middleware."""
+
+MIDDLEWARE_MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN}
+"""With `ToolApprovalMiddleware`."""
+
+
+def claimed(missing: Mapping[str, str], stores: Mapping[str, str] = STORES) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in stores}) - frozenset(missing)
