@@ -11,11 +11,15 @@ which shows one request at a time and approves by rules.
 from __future__ import annotations
 
 from ...contract import Agent
+from .hosting import Hosted, HostedConversation, HostedWorkflow
 from .session import Approving, Session
 
-__all__ = ["FLAVOURS", "Approving", "Session"]
+__all__ = ["FLAVOURS", "Approving", "Hosted", "HostedConversation", "HostedWorkflow", "Session"]
 
 FLAVOURS: dict[str, type[Agent]] = {
     "": Session,
     "approval_middleware": Approving,
+    "hosted": Hosted,
+    "hosted_conversation": HostedConversation,
+    "hosted_workflow": HostedWorkflow,
 }
