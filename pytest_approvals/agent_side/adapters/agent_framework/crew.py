@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 from agent_framework import Agent
@@ -68,11 +69,20 @@ def made_crew(
             name=name,
             tools=[made(spec, agents) for spec in own],
             middleware=[*middleware(own)] if middleware else None,
-            **further,
+            **{"context_providers": histories(), **further},
         )
 
     agents[MAIN] = agent(MAIN, **_answering(blueprint), **options)
     return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools)
+
+
+def histories() -> list[Any] | None:
+    """Gives the history that the framework adds by itself, told to leave out what was trimmed."""
+    from agent_framework import InMemoryHistoryProvider
+
+    if "skip_excluded" not in signature(InMemoryHistoryProvider).parameters:
+        return None
+    return [InMemoryHistoryProvider(skip_excluded=True)]
 
 
 def _limited(limits: Limits) -> dict[str, Any] | None:
