@@ -23,11 +23,19 @@ def message(text: str | None, decisions: Sequence[Decision], answer: Answer) -> 
 
 
 def plain(decision: Decision) -> Any:
-    """Gives the answer to one request, which is yes or no."""
+    """
+    Gives the answer to one request, which is yes or no.
+
+    A reason goes where a content keeps what it has no field for, as the framework itself does it with the reason of a
+    standing approval.
+    """
     if decision.verdict not in ("approve", "reject", "raw"):
         raise Unsupported(decision.verdict, "a response says whether a call is approved, and nothing else")
     approved = decision.raw if decision.verdict == "raw" else decision.verdict == "approve"
-    return _addressed(decision, approved)
+    answer = _addressed(decision, approved)
+    if decision.reason is not None:
+        answer.additional_properties["reason"] = decision.reason
+    return answer
 
 
 def standing(decision: Decision) -> Any:

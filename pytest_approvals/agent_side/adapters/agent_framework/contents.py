@@ -10,10 +10,12 @@ from typing import Any
 from agent_framework import Content
 
 from ...contract import HostedResult, Item, ModelCall, Reply
+from .requests import REQUEST, RESPONSE, hosted_by, server_of
 
-_CALL_TAKES = frozenset(signature(Content.from_function_call).parameters)
+CALL_TAKES = frozenset(signature(Content.from_function_call).parameters)
+"""What this release can say of a call."""
 
-OCCURRENCES = "merge_mode" in _CALL_TAKES
+OCCURRENCES = "merge_mode" in CALL_TAKES
 """Whether a call has an identity of its own beside the id that the model gave it; older releases have none."""
 
 # --- what the model is sent -------------------------------------------------------------------------------------------
@@ -33,7 +35,9 @@ def items(messages: Iterable[Any], answer: Iterable[str] = ()) -> list[Item]:
 def _items(message: Any, number: int, fields: frozenset[str]) -> Iterator[Item]:
     role = str(getattr(message.role, "value", message.role))
     for content in message.contents:
-        yield _item(role, content, number, fields)
+        # The framework's clients send no approvals of functions; those of hosted servers are the provider's.
+        if content.type not in (REQUEST, RESPONSE) or server_of(content.function_call) is not None:
+            yield _item(role, content, number, fields)
 
 
 def _item(role: str, content: Any, number: int, fields: frozenset[str]) -> Item:
@@ -44,7 +48,7 @@ def _item(role: str, content: Any, number: int, fields: frozenset[str]) -> Item:
         return Item(kind="call", id=content.call_id, tool=content.name, arguments=arguments, message=number)
     if content.type == "function_result":
         return Item(kind="result", id=content.call_id, text=result_text(content), message=number)
-    if content.type in ("function_approval_request", "function_approval_response"):
+    if content.type in (REQUEST, RESPONSE):
         return _approval(content, number)
     if content.type == "mcp_server_tool_result":
         return Item(kind="hosted_result", id=content.call_id, text=_output(content.output), message=number)
@@ -66,13 +70,13 @@ def _carries(text: str, fields: frozenset[str]) -> bool:
 
 def _approval(content: Any, number: int) -> Item:
     call = content.function_call
-    kind = "approval_request" if content.type == "function_approval_request" else "approval_response"
+    answers = content.type == RESPONSE
     return Item(
-        kind=kind,
+        kind="approval_response" if answers else "approval_request",
         id=content.id,
-        tool=call.name if call is not None else None,
-        arguments=parsed(call.arguments) if call is not None else None,
-        approved=content.approved if kind == "approval_response" else None,
+        tool=call.name,
+        arguments=parsed(call.arguments),
+        approved=content.approved if answers else None,
         message=number,
     )
 
@@ -120,15 +124,8 @@ def call(one: ModelCall) -> Any:
 
 def _asked(one: ModelCall) -> Any:
     """Gives what the framework's client for Responses makes of a provider's approval request."""
-    told = {"hosted": True, "server_name": one.server} if "hosted" in _CALL_TAKES else {}
-    labelled = None if told else {"server_label": one.server}
-    wanted = Content.from_function_call(
-        call_id=one.id or "",
-        name=one.tool,
-        arguments=written(one.arguments),
-        additional_properties=labelled,
-        **told,
-    )
+    told = {"call_id": one.id or "", "name": one.tool, "arguments": written(one.arguments)}
+    wanted = Content.from_function_call(**told, **hosted_by(one.server))
     return Content.from_function_approval_request(id=one.id or "", function_call=wanted)
 
 

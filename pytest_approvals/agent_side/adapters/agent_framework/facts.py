@@ -13,18 +13,23 @@ PACKAGES = ("agent_framework",)
 STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"}
 
 _ALL: Mapping[str, str] = {
-    "reject_reason": "`to_function_approval_response` takes yes or no; the model is told a fixed text",
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
     "never": "`ToolApprovalMiddleware` has rules that approve, and none that reject",
     "stage": "a response goes in with the run that it resumes",
     "cancel": "nothing gives up a request",
     "history.append": "`AgentSession.to_dict` gives the whole session each time",
+    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
     "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
 }
 
 _ASKING_AGAIN: Mapping[str, str] = {
     "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
+}
+
+_CHAT: Mapping[str, str] = {
+    "hosted_mcp": "Chat Completions has no hosted servers",
+    "mcp": "later",
 }
 
 _NO_POLICY: Mapping[str, str] = {
@@ -34,10 +39,10 @@ _NO_POLICY: Mapping[str, str] = {
     "always": "standing approvals are read by `ToolApprovalMiddleware` only",
 }
 
-MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_NO_POLICY}
+MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_CHAT, **_NO_POLICY}
 """Without any middleware."""
 
-MIDDLEWARE_MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN}
+MIDDLEWARE_MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_CHAT}
 """With `ToolApprovalMiddleware`."""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from ...contract import MAIN, Request
 
-REQUEST = "function_approval_request"
+REQUEST, RESPONSE = "function_approval_request", "function_approval_response"
 
 
 def requests_of(contents: Iterable[Any]) -> tuple[Request, ...]:
@@ -35,12 +34,15 @@ def request_of(content: Any, *, agent: str = MAIN) -> Request:
 
 
 def server_of(call: Any) -> str | None:
-    """Gives the server that a call is for, where the provider runs it."""
-    labelled: str | None = (call.additional_properties or {}).get("server_label")
+    """Gives the server that a call is for, where the provider runs it; early releases have a label for that."""
+    if call is None:
+        return None
+    server: str | None
     if hasattr(call, "hosted"):
-        named: str | None = call.server_name if call.hosted else None
-        return named
-    return labelled
+        server = call.server_name if call.hosted else None
+    else:
+        server = (call.additional_properties or {}).get("server_label")
+    return server
 
 
 def content_of(request: Request) -> Any:
@@ -58,14 +60,25 @@ def rebuilt(request: Request) -> Any:
     """Gives a request of the framework that says what *request* says."""
     from agent_framework import Content
 
-    call: dict[str, Any] = {
+    from .contents import OCCURRENCES, written
+
+    call = {
         "type": "function_call",
         "call_id": request.call_id or "",
         "name": request.tool,
-        "arguments": request.arguments if isinstance(request.arguments, str) else json.dumps(dict(request.arguments)),
+        "arguments": written(request.arguments),
     }
     if request.kind == "hosted_mcp":
-        call |= {"additional_properties": {"server_label": request.server}}
-    elif request.id != request.call_id:
+        call |= hosted_by(request.server)
+    elif OCCURRENCES:
         call |= {"id": request.id}
     return Content.from_dict({"type": REQUEST, "id": request.id, "function_call": call, "user_input_request": True})
+
+
+def hosted_by(server: str | None) -> dict[str, Any]:
+    """Gives the fields of a call that say which server of the provider runs it."""
+    from .contents import CALL_TAKES
+
+    if "hosted" in CALL_TAKES:
+        return {"hosted": True, "server_name": server}
+    return {"additional_properties": {"server_label": server}}

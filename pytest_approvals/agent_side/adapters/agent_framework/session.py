@@ -117,6 +117,12 @@ class Session(Agent):
         assert isinstance(other, Session)
         self._session = deepcopy(other._session)
 
+    async def trim(self, keep: int) -> None:
+        """Lets the framework's compaction of stored histories leave the last messages, whole groups of them."""
+        from .stores import trimmed
+
+        await trimmed(self._crew.main, self._session, keep)
+
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
         return type(self)(world, self.blueprint, beside=self)

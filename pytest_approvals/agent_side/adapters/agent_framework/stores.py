@@ -1,4 +1,4 @@
-"""The framework's own store of sessions."""
+"""The framework's own store of sessions, and its own trimming of what they hold."""
 
 from __future__ import annotations
 
@@ -18,3 +18,13 @@ def opened(blueprint: Blueprint) -> Any:
         # It is marked as experimental, which is no news to whoever chose it.
         warnings.simplefilter("ignore", FutureWarning)
         return FileSessionStore(blueprint.directory)
+
+
+async def trimmed(agent: Any, session: Any, keep: int) -> None:
+    """Excludes all but the last *keep* stored messages of *session*, as after a run."""
+    try:
+        from agent_framework import CompactionProvider, TruncationStrategy
+    except ImportError as error:
+        raise Unsupported("trim", "this release has no compaction of stored histories") from error
+    compaction = CompactionProvider(after_strategy=TruncationStrategy(max_n=keep, compact_to=keep))
+    await compaction.after_run(agent=agent, session=session, context=None, state={})
