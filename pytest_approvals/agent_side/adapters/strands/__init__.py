@@ -1,0 +1,29 @@
+"""
+Strands Agents (`strands-agents`).
+
+A gate raises an interrupt, which ends the invocation with the stop reason `interrupt`; the next one takes a list of
+`interruptResponse` blocks, goes to the gates again, and hands each its response. What a response means is the gate's
+business. The gate of these flavours is the one of the guide "Interrupts": `y` lets the call run, `t` lets this and all
+further calls of the tool run (kept in `agent.state`), `n` cancels it.
+
+Flavours: by default a `BeforeToolCallEvent` hook asks, and calls of one reply run concurrently; in `sequential` the same
+hook asks under a `SequentialToolExecutor`; in `tool` the tools ask from within, with `tool_context.interrupt`; in
+`middleware` a handler of `ExecuteToolStage` asks; in `handler` an `InterventionHandler` asks, whose errors do not stop
+the agent; in `intervention` the SDK's own `HumanInTheLoop` asks.
+"""
+
+from __future__ import annotations
+
+from ...contract import Agent
+from .session import Asking, Handling, Hooked, Intervening, Sequential, Wrapped
+
+__all__ = ["FLAVOURS", "Asking", "Handling", "Hooked", "Intervening", "Sequential", "Wrapped"]
+
+FLAVOURS: dict[str, type[Agent]] = {
+    "": Hooked,
+    "sequential": Sequential,
+    "tool": Asking,
+    "middleware": Wrapped,
+    "handler": Handling,
+    "intervention": Intervening,
+}

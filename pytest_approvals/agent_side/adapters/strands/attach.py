@@ -1,0 +1,9 @@
+"""A person's own agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def attached_crew(attachment: Any) -> Any:
+    raise NotImplementedError

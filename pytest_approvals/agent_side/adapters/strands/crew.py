@@ -1,0 +1,133 @@
+"""The agents of a blueprint: what all sessions share, and what makes the agent of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from strands import Agent
+
+from ...contract import MAIN, Blueprint, Parameter, ToolSpec
+from . import tools
+from .gates import ApprovalHook, handler, human_in_the_loop, middleware
+from .messages import ANSWER
+from .model import ScriptedModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """
+    How an agent's tools are gated.
+
+    Attributes:
+        options: Gives keyword arguments for the agent.
+        around: Gives a handler of the stage in which tools run; None where the gate needs none.
+        asking: The bodies of gated tools ask.
+    """
+
+    options: Callable[[Sequence[ToolSpec]], dict[str, Any]] = lambda specs: {}
+    around: Callable[[Sequence[ToolSpec]], Any] | None = None
+    asking: bool = False
+
+
+def _sequential(specs: Sequence[ToolSpec]) -> dict[str, Any]:
+    from strands.tools.executors import SequentialToolExecutor
+
+    return {"hooks": [ApprovalHook(specs)], "tool_executor": SequentialToolExecutor()}
+
+
+HOOK = Gate(options=lambda specs: {"hooks": [ApprovalHook(specs)]})
+SEQUENTIAL = Gate(options=_sequential)
+TOOL = Gate(asking=True)
+MIDDLEWARE = Gate(around=middleware)
+HANDLER = Gate(options=lambda specs: {"interventions": [handler(specs)]})
+INTERVENTION = Gate(options=lambda specs: {"interventions": [human_in_the_loop(specs)]})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """
+    What the sessions on one agent share.
+
+    Attributes:
+        main: Makes the agent of one session, with a session manager or None.
+        options: Keyword arguments for the agent's run calls.
+        release: Undoes what was done to a person's own agent.
+        sessions: The driven sessions that use the crew, by identity.
+    """
+
+    main: Callable[[Any], Any]
+    tools: tuple[ToolSpec, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    release: Callable[[], None] = lambda: None
+    sessions: set[int] = field(default_factory=set)
+
+    def let_go(self, session: object) -> None:
+        """Takes *session* from those that use the crew, and releases the agent when it was the last one."""
+        if id(session) in self.sessions:
+            self.sessions.discard(id(session))
+            if not self.sessions:
+                self.release()
+
+
+def made_crew(blueprint: Blueprint, gate: Gate) -> Crew:
+    """Makes what the sessions of *blueprint* share: models, tools, gates and the agents that tools run."""
+    build = _Build(blueprint.tools, gate)
+    own = build.options(MAIN)
+    if blueprint.answer:
+        own["structured_output_model"] = answer_model(blueprint.answer)
+
+    def main(manager: Any) -> Any:
+        return build.agent(MAIN, {**own, "session_manager": manager, "agent_id": MAIN})
+
+    return Crew(main=main, tools=blueprint.tools, options=_limits(blueprint))
+
+
+class _Build:
+    """Builds agents, each with the tools that are agents themselves."""
+
+    def __init__(self, specs: Iterable[ToolSpec], gate: Gate) -> None:
+        self._specs = tuple(specs)
+        self._gate = gate
+
+    def options(self, name: str) -> dict[str, Any]:
+        """Gives what the agent called *name* is made with, whoever it is made for."""
+        own = [spec for spec in self._specs if spec.agent == name]
+        made = {"model": ScriptedModel(name), "tools": [self._tool(spec) for spec in own], "name": name}
+        return {**made, **self._gate.options(own)}
+
+    def agent(self, name: str, options: Mapping[str, Any]) -> Any:
+        """Makes an agent."""
+        agent = Agent(callback_handler=None, **options)
+        if self._gate.around is not None:
+            from strands.middleware import ExecuteToolStage
+
+            own = [spec for spec in self._specs if spec.agent == name]
+            agent.add_middleware(ExecuteToolStage, self._gate.around(own))
+        return agent
+
+    def _tool(self, spec: ToolSpec) -> Any:
+        if spec.runs is not None:
+            inner = self.agent(spec.runs, self.options(spec.runs))
+            return inner.as_tool(name=spec.name, description=spec.description or spec.name)
+        if spec.kind == "mcp":
+            from . import servers
+
+            return servers.made(spec)
+        return tools.made(spec, asking=self._gate.asking)
+
+
+def answer_model(fields: Mapping[str, Parameter]) -> Any:
+    """Gives the model class of a structured answer."""
+    from pydantic import create_model
+
+    described: dict[str, Any] = {
+        name: (tools.TYPES.get(one.type, Any), ... if one.required else one.default) for name, one in fields.items()
+    }
+    return create_model(ANSWER, **described)
+
+
+def _limits(blueprint: Blueprint) -> dict[str, Any]:
+    replies = blueprint.limits.model_replies
+    return {} if replies is None else {"limits": {"turns": replies}}

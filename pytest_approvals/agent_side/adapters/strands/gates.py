@@ -1,0 +1,152 @@
+"""
+The gates: each asks with an interrupt in one of the places where the framework has them.
+
+All are the gate of the guide "Interrupts": a tool that is trusted in `agent.state` is let through, else a person is
+asked, and the answer lets the call run or cancels it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any
+
+from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
+
+from ...contract import Condition, ToolSpec
+from .answers import Answer, read
+from .current import world
+from .requests import question
+
+NAME = "approval"
+
+
+async def asks(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
+    """Says whether a person has to be asked about a call of a gated tool."""
+    if agent.state.get(_trust(spec)) == "t":
+        return False
+    if isinstance(spec.approval, Condition):
+        return await world().gate_slowly(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
+    return True
+
+
+def answered(spec: ToolSpec, agent: Any, response: Any) -> Answer:
+    """Reads a response, and remembers where it trusts the tool."""
+    answer = read(response)
+    if answer.trusted:
+        agent.state.set(_trust(spec), "t")
+    return answer
+
+
+def _trust(spec: ToolSpec) -> str:
+    return f"{spec.name}-approval"
+
+
+def gated(specs: Iterable[ToolSpec]) -> dict[str, ToolSpec]:
+    """Gives the gated tools by name."""
+    return {spec.name: spec for spec in specs if spec.approval != "never"}
+
+
+async def approve(event: BeforeToolCallEvent, specs: Mapping[str, ToolSpec]) -> None:
+    """Asks before a call, cancels it, or puts in its place what the person wrote."""
+    spec = specs.get(event.tool_use["name"])
+    if spec is None or not await asks(spec, event.agent, event.tool_use):
+        return
+    answer = answered(spec, event.agent, event.interrupt(NAME, reason=question(spec, event.tool_use)))
+    if answer.refusal is not None:
+        event.cancel_tool = answer.refusal
+        return
+    if answer.input is not None:
+        event.tool_use = edited(event.tool_use, answer)
+    if answer.tool is not None:
+        event.selected_tool = event.agent.tool_registry.registry.get(answer.tool)
+
+
+def edited(use: Any, answer: Answer) -> Any:
+    """Gives the call as the person wants it; that of the model stays in the history as it is."""
+    return {**use, "input": dict(answer.input or {}), "name": answer.tool or use["name"]}
+
+
+class ApprovalHook(HookProvider):
+    """Asks in a hook before the tool call."""
+
+    def __init__(self, specs: Iterable[ToolSpec]) -> None:
+        self._gated = gated(specs)
+
+    def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
+        """See `HookProvider.register_hooks`."""
+        registry.add_callback(BeforeToolCallEvent, self.approve)
+
+    async def approve(self, event: BeforeToolCallEvent) -> None:
+        """Asks about one call."""
+        await approve(event, self._gated)
+
+
+def handler(specs: Iterable[ToolSpec]) -> Any:
+    """Gives an intervention handler that asks by itself, and whose errors do not stop the agent."""
+    from strands.interventions import InterventionHandler, Proceed
+
+    guarded = gated(specs)
+
+    class Approval(InterventionHandler):
+        name = NAME
+        on_error = "proceed"
+
+        async def before_tool_call(self, event: BeforeToolCallEvent, **_: Any) -> Any:
+            await approve(event, guarded)
+            return Proceed()
+
+    return Approval()
+
+
+def human_in_the_loop(specs: Iterable[ToolSpec]) -> Any:
+    """Gives the SDK's own intervention; its classifier is asked about conditional tools."""
+    from strands.vended_interventions.hitl import HumanInTheLoop
+
+    every = {spec.name: spec for spec in specs}
+    free = [name for name, spec in every.items() if spec.approval == "never"]
+    conditional = any(isinstance(spec.approval, Condition) for spec in every.values())
+    classifier = _classifier(every) if conditional else None
+    return HumanInTheLoop(allowed_tools=free, enable_trust=True, classifier=classifier)
+
+
+def _classifier(specs: Mapping[str, ToolSpec]) -> Callable[[BeforeToolCallEvent], Any]:
+    from strands.vended_interventions.hitl import ClassifierResult
+
+    async def classify(event: BeforeToolCallEvent) -> Any:
+        spec = specs.get(event.tool_use["name"])
+        needs = spec is None or await asks(spec, event.agent, event.tool_use)
+        return ClassifierResult(requires_human_in_the_loop=needs)
+
+    return classify
+
+
+def middleware(specs: Iterable[ToolSpec]) -> Callable[[Any, Any], AsyncIterator[Any]]:
+    """Gives a handler of `ExecuteToolStage` that asks around the run of a tool."""
+    from strands.types.events import ToolResultEvent
+
+    guarded = gated(specs)
+
+    async def approving(context: Any, next_fn: Any) -> AsyncIterator[Any]:
+        spec = guarded.get(context.tool_use["name"])
+        if spec is not None and await asks(spec, context.agent, context.tool_use):
+            given = context.interrupt(NAME, reason=question(spec, context.tool_use))
+            answer = answered(spec, context.agent, given.response)
+            if answer.refusal is not None:
+                yield ToolResultEvent(_refused(context.tool_use, answer.refusal))
+                return
+            context = _edited(context, answer)
+        async for event in next_fn(context):
+            yield event
+
+    return approving
+
+
+def _refused(use: Mapping[str, Any], refusal: str) -> dict[str, Any]:
+    return {"toolUseId": use["toolUseId"], "status": "error", "content": [{"text": refusal}]}
+
+
+def _edited(context: Any, answer: Answer) -> Any:
+    if answer.input is None:
+        return context
+    use = edited(context.tool_use, answer)
+    return context.replace(tool_use=use, tool=context.agent.tool_registry.registry.get(use["name"]))

@@ -1,0 +1,56 @@
+"""Messages of the framework in the neutral form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ...contract import Item
+
+ANSWER = "Answer"
+"""The name of the model class of a structured answer, which is also the name of the tool that the model answers with."""
+
+Message = Mapping[str, Any]
+
+
+def items(messages: Iterable[Message]) -> list[Item]:
+    """Gives the input of the model as a provider would get it."""
+    tools: dict[str, str] = {}
+    return [item for number, message in enumerate(messages) for item in _items(message, number, tools)]
+
+
+def _items(message: Message, number: int, tools: dict[str, str]) -> Iterator[Item]:
+    for block in message["content"]:
+        if "text" in block:
+            kind = "say" if message["role"] == "assistant" else "user"
+            yield Item(kind=kind, text=block["text"], message=number)
+        elif "toolUse" in block:
+            yield _call(block["toolUse"], number, tools)
+        elif "toolResult" in block:
+            yield _result(block["toolResult"], number, tools)
+        else:
+            yield Item(kind="other", message=number)
+
+
+def _call(use: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
+    tools[use["toolUseId"]] = use["name"]
+    if use["name"] == ANSWER:
+        return Item(kind="other", message=number)
+    return Item(kind="call", id=use["toolUseId"], tool=use["name"], arguments=use["input"], message=number)
+
+
+def _result(result: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
+    tool = tools.get(result["toolUseId"])
+    if tool == ANSWER:
+        return Item(kind="other", message=number)
+    return Item(kind="result", id=result["toolUseId"], tool=tool, text=result_text(result), message=number)
+
+
+def result_text(result: Mapping[str, Any]) -> str:
+    """Gives what a tool result says."""
+    return "".join(str(block.get("text", block.get("json", ""))) for block in result["content"])
+
+
+def text_of(message: Message) -> str | None:
+    """Gives what a message says beside its calls; None where it says nothing."""
+    return "".join(block["text"] for block in message["content"] if "text" in block) or None

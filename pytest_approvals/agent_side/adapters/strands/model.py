@@ -1,0 +1,108 @@
+"""
+The scripted model: a model class of the framework that asks the world of the running turn.
+
+It streams as the framework's class for Chat Completions does: text as it comes, then call by call what came of each. A
+provider that does not stream is shown to the framework in the same events, a block in one piece.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any
+
+from strands.models import Model
+
+from ...contract import MAIN, Chunk, ModelCall, ModelDown, Reply
+from .current import streamed, world
+from .messages import ANSWER, items
+
+Event = dict[str, Any]
+
+
+class ScriptedModel(Model):
+    """The model of one agent."""
+
+    def __init__(self, agent: str = MAIN) -> None:
+        self.agent = agent
+
+    def update_config(self, **_: Any) -> None:
+        """There is nothing to configure."""
+
+    def get_config(self) -> dict[str, Any]:
+        """See `Model.get_config`."""
+        return {"model_id": "scripted"}
+
+    async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        """Is asked by a deprecated method of agents only."""
+        raise NotImplementedError("the model answers with the output tool")
+        yield
+
+    async def stream(
+        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **_: Any
+    ) -> AsyncIterator[Event]:
+        """See `Model.stream`."""
+        offered = [spec["name"] for spec in tool_specs or () if spec["name"] != ANSWER]
+        reply = await world().model(items(messages), agent=self.agent, stream=streamed(), tools=offered)
+        chunks = reply.chunks if streamed() else _whole(reply)
+        yield {"messageStart": {"role": "assistant"}}
+        for event in _text(chunk.text for chunk in chunks if chunk.call is None):
+            yield event
+        if reply.breaks:
+            raise ModelDown(0)
+        for event in _calls(chunks):
+            yield event
+        for event in _answer(reply.answer, len(messages)):
+            yield event
+        yield {"messageStop": {"stopReason": "tool_use" if reply.calls or reply.answer is not None else "end_turn"}}
+        yield _METADATA
+
+
+_METADATA: Event = {
+    "metadata": {"usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}, "metrics": {"latencyMs": 0}}
+}
+
+
+def _whole(reply: Reply) -> list[Chunk]:
+    said = [] if reply.say is None else [Chunk(text=reply.say)]
+    return said + [
+        Chunk(call=number, id=call.id, tool=call.tool, arguments=_arguments(call))
+        for number, call in enumerate(reply.calls)
+    ]
+
+
+def _arguments(call: ModelCall) -> str:
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
+
+
+def _text(pieces: Iterable[str | None]) -> Iterator[Event]:
+    told = [piece for piece in pieces if piece]
+    if told:
+        yield {"contentBlockStart": {"start": {}}}
+        for piece in told:
+            yield {"contentBlockDelta": {"delta": {"text": piece}}}
+        yield {"contentBlockStop": {}}
+
+
+def _calls(chunks: Iterable[Chunk]) -> Iterator[Event]:
+    calls: dict[int, list[Chunk]] = {}
+    for chunk in chunks:
+        if chunk.call is not None:
+            calls.setdefault(chunk.call, []).append(chunk)
+    for number in sorted(calls):
+        pieces = calls[number]
+        name = "".join(piece.tool or "" for piece in pieces)
+        id = next((piece.id for piece in pieces if piece.id is not None), None)
+        yield from _use(id, name, [piece.arguments for piece in pieces if piece.arguments])
+
+
+def _answer(answer: Mapping[str, Any] | None, number: int) -> Iterator[Event]:
+    if answer is not None:
+        yield from _use(f"answer-{number}", ANSWER, [json.dumps(dict(answer))])
+
+
+def _use(id: str | None, name: str, pieces: Iterable[str]) -> Iterator[Event]:
+    yield {"contentBlockStart": {"start": {"toolUse": {"name": name, "toolUseId": id}}}}
+    for piece in pieces:
+        yield {"contentBlockDelta": {"delta": {"toolUse": {"input": piece}}}}
+    yield {"contentBlockStop": {}}

@@ -1,0 +1,239 @@
+"""One session: an agent with its messages and interrupts, and the flavours of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from . import facts
+from .current import recorded_by
+
+if TYPE_CHECKING:
+    from .answers import Form
+    from .crew import Crew, Gate
+
+
+class Session(Agent):
+    """A session is one agent object; flavours differ in where a gate asks."""
+
+    framework = "strands-agents"
+    wire_rules = "chat"
+    issues = facts.ISSUES
+    stores = facts.STORES
+    packages = ("strands",)
+
+    def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
+        super().__init__(world, blueprint)
+        self._crew: Crew = beside._crew if beside else self._crew_of(blueprint)
+        self._crew.sessions.add(id(self))
+        self._session = ""
+        self._manager: Any = None
+        self._agent: Any = None
+
+    def _crew_of(self, blueprint: Blueprint) -> Crew:
+        if blueprint.attachment is not None:
+            from .attach import attached_crew
+
+            return attached_crew(blueprint.attachment)
+        from .crew import made_crew
+
+        return made_crew(blueprint, self._gate())
+
+    def _gate(self) -> Gate:
+        """What gates the tools of a built agent."""
+        raise NotImplementedError
+
+    def _form(self) -> Form:
+        """How a decision is said to the gate."""
+        from .answers import in_a_word, with_details
+
+        return in_a_word if self.blueprint.attachment is not None else with_details
+
+    def _ready(self) -> Any:
+        """Gives the agent, which restores itself from its session where it is made."""
+        if self._agent is None:
+            from .stores import manager
+
+            self._session = self._session or uuid4().hex
+            self._manager = manager(self.blueprint, self._session)
+            self._agent = self._crew.main(self._manager)
+        return self._agent
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
+        with recorded_by(self.world, stream=stream):
+            agent = self._ready()
+            given = self._input(text, decisions)
+            if not stream:
+                return self._outcome(await agent.invoke_async(given, **self._crew.options))
+            return self._outcome(await self._streamed(agent, given))
+
+    def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
+        from .answers import responses
+
+        if text is not None and not decisions:
+            return text
+        return [*responses(decisions, self._form()), *([] if text is None else [{"text": text}])]
+
+    async def _streamed(self, agent: Any, given: Any) -> Any:
+        from .requests import requests_of
+        from .streaming import interrupts, seen
+
+        result: Any = None
+        async for event in agent.stream_async(given, **self._crew.options):
+            for what, told in seen(event):
+                self.world.shown(what, **told)
+            for request in requests_of(interrupts(event)):
+                self.world.shown("request", id=request.id)
+            result = event.get("result", result)
+        self.world.shown("end")
+        return result
+
+    def _outcome(self, result: Any) -> Outcome:
+        from .messages import text_of
+        from .requests import requests_of
+
+        if result.stop_reason == "interrupt":
+            return Paused(requests=requests_of(result.interrupts), text=text_of(result.message))
+        if result.structured_output is not None:
+            return Finished(output=result.structured_output.model_dump())
+        # A limit ends the turn with the results of the calls, which are no words of the agent.
+        return Finished(output=text_of(result.message) if result.message["role"] == "assistant" else None)
+
+    async def pending(self) -> Sequence[Request]:
+        """See `Agent.pending`."""
+        from .requests import requests_of
+        from .state import open_interrupts
+
+        return requests_of(open_interrupts(self._ready()))
+
+    async def trim(self, keep: int) -> None:
+        """Lets a `SlidingWindowConversationManager` with a window of that size do its work."""
+        from strands.agent.conversation_manager import SlidingWindowConversationManager
+
+        SlidingWindowConversationManager(window_size=keep).apply_management(self._ready())
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    async def dump(self) -> str:
+        """Gives a snapshot of the session, or for a store the reference into it."""
+        from .stores import place
+
+        agent = self._ready()
+        if self._manager is not None:
+            return await place(agent, self._manager, self._session)
+        return json.dumps(agent.take_snapshot(preset="session").to_dict())
+
+    async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
+        from .state import restored
+        from .stores import go_to
+
+        saved = json.loads(parts[-1])
+        if not self.blueprint.serialize.startswith("native."):
+            restored(self._ready(), saved)
+            return
+        self._session = saved["session"]
+        await go_to(self._ready(), self._manager, saved)
+
+    async def copy_from(self, other: Agent) -> None:
+        """Takes up an in-memory snapshot of *other*."""
+        assert isinstance(other, Session)
+        self._ready().load_snapshot(other._ready().take_snapshot(preset="session"))
+
+    async def another_session(self, world: World) -> Agent:
+        """Gives an agent object of its own, which is what a session is, on the same model, tools and gate."""
+        if self.blueprint.attachment is not None:
+            raise Unsupported("sessions", "a person's own agent object is one session")
+        return type(self)(world, self.blueprint, beside=self)
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
+        return self._crew.tools
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        self._agent = None
+        self._crew.let_go(self)
+
+
+class Hooked(Session):
+    """A `BeforeToolCallEvent` hook asks, and the calls of a reply run concurrently."""
+
+    capabilities = facts.claimed(facts.MISSING)
+    missing = facts.MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import HOOK
+
+        return HOOK
+
+
+class Sequential(Session):
+    """A `BeforeToolCallEvent` hook asks, and the calls of a reply run one after the other."""
+
+    capabilities = facts.claimed(facts.SEQUENTIAL_MISSING)
+    missing = facts.SEQUENTIAL_MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import SEQUENTIAL
+
+        return SEQUENTIAL
+
+
+class Asking(Session):
+    """The tools ask with `tool_context.interrupt` from within."""
+
+    capabilities = facts.claimed(facts.TOOL_MISSING)
+    missing = facts.TOOL_MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import TOOL
+
+        return TOOL
+
+
+class Wrapped(Session):
+    """A middleware around the run of a tool asks."""
+
+    capabilities = facts.claimed(facts.MISSING)
+    missing = facts.MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import MIDDLEWARE
+
+        return MIDDLEWARE
+
+
+class Handling(Session):
+    """An intervention handler asks with `event.interrupt`, and an error of it does not stop the agent."""
+
+    capabilities = facts.claimed(facts.HANDLER_MISSING)
+    missing = facts.HANDLER_MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import HANDLER
+
+        return HANDLER
+
+
+class Intervening(Session):
+    """`HumanInTheLoop` asks."""
+
+    capabilities = facts.claimed(facts.INTERVENTION_MISSING)
+    missing = facts.INTERVENTION_MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import INTERVENTION
+
+        return INTERVENTION
+
+    def _form(self) -> Form:
+        from .answers import in_a_word
+
+        return in_a_word
