@@ -5,7 +5,8 @@ A run that needs approval ends, with `DeferredToolRequests` as its output; a dec
 history and `DeferredToolResults`. There is no paused object and no record of requests: what the caller keeps is all.
 
 Flavours: by default gates are declared; in `raised` the tools ask from within; in `inline` gates are declared, and the
-run waits for the answers in a handler.
+run waits for the answers in a handler. Behind a web client, `vercel` keeps the messages of the Vercel AI SDK between
+turns and `agui` those of the AG-UI protocol.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from collections.abc import Mapping
 
 from pytest_approvals.agent_side.contract import Agent
 
+from .agui import AGUI
 from .inline import Inline
 from .kept import PydanticAI, Raised
+from .vercel import Vercel
 
-FLAVOURS: Mapping[str, type[Agent]] = {"": PydanticAI, "raised": Raised, "inline": Inline}
+FLAVOURS: Mapping[str, type[Agent]] = {
+    "": PydanticAI,
+    "raised": Raised,
+    "inline": Inline,
+    "vercel": Vercel,
+    "agui": AGUI,
+}

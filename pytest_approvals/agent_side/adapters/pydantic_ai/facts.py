@@ -71,6 +71,8 @@ MISSING: Mapping[str, str] = {
     "tampered_request": "`DeferredToolResults` takes call ids; nothing else of a request is handed over",
     "contradiction": "`DeferredToolResults.approvals` is a dict by call id: one answer a call",
     "slow_conditions": "`approval_required` takes a plain function; an awaitable that it returns counts as true",
+    "hand_offs": "an agent has tools and output functions; none of them makes another agent go on",
+    "structured_answer": "the adapter gives `Agent` no `output_type` besides text",
     "hosted_mcp": "`MCPServerTool` has no approval setting; the OpenAI model sends `require_approval: never`",
 }
 

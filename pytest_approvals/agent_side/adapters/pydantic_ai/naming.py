@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pytest_approvals.agent_side.contract import ToolSpec
+from pytest_approvals.agent_side.contract import MAIN, ToolSpec
 
 Specs = Mapping[tuple[str, str], ToolSpec]
 """Tools by agent and by the name that the framework has for them."""
@@ -22,6 +22,12 @@ def named(specs: Iterable[ToolSpec]) -> dict[tuple[str, str], ToolSpec]:
     """Gives the tools by agent and by the name that the framework has for them."""
     listed = list(specs)
     return {(spec.agent, f"{spec.server}_{spec.name}" if _shared(spec, listed) else spec.name): spec for spec in listed}
+
+
+def own_name(name: str, specs: Specs) -> str:
+    """Gives a tool's own name, by the name that the framework has for it on the main agent."""
+    spec = specs.get((MAIN, name))
+    return spec.name if spec else name
 
 
 def renamed(specs: Iterable[ToolSpec]) -> Renamed:

@@ -76,17 +76,24 @@ class Session(Agent):
         """Within, the framework's objects find this session's world; a run that fails leaves what it got to."""
         from pydantic_ai import capture_run_messages
 
-        from .model import RUNNING
         from .state import after_failure
 
         before = self._state
-        token = RUNNING.set(self.world)
         try:
-            with capture_run_messages() as captured:
+            with self._playing(), capture_run_messages() as captured:
                 yield before
         except BaseException:
             self._state = after_failure(before, captured, asked=self._asked(before), append=self._append)
             raise
+
+    @contextmanager
+    def _playing(self) -> Iterator[None]:
+        """Within, the framework's objects find this session's world."""
+        from .model import RUNNING
+
+        token = RUNNING.set(self.world)
+        try:
+            yield
         finally:
             RUNNING.reset(token)
 

@@ -23,18 +23,22 @@ class Subject:
     Arguments:
         raised: The bodies of gated tools ask, not their definitions.
         capabilities: The framework's capabilities that a built agent has besides.
+
+    Attributes:
+        agent: The framework's agent object.
+        options: What its run calls are given besides.
     """
 
     def __init__(self, blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> None:
-        self._options: dict[str, Any] = _limits(blueprint.limits)
+        self.options: dict[str, Any] = _limits(blueprint.limits)
         self._tools = blueprint.tools
         self._probes: Probes | None = None
         if blueprint.attachment is None:
-            self._agent: AbstractAgent[Any, Any] = build(blueprint.tools, raised=raised, capabilities=capabilities)
+            self.agent: AbstractAgent[Any, Any] = build(blueprint.tools, raised=raised, capabilities=capabilities)
             return
-        self._agent = taken(blueprint.attachment.subject)
-        self._probes = Probes(self._agent, blueprint.attachment)
-        self._options |= blueprint.attachment.run_options
+        self.agent = taken(blueprint.attachment.subject)
+        self._probes = Probes(self.agent, blueprint.attachment)
+        self.options |= blueprint.attachment.run_options
         self._tools = self._probes.specs()
 
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -55,13 +59,14 @@ class Subject:
         Arguments:
             shown: Is told every event of the stream; without it the run is not streamed.
         """
-        options = {**self._options, "message_history": messages, "deferred_tool_results": results}
-        with self._probed():
+        options = {**self.options, "message_history": messages, "deferred_tool_results": results}
+        with self.probed():
             if shown is None:
-                return await self._agent.run(text, **options)
-            return await _streamed(self._agent.run_stream_events(text, **options), shown)
+                return await self.agent.run(text, **options)
+            return await _streamed(self.agent.run_stream_events(text, **options), shown)
 
-    def _probed(self) -> AbstractContextManager[None]:
+    def probed(self) -> AbstractContextManager[None]:
+        """Within, a person's agent runs with the scripted model and through the probes."""
         return self._probes.around() if self._probes else nullcontext()
 
 

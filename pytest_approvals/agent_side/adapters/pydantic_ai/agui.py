@@ -1,0 +1,201 @@
+"""
+A client of the AG-UI protocol: it holds messages and, beside them, the interrupts that the last run ended with.
+
+A request is an interrupt in the outcome of `RUN_FINISHED`; the answer is an entry of `resume` in the next run's input,
+which names the interrupt. No message says that a call waits for an answer. What events do to the messages is what
+`@ag-ui/client` does with them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
+
+from . import facts_web as facts
+from .naming import Specs, own_name
+from .web import Client, Event, Seen, Web
+
+
+class AGUIClient(Client):
+    """What `HttpAgent` holds."""
+
+    def __init__(self, specs: Specs) -> None:
+        super().__init__(specs)
+        self._interrupts: list[dict[str, Any]] = []
+        self._runs = 0
+
+    @staticmethod
+    def adapter() -> tuple[Any, dict[str, Any]]:
+        from pydantic_ai.ui.ag_ui import AGUIAdapter
+
+        return AGUIAdapter, {}
+
+    # --- what is sent -------------------------------------------------------------------------------------------------
+
+    def decided(
+        self, messages: list[dict[str, Any]], decisions: Sequence[Decision], *, raw_in: str
+    ) -> Mapping[str, Any]:
+        resume = []
+        for decision in decisions:
+            if decision.verdict == "raw" and raw_in == "calls":
+                messages.append(_result(decision, f"message-{len(messages) + 1}"))
+                continue
+            _show(messages, decision.request, self.specs)
+            resume.append(_entry(decision))
+        self._runs += 1
+        return {
+            "threadId": "thread",
+            "runId": f"run-{self._runs}",
+            "state": {},
+            "tools": [],
+            "context": [],
+            "forwardedProps": {},
+            **({"resume": resume} if resume else {}),
+        }
+
+    def written(self, text: str, id: str) -> dict[str, Any]:
+        return {"id": id, "role": "user", "content": text}
+
+    # --- what is received ---------------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> Seen:
+        match event["type"]:
+            case "RUN_ERROR":
+                self.error = event["message"]
+            case "RUN_FINISHED":
+                yield from self._finished(event.get("outcome") or {})
+            case "TEXT_MESSAGE_START":
+                self.messages.append({"id": event["messageId"], "role": "assistant", "content": ""})
+            case "TEXT_MESSAGE_CONTENT":
+                self._message(event["messageId"])["content"] += event["delta"]
+                yield "text", {"text": event["delta"]}
+            case "TOOL_CALL_START":
+                yield self._called(event)
+            case "TOOL_CALL_ARGS":
+                function = _function(self.messages, event["toolCallId"])
+                assert function is not None
+                function["arguments"] += event["delta"]
+            case "TOOL_CALL_RESULT":
+                result = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
+                self.messages.append({**result, "content": event["content"]})
+                yield "result", {"id": event["toolCallId"], "text": event["content"]}
+            case "REASONING_ENCRYPTED_VALUE" if event["subtype"] == "message":
+                self._message(event["entityId"])["encryptedValue"] = event["encryptedValue"]
+
+    def _finished(self, outcome: Mapping[str, Any]) -> Seen:
+        self._interrupts = list(outcome.get("interrupts") or ())
+        for interrupt in self._interrupts:
+            yield "request", {"id": interrupt["id"]}
+        yield "end", {}
+
+    def _called(self, event: Event) -> tuple[str, dict[str, Any]]:
+        parent = event.get("parentMessageId")
+        if not self.messages or self.messages[-1]["id"] != parent:
+            self.messages.append({"id": parent or event["toolCallId"], "role": "assistant"})
+        function = {"name": event["toolCallName"], "arguments": ""}
+        call = {"id": event["toolCallId"], "type": "function", "function": function}
+        self.messages[-1].setdefault("toolCalls", []).append(call)
+        return "call", {"id": event["toolCallId"], "tool": own_name(event["toolCallName"], self.specs)}
+
+    def _message(self, id: str) -> dict[str, Any]:
+        return next(message for message in reversed(self.messages) if message["id"] == id)
+
+    def said(self) -> str:
+        """Gives the text of the last message, where it is the assistant's."""
+        said = [one.get("content") or "" for one in self.messages[-1:] if one["role"] == "assistant"]
+        return "".join(said)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def requests(self) -> tuple[Request, ...]:
+        """Gives the interrupts whose calls have no result yet."""
+        answered = {message["toolCallId"] for message in self.messages if message["role"] == "tool"}
+        return tuple(self._request(one) for one in self._interrupts if one["toolCallId"] not in answered)
+
+    def _request(self, interrupt: Mapping[str, Any]) -> Request:
+        function = _function(self.messages, interrupt["toolCallId"]) or {"name": "", "arguments": "{}"}
+        spec = self.specs.get((MAIN, function["name"]))
+        return Request(
+            id=interrupt["id"],
+            call_id=interrupt["toolCallId"],
+            tool=spec.name if spec else function["name"],
+            arguments=_arguments(function),
+            kind=spec.kind if spec else "function",
+            server=spec.server if spec else None,
+        )
+
+    def kept(self) -> dict[str, Any]:
+        return {"messages": self.messages, "interrupts": self._interrupts}
+
+    def take_up(self, kept: Mapping[str, Any]) -> None:
+        self.messages, self._interrupts = kept["messages"], kept["interrupts"]
+
+
+class AGUI(Web):
+    """A Pydantic AI agent behind `AGUIAdapter`; what is kept are the client's messages and interrupts."""
+
+    capabilities = facts.CLAIMED_AGUI
+    missing = facts.MISSING_AGUI
+    client = AGUIClient
+
+
+# --- messages and answers ---------------------------------------------------------------------------------------------
+
+
+def _function(messages: Sequence[Mapping[str, Any]], id: Any) -> dict[str, Any] | None:
+    """What the last call with this id calls."""
+    calls = (call for message in reversed(messages) for call in reversed(message.get("toolCalls") or ()))
+    return next((call["function"] for call in calls if call["id"] == id), None)
+
+
+def _show(messages: list[dict[str, Any]], request: Request | None, specs: Specs) -> None:
+    """Makes *messages* say what the caller's copy of the request says; a call that is made up is added."""
+    if request is None or not request.tool:
+        return
+    function = _function(messages, request.call_id)
+    if function is None:
+        function = {"name": request.tool, "arguments": "{}"}
+        call = {"id": request.call_id, "type": "function", "function": function}
+        messages.append({"id": f"message-{len(messages) + 1}", "role": "assistant", "toolCalls": [call]})
+    if request.tool != own_name(function["name"], specs):
+        function["name"] = request.tool
+    if request.arguments != _arguments(function):
+        function["arguments"] = json.dumps(request.arguments)
+
+
+def _result(decision: Decision, id: str) -> dict[str, Any]:
+    """A result of a call, as a client sends it that runs tools itself."""
+    call = decision.request.call_id if decision.request else decision.address
+    return {"id": id, "role": "tool", "toolCallId": call, "content": decision.raw}
+
+
+def _arguments(function: Mapping[str, Any]) -> Any:
+    try:
+        parsed = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        return function["arguments"]
+    return parsed if isinstance(parsed, dict) else function["arguments"]
+
+
+def _entry(decision: Decision) -> dict[str, Any]:
+    interrupt = decision.request.id if decision.request else decision.address
+    return {"interruptId": interrupt, "status": "resolved", "payload": _payload(decision)}
+
+
+def _payload(decision: Decision) -> Any:
+    match decision.verdict:
+        case "raw":
+            verbatim = decision.raw is None or isinstance(decision.raw, dict)
+            return decision.raw if verbatim else {"approved": decision.raw}
+        case "approve":
+            return {"approved": True}
+        case "reject":
+            return {"approved": False, **({} if decision.reason is None else {"reason": decision.reason})}
+        case "edit" if decision.tool is None:
+            return {"approved": True, "editedArgs": dict(decision.arguments or {})}
+        case "edit":
+            raise Unsupported("edit_tool", "`editedArgs` of a resume payload overrides arguments only")
+    raise Unsupported(decision.verdict, "a resume entry answers one interrupt")

@@ -1,0 +1,237 @@
+"""
+A client of the Vercel AI SDK: it holds UI messages, and answers requests in them.
+
+A tool call is a part of the assistant's message; its state says how far it has come. A request is a part in the state
+`approval-requested`, and the answer stands in the same part, in the state `approval-responded`. What a stream does to
+the messages is what `processUIMessageStream` of the SDK does (release 6): a response goes on in the last message where
+that is the assistant's. Only requests in the last message are open, as only those are found by
+`addToolApprovalResponse`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
+
+from . import facts_web as facts
+from .naming import Specs, own_name
+from .web import Client, Event, Seen, Web
+
+Part = dict[str, Any]
+
+SDK = 6
+"""The release of the SDK from which on approvals are part of the protocol."""
+
+
+class VercelClient(Client):
+    """What `useChat` holds."""
+
+    @staticmethod
+    def adapter() -> tuple[Any, dict[str, Any]]:
+        from pydantic_ai.ui.vercel_ai import VercelAIAdapter
+
+        return VercelAIAdapter, {"sdk_version": SDK}
+
+    # --- what is sent -------------------------------------------------------------------------------------------------
+
+    def decided(
+        self, messages: list[dict[str, Any]], decisions: Sequence[Decision], *, raw_in: str
+    ) -> Mapping[str, Any]:
+        for decision in decisions:
+            _decide(messages, decision, raw_in, self.specs)
+        return {"trigger": "submit-message", "id": "chat"}
+
+    def written(self, text: str, id: str) -> dict[str, Any]:
+        return {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}
+
+    # --- what is received ---------------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> Seen:
+        kind = event["type"]
+        if kind == "error":
+            self.error = event["errorText"]
+        elif kind == "start-step":
+            self._response()["parts"].append({"type": "step-start"})
+        elif kind == "finish":
+            yield "end", {}
+        elif kind.startswith("text-"):
+            yield from self._text(kind, event)
+        elif kind.startswith("tool-"):
+            yield from self._tool(kind, event)
+
+    def _response(self) -> dict[str, Any]:
+        """The message that the stream goes into."""
+        return _last_response(self.messages)
+
+    def _text(self, kind: str, event: Event) -> Seen:
+        parts = self._response()["parts"]
+        if kind == "text-start":
+            parts.append({"type": "text", "text": "", "state": "streaming"})
+            return
+        open_text = next(part for part in reversed(parts) if part["type"] == "text")
+        if kind == "text-end":
+            open_text["state"] = "done"
+        elif event["delta"]:
+            open_text["text"] += event["delta"]
+            yield "text", {"text": event["delta"]}
+
+    def _tool(self, kind: str, event: Event) -> Seen:
+        if kind == "tool-input-start":
+            self._begun(event)["state"] = "input-streaming"
+            yield "call", {"id": event["toolCallId"], "tool": own_name(event["toolName"], self.specs)}
+            return
+        if kind == "tool-input-delta":
+            return
+        part = _part_of(self.messages, event["toolCallId"])
+        if part is None and kind == "tool-input-available":
+            part = self._begun(event)
+        if part is None:
+            self.error = f"there is no tool invocation with the id {event['toolCallId']}"
+            return
+        yield from _CHANGES[kind](part, event)
+
+    def _begun(self, event: Event) -> Part:
+        """A new part for the call that *event* names."""
+        part = {"type": f"tool-{event['toolName']}", "toolCallId": event["toolCallId"]}
+        self._response()["parts"].append(part)
+        return part
+
+    def said(self) -> str:
+        """Gives the text of the last step."""
+        parts = self.messages[-1]["parts"] if self.messages else []
+        steps = [place for place, part in enumerate(parts) if part["type"] == "step-start"]
+        last = parts[steps[-1] if steps else 0 :]
+        return "".join(part["text"] for part in last if part["type"] == "text")
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def requests(self) -> tuple[Request, ...]:
+        last = self.messages[-1:]
+        return tuple(self._request(part) for part in _tool_parts(last) if part["state"] == "approval-requested")
+
+    def _request(self, part: Part) -> Request:
+        name = part["type"].removeprefix("tool-")
+        spec = self.specs.get((MAIN, name))
+        return Request(
+            id=part["approval"]["id"],
+            call_id=part["toolCallId"],
+            tool=spec.name if spec else name,
+            arguments=part.get("input", {}),
+            kind=spec.kind if spec else "function",
+            server=spec.server if spec else None,
+        )
+
+
+class Vercel(Web):
+    """A Pydantic AI agent behind `VercelAIAdapter`; what is kept are the client's UI messages."""
+
+    capabilities = facts.CLAIMED_VERCEL
+    missing = facts.MISSING_VERCEL
+    client = VercelClient
+
+    async def stage(self, decisions: Sequence[Decision]) -> None:
+        """Answers in the messages that the client holds; nothing is sent."""
+        self._client.decided(self._client.messages, decisions, raw_in=self._raw_in)
+        self._completed = None
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def _last_response(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The last message, which is begun where that is not the assistant's."""
+    if not messages or messages[-1]["role"] != "assistant":
+        messages.append({"id": f"message-{len(messages) + 1}", "role": "assistant", "parts": []})
+    return messages[-1]
+
+
+def _tool_parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
+    for message in messages:
+        yield from (part for part in message["parts"] if "toolCallId" in part)
+
+
+def _part_of(messages: Sequence[Mapping[str, Any]], id: Any) -> Part | None:
+    """The last part of the call with this id."""
+    return next((part for part in reversed(list(_tool_parts(messages))) if part["toolCallId"] == id), None)
+
+
+def _available(part: Part, event: Event) -> Seen:
+    part |= {"state": "input-available", "input": event["input"]}
+    yield from ()
+
+
+def _input_error(part: Part, event: Event) -> Seen:
+    part |= {"state": "output-error", "rawInput": event["input"], "errorText": event["errorText"]}
+    part.pop("input", None)
+    yield "result", {"id": part["toolCallId"], "text": event["errorText"]}
+
+
+def _asked(part: Part, event: Event) -> Seen:
+    part |= {"state": "approval-requested", "approval": {"id": event["approvalId"]}}
+    yield "request", {"id": event["approvalId"]}
+
+
+def _denied(part: Part, event: Event) -> Seen:
+    part["state"] = "output-denied"
+    yield "result", {"id": part["toolCallId"], "text": part.get("approval", {}).get("reason", "")}
+
+
+def _output(part: Part, event: Event) -> Seen:
+    part |= {"state": "output-available", "output": event["output"]}
+    text = event["output"] if isinstance(event["output"], str) else json.dumps(event["output"])
+    yield "result", {"id": part["toolCallId"], "text": text}
+
+
+def _failed(part: Part, event: Event) -> Seen:
+    part |= {"state": "output-error", "errorText": event["errorText"]}
+    yield "result", {"id": part["toolCallId"], "text": event["errorText"]}
+
+
+_CHANGES = {
+    "tool-input-available": _available,
+    "tool-input-error": _input_error,
+    "tool-approval-request": _asked,
+    "tool-output-denied": _denied,
+    "tool-output-available": _output,
+    "tool-output-error": _failed,
+}
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def _decide(messages: list[dict[str, Any]], decision: Decision, raw_in: str, specs: Specs) -> None:
+    """
+    Writes *decision* into the part of its call, which then says what the caller's copy of the request says.
+
+    Where the call has come further, the part stays, and a part with the answer comes beside it. A call that no message
+    has is added, as by a client that makes one up.
+    """
+    request = decision.request
+    call_id = request.call_id if request else decision.address
+    part = _part_of(messages, call_id)
+    if part is None or part["state"].startswith("output-"):
+        part = {"type": part["type"] if part else f"tool-{request.tool if request else ''}", "toolCallId": call_id}
+        _last_response(messages)["parts"].append(part)
+    if request is not None:
+        part["input"] = request.arguments
+        if request.tool != own_name(part["type"].removeprefix("tool-"), specs):
+            part["type"] = f"tool-{request.tool}"
+    if decision.verdict == "raw" and raw_in == "calls":
+        part |= {"state": "output-available", "output": decision.raw}
+        return
+    part |= {"state": "approval-responded", "approval": _answer(decision, request.id if request else call_id)}
+
+
+def _answer(decision: Decision, id: Any) -> dict[str, Any] | None:
+    reason = {} if decision.reason is None else {"reason": decision.reason}
+    match decision.verdict, decision.raw:
+        case "raw", None:
+            return None
+        case "raw", value:
+            return {"id": id, **(value if isinstance(value, dict) else {"approved": value})}
+        case "approve" | "reject", _:
+            return {"id": id, "approved": decision.verdict == "approve", **reason}
+    raise Unsupported(decision.verdict, "an approval in a UI message has `approved` and `reason`, and no more")
