@@ -1,0 +1,303 @@
+"""
+One session: an agent, the run that it is in, and the questions that this run waits for.
+
+An approval function waits inside of the run. So a run lives in a task of its own; a turn begins one or answers its
+questions, and ends where all that the run works on waits for a person, or where the run ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...contract import MAIN, Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported, World
+from . import facts
+from .work import Work
+
+if TYPE_CHECKING:
+    from .approval import ToolApprovalRequest, ToolApprovalResult
+    from .crew import Crew, Gate
+
+HOPS = 30
+"""How many turns of the loop an event may take from a tool to the consumer of the stream, through two agents."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Question:
+    """What a run waits for, and where it gets the answer."""
+
+    request: ToolApprovalRequest
+    answer: asyncio.Future[ToolApprovalResult]
+
+
+class Session(Agent):
+    """A session of an `AssistantAgent`; flavours differ in where the approval functions stand."""
+
+    framework = "autogen-agentchat"
+    wire_rules = "chat"
+    issues = facts.ISSUES
+    packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._moved = asyncio.Event()
+        self._work = Work(self._moved.set)
+        self._crew = self._crew_of(blueprint)
+        self._questions: dict[str, Question] = {}
+        self._carried: list[ToolApprovalRequest] = []
+        self._task: asyncio.Task[Any] | None = None
+        self._token: Any = None
+
+    def _crew_of(self, blueprint: Blueprint) -> Crew:
+        from .crew import Crew
+
+        return Crew(world=self.world, blueprint=blueprint, ask=self.ask, asked=self.asked_before, gate=self._gate(), work=self._work)
+
+    def _gate(self) -> Gate:
+        """Where the approval functions stand."""
+        raise NotImplementedError
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
+        if text is not None and decisions:
+            raise Unsupported("message_with_answers", facts.MISSING["message_with_answers"])
+        self._expected(decisions)
+        if text is not None:
+            await self._given_up()
+            self._carried = []
+            self._begin(lambda token: self._run(text, token, stream=stream))
+        elif self._task is None:
+            self._begin(lambda token: self._gone_on(token, stream=stream))
+            if decisions:
+                await self._standing()
+        self._answered(decisions)
+        return await self._outcome()
+
+    def _expected(self, decisions: Sequence[Decision]) -> None:
+        """Refuses an answer that nothing waits for."""
+        waiting = {request.request_id for request in self._asked()}
+        for decision in decisions:
+            if decision.request is None or decision.request.id not in waiting:
+                raise LookupError("no approval function waits for this answer")
+
+    def _asked(self) -> list[ToolApprovalRequest]:
+        """Gives what a person was asked and has not answered."""
+        asked = [question.request for question in self._questions.values() if not question.answer.done()]
+        return asked or self._carried
+
+    def _begin(self, run: Callable[[Any], Awaitable[Any]]) -> None:
+        from autogen_core import CancellationToken
+
+        self._token = CancellationToken()
+        self._task = asyncio.create_task(self._worked(run(self._token)))
+
+    async def _worked(self, run: Awaitable[Any]) -> Any:
+        with self._work.begun():
+            return await run
+
+    async def _run(self, text: str | None, token: Any, *, stream: bool) -> Any:
+        agent = self._crew.agent(MAIN, stream=stream)
+        while True:
+            result = await self._ran(agent, text, token, stream=stream)
+            # Before 0.6.2 an agent stops after its tools, and is run again to go on.
+            if self._crew.goes_on or type(result.messages[-1]).__name__ != "ToolCallSummaryMessage":
+                return result
+            text = None
+
+    async def _ran(self, agent: Any, text: str | None, token: Any, *, stream: bool) -> Any:
+        if not stream:
+            return await agent.run(task=text, cancellation_token=token, **self._crew.options)
+        result = None
+        async for event in agent.run_stream(task=text, cancellation_token=token, **self._crew.options):
+            self._see(event)
+            result = event
+        self.world.shown("end")
+        return result
+
+    def _see(self, event: Any) -> None:
+        from .streaming import seen
+
+        for what, told in seen(event):
+            self.world.shown(what, **told)
+
+    async def _gone_on(self, token: Any, *, stream: bool) -> Any:
+        from .state import left_open, worked_off
+
+        context = self._crew.context(MAIN)
+        if calls := await left_open(context):
+            benches = self._crew.benches(MAIN, stream=stream)
+            self._work.expect(await self._crew.reaching(calls, benches))
+            await worked_off(calls, benches, context, token, self._see if stream else lambda _: None)
+        self._carried = []
+        return await self._run(None, token, stream=stream)
+
+    async def _standing(self) -> bool:
+        """Waits until the run waits for a person, or has ended; says whether it waits."""
+        assert self._task is not None
+        self._task.add_done_callback(lambda _: self._moved.set())
+        while not self._task.done():
+            self._moved.clear()
+            if self._work.blocked() and await self._still():
+                return True
+            if not self._task.done():
+                await self._moved.wait()
+        return False
+
+    async def _still(self) -> bool:
+        """Lets what was shown arrive; says whether the run still waits after that."""
+        for _ in range(HOPS):
+            await asyncio.sleep(0)
+        return self._work.blocked() and self._task is not None and not self._task.done()
+
+    async def _outcome(self) -> Outcome:
+        if await self._standing():
+            return Paused(requests=tuple(await self.pending()), text=await self._said())
+        assert self._task is not None
+        task, self._task = self._task, None
+        return Finished(output=_output(await task))
+
+    async def _said(self) -> str | None:
+        messages = await self._crew.context(MAIN).get_messages()
+        return getattr(messages[-1], "thought", None) if messages else None
+
+    # --- questions ----------------------------------------------------------------------------------------------------
+
+    async def ask(self, request: ToolApprovalRequest, emit: Callable[[Any], None]) -> ToolApprovalResult:
+        """Asks a person: the approval function of gated tools."""
+        from .approval import ToolApprovalRequestEvent, ToolApprovalResultEvent
+
+        request = self._known(request)
+        question = Question(request=request, answer=asyncio.Future())
+        emit(ToolApprovalRequestEvent(source=request.agent, content=request))
+        self._questions[request.request_id] = question
+        try:
+            with self._work.waiting():
+                result = await question.answer
+        finally:
+            del self._questions[request.request_id]
+        emit(ToolApprovalResultEvent(source=request.agent, content=result, request_id=request.request_id))
+        return result
+
+    def _known(self, request: ToolApprovalRequest) -> ToolApprovalRequest:
+        """Gives a request the id under which the person was asked before the state was saved."""
+        before = self.asked_before(request)
+        if before is None:
+            return request
+        self._carried.remove(before)
+        return request.model_copy(update={"request_id": before.request_id})
+
+    def asked_before(self, request: ToolApprovalRequest) -> ToolApprovalRequest | None:
+        """Gives what a person was asked about the same call before the state was saved."""
+        same = (request.call_id, request.tool)
+        return next((one for one in self._carried if (one.call_id, one.tool) == same), None)
+
+    def _answered(self, decisions: Sequence[Decision]) -> None:
+        from .answers import result_of
+
+        for decision in decisions:
+            # What was asked before a restart is not asked again where its tool is gone.
+            question = self._questions.get(decision.request.id) if decision.request is not None else None
+            if question is not None:
+                question.answer.set_result(result_of(decision))
+
+    async def pending(self) -> Sequence[Request]:
+        """See `Agent.pending`."""
+        from .answers import shown
+
+        return [shown(request, self._crew.tools()) for request in self._asked()]
+
+    # --- ends ---------------------------------------------------------------------------------------------------------
+
+    async def _given_up(self) -> None:
+        """Stops a run that waits, as a task is stopped."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(BaseException):
+                await task
+        # What the framework had started for its calls waits on its own.
+        for question in list(self._questions.values()):
+            question.answer.cancel()
+        await asyncio.sleep(0)
+
+    async def cancel(self) -> None:
+        """Cancels the run with its `CancellationToken`."""
+        self._carried = []
+        if self._task is None:
+            return
+        self._token.cancel()
+        task, self._task = self._task, None
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def trim(self, keep: int) -> None:
+        """See `Agent.trim`."""
+        self._crew.trim(MAIN, keep)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    async def dump(self) -> str:
+        """Gives the agent's own state and the open requests; see `state`."""
+        from .state import dumped
+
+        return dumped(await self._saved(), self._asked())
+
+    async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
+        from .state import read
+
+        state, self._carried = read(parts[-1])
+        await self._crew.agent(MAIN, stream=False).load_state(state)
+
+    async def copy_from(self, other: Agent) -> None:
+        """See `Agent.copy_from`."""
+        assert isinstance(other, Session)
+        self._carried = copy.deepcopy(other._asked())
+        await self._crew.agent(MAIN, stream=False).load_state(copy.deepcopy(await other._saved()))
+
+    async def _saved(self) -> Any:
+        return await self._crew.agent(MAIN, stream=False).save_state()
+
+    def tools(self) -> Any:
+        """See `Agent.tools`."""
+        return self._crew.tools()
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        await self._given_up()
+
+
+def _output(result: Any) -> Any:
+    last = result.messages[-1]
+    content = getattr(last, "content", None)
+    return content.model_dump() if hasattr(content, "model_dump") else content
+
+
+class Workbenched(Session):
+    """The approval functions stand around a workbench."""
+
+    capabilities = facts.claimed(facts.MISSING)
+    missing = facts.MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import gated_workbench
+
+        return gated_workbench
+
+
+class Tooled(Session):
+    """The approval functions stand around each tool."""
+
+    capabilities = facts.claimed(facts.MISSING)
+    missing = facts.MISSING
+
+    def _gate(self) -> Gate:
+        from .crew import gated_tools
+
+        return gated_tools

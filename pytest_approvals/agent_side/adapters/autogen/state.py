@@ -1,0 +1,106 @@
+"""
+What is kept between turns: the agent's own state, and the requests that a person was shown and has not answered.
+
+A run that waits is not part of an agent's state. The state then ends with the calls that the run works on. The results
+of those that are done are not in it, because the framework adds the results of all calls of a reply together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autogen_core import CancellationToken
+from autogen_core.models import FunctionExecutionResult, FunctionExecutionResultMessage
+from autogen_core.tools import ToolResult
+
+from .approval import ToolApprovalRequest
+from .releases import with_call_id
+
+See = Callable[[Any], None]
+
+
+def dumped(state: Any, waiting: Sequence[ToolApprovalRequest]) -> str:
+    """Gives both as text."""
+    return json.dumps({"state": state, "waiting": [request.model_dump(mode="json") for request in waiting]})
+
+
+def read(text: str) -> tuple[Any, list[ToolApprovalRequest]]:
+    """Gives both back."""
+    kept = json.loads(text)
+    return kept["state"], [ToolApprovalRequest.model_validate(one) for one in kept["waiting"]]
+
+
+async def left_open(context: Any) -> list[Any]:
+    """Gives the calls without results that a conversation ends with."""
+    messages = await context.get_messages()
+    results: list[str] = []
+    while messages and messages[-1].type == "FunctionExecutionResultMessage":
+        results += [result.call_id for result in messages.pop().content]
+    calls = messages[-1].content if messages and messages[-1].type == "AssistantMessage" else ""
+    return [call for call in calls if not isinstance(call, str) and not _taken(call.id, results)]
+
+
+def _taken(id: str, results: list[str]) -> bool:
+    """Says whether there is a result for an id, and takes it: each belongs to one call."""
+    if id not in results:
+        return False
+    results.remove(id)
+    return True
+
+
+async def worked_off(
+    calls: Sequence[Any], benches: Sequence[Any], context: Any, token: CancellationToken, see: See
+) -> None:
+    """
+    Runs the calls that a conversation ends with, and adds the result of each as it comes.
+
+    Nothing in the framework takes up a run that was saved while it worked on calls. This is what its public methods
+    offer for it: `Workbench.call_tool`, and `ChatCompletionContext.add_message`.
+    """
+
+    namesakes: dict[str, asyncio.Task[None]] = {}
+
+    async def one(call: Any, before: asyncio.Task[None] | None) -> None:
+        result = await _result(call, benches, token, see)
+        # Results of calls that share an id are told apart by their order.
+        await (before or asyncio.sleep(0))
+        await context.add_message(FunctionExecutionResultMessage(content=[result]))
+
+    tasks = []
+    for call in calls:
+        namesakes[call.id] = asyncio.create_task(one(call, namesakes.get(call.id)))
+        tasks.append(namesakes[call.id])
+    await asyncio.gather(*tasks)
+
+
+async def _result(call: Any, benches: Sequence[Any], token: CancellationToken, see: See) -> FunctionExecutionResult:
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError as error:
+        return _failed(call, str(error))
+    for bench in benches:
+        if any(tool["name"] == call.name for tool in await bench.list_tools()):
+            result: ToolResult = await _ran(bench, call, arguments, token, see)
+            return FunctionExecutionResult(
+                content=result.to_text(), call_id=call.id, is_error=result.is_error, name=call.name
+            )
+    return _failed(call, f"tool '{call.name}' not found in any workbench")
+
+
+def _failed(call: Any, why: str) -> FunctionExecutionResult:
+    return FunctionExecutionResult(content=f"Error: {why}", call_id=call.id, is_error=True, name=call.name)
+
+
+async def _ran(bench: Any, call: Any, arguments: Any, token: CancellationToken, see: See) -> Any:
+    if not hasattr(bench, "call_tool_stream"):
+        return await bench.call_tool(call.name, arguments, token, **with_call_id(call.id))
+    result = None
+    async for event in bench.call_tool_stream(call.name, arguments, token, call.id):
+        if isinstance(event, ToolResult):
+            result = event
+        else:
+            see(event)
+    return result

@@ -1,0 +1,23 @@
+"""What the framework's stream shows to its consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+Seen = Iterator[tuple[str, dict[str, Any]]]
+
+
+def seen(event: Any) -> Seen:
+    """Gives what one event of a stream shows, as arguments for `World.shown`."""
+    kind = getattr(event, "type", "")
+    if kind == "ModelClientStreamingChunkEvent":
+        yield "text", {"text": event.content}
+    elif kind == "ToolCallRequestEvent":
+        for call in event.content:
+            yield "call", {"id": call.id, "tool": call.name}
+    elif kind == "ToolApprovalRequestEvent":
+        yield "request", {"id": event.content.request_id}
+    elif kind == "ToolCallExecutionEvent":
+        for result in event.content:
+            yield "result", {"id": result.call_id, "text": result.content}

@@ -1,0 +1,99 @@
+"""
+What a run is at: the calls that it works on, and whether all of them wait for a person.
+
+A run that waits in an approval function does not end, so nothing of the framework says that it is a person's turn. It
+is when every call of the model that is not done waits for an answer, or works on a sub-agent of which that is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_CURRENT: ContextVar[Call] = ContextVar("pytest_approvals_autogen_call")
+
+
+class Call:
+    """One call of the model, or the run itself, whose calls are its children."""
+
+    def __init__(self, id: str | None = None, tool: str = "") -> None:
+        self.id = id
+        self.tool = tool
+        self.entered = False
+        self.waiting = False
+        self.children: list[Call] = []
+
+    def blocked(self) -> bool:
+        """Says whether nothing can happen here before a person answers."""
+        return self.waiting or (bool(self.children) and all(child.blocked() for child in self.children))
+
+
+class Work:
+    """
+    The calls that one run works on.
+
+    Arguments:
+        moved: Is called when something changed.
+    """
+
+    def __init__(self, moved: Callable[[], None]) -> None:
+        self._run = Call()
+        self._moved = moved
+
+    def blocked(self) -> bool:
+        """Says whether the run waits for a person, and for nothing else."""
+        return self._run.blocked()
+
+    def expect(self, calls: Iterable[tuple[str | None, str]]) -> None:
+        """Takes in the calls of a reply, an id and a tool each, that are going to be entered."""
+        parent = self._current()
+        parent.children = [Call(id, tool) for id, tool in calls]
+
+    @contextmanager
+    def entered(self, id: str | None, tool: str) -> Iterator[None]:
+        """Within, a call is worked on, by the task that is running."""
+        parent = self._current()
+        call = next((one for one in parent.children if not one.entered and _fits(one, id, tool)), None)
+        if call is None:
+            call = Call(id, tool)
+            parent.children.append(call)
+        call.entered = True
+        token = _CURRENT.set(call)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+            # A run that was given up has let go of its calls.
+            parent.children = [one for one in parent.children if one is not call]
+            self._moved()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Within, the call that is worked on waits for a person."""
+        call = self._current()
+        call.waiting = True
+        self._moved()
+        try:
+            yield
+        finally:
+            call.waiting = False
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Within, the run is worked on, by the task that is running and those that it starts."""
+        token = _CURRENT.set(self._run)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+            self._run.children = []
+            self._moved()
+
+    def _current(self) -> Call:
+        return _CURRENT.get(self._run)
+
+
+def _fits(call: Call, id: str | None, tool: str) -> bool:
+    # Older releases tell a tool nothing of the id.
+    return call.tool == tool and (id is None or call.id == id)
