@@ -47,6 +47,9 @@ CAPABILITIES: dict[str, str] = {
     "asks_again": "a running tool can ask for a second approval",
     "nested": "a tool can run another agent, whose requests surface",
     "nested_parallel": "several such agents can be paused at the same time",
+    "hand_offs": "a call can hand the conversation over to another agent, which keeps it",
+    # what an answer is
+    "structured_answer": "the final answer can be asked for as an object with declared fields",
     # what is gated
     "conditional_approval": "whether a call is gated can depend on its arguments",
     "slow_conditions": "such a condition may be asynchronous",

@@ -19,7 +19,7 @@ Verdict = Literal["approve", "reject", "edit", "always", "never", "raw"]
 """What a caller answers. `raw` is for misbehaviour: the value goes verbatim where the framework takes a decision."""
 
 MAIN = "main"
-"""The name of the agent that the caller talks to; every other agent is run by one of its tools."""
+"""The name of the agent that the caller talks to; every other agent is run by a tool, or handed over to by one."""
 
 
 # --- what the agent is made of ----------------------------------------------------------------------------------------
@@ -46,6 +46,8 @@ class ToolSpec:
         agent: The agent that has it.
         runs: The agent that its calls run, for a tool that is an agent; the tool then has one string parameter,
             `input`.
+        hands_over_to: The agent that its calls hand the conversation over to: from then on that agent's model is asked,
+            in later turns, too. Such a tool has no body and no parameters.
         asks_again: Its calls raise `AsksAgain` in their middle, until a second approval was given.
     """
 
@@ -57,6 +59,7 @@ class ToolSpec:
     server: str | None = None
     agent: str = MAIN
     runs: str | None = None
+    hands_over_to: str | None = None
     asks_again: bool = False
 
 
@@ -94,6 +97,8 @@ class Blueprint:
 
     Attributes:
         tools: The tools of all its agents.
+        answer: The fields of the answer that the main agent has to end with, through the framework's own structured
+            output; empty where it ends with text.
         serialize: What its state goes through between turns: `none`, `copy`, `json` or `native.NAME`.
         history: `whole`, or `append` where `dump` gives only what the last turn added.
         directory: A folder of this run's own, for native stores; empty where there is none.
@@ -102,6 +107,7 @@ class Blueprint:
     """
 
     tools: tuple[ToolSpec, ...] = ()
+    answer: Mapping[str, Parameter] = field(default_factory=dict)
     limits: Limits = Limits()
     serialize: str = "none"
     history: Literal["whole", "append"] = "whole"
@@ -164,12 +170,15 @@ class Reply:
     One answer of the model.
 
     Attributes:
-        chunks: The same reply in pieces, in the order to stream them; always given.
+        answer: The structured answer, in whatever form the framework expects it of a model; it may not fit what was
+            asked for. In what the model is sent later, it and whatever answers it are `other` items.
+        chunks: Text and calls in pieces, in the order to stream them; always given. An answer comes after them.
         breaks: The stream ends with `ModelDown` after the last chunk; only ever set where a stream was asked for.
     """
 
     say: str | None = None
     calls: tuple[ModelCall, ...] = ()
+    answer: Mapping[str, Any] | None = None
     hosted: tuple[HostedResult, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     breaks: bool = False

@@ -127,12 +127,30 @@ class Caller:
     # --- turns ---
 
     async def _take(self, session: Session, step: Turn) -> None:
-        decisions, positions = self._decided(session, step.answers)
+        now, later = self._askable(session, step.answers)
+        decisions, positions = self._decided(session, now)
         if step.answers and not decisions and step.text is None:
             return
         await session.turn(step.text, decisions, positions)
         if session.ended == "failed":
             self._forget_edits(session, step.answers)
+        if later:
+            # An agent may ask about one call of a reply after the other; what it asks next has its answer.
+            await self._take(session, replace(step, text=None, answers=tuple(later)))
+
+    def _askable(self, session: Session, answers: Sequence[Answer]) -> tuple[Sequence[Answer], Sequence[Answer]]:
+        """Tells answers that can be given now from those to requests that have not surfaced yet, if some can."""
+        later = [answer for answer in answers if self._comes_later(session, answer)]
+        now = [answer for answer in answers if answer not in later]
+        return (now, later) if now and session.ended == "paused" else (answers, ())
+
+    def _comes_later(self, session: Session, answer: Answer) -> bool:
+        if answer.label is None or answer.unknown_id is not None or answer.malformed_address:
+            return False
+        if self.play.requests.about(session.name, answer.label) is not None:
+            return False
+        call = session.world.progress.call(answer.label)
+        return call is not None and call.declared is not None and call.declared.approval == "always"
 
     def _forget_edits(self, session: Session, answers: Sequence[Answer]) -> None:
         """Forgets edits that came to nothing: the closing oracle must not hand in again what was refused."""

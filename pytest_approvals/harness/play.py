@@ -132,6 +132,7 @@ class Play:
         """Gives what the agent is built from now: the tools that it has at this point of the story."""
         return Blueprint(
             tools=tuple(tool_spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back),
+            answer=self.scenario.answer,
             limits=self.scenario.limits,
             serialize=self.variant.serialize,
             history=self.variant.history,
@@ -151,6 +152,7 @@ def tool_spec(tool: Tool) -> ToolSpec:
         server=tool.server,
         agent=tool.agent,
         runs=tool.runs,
+        hands_over_to=tool.hands_over_to,
         asks_again=any(behaviour.asks_again for behaviour in all_behaviours(tool)),
     )
 
@@ -181,7 +183,9 @@ def _declared(spec: ToolSpec) -> dict[str, Any]:
     }
     if spec.agent != MAIN:
         written["agent"] = spec.agent
-    written |= {name: value for name in ("server", "runs") if (value := getattr(spec, name)) is not None}
+    written |= {
+        name: value for name in ("server", "runs", "hands_over_to") if (value := getattr(spec, name)) is not None
+    }
     return written
 
 

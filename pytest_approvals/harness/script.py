@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pytest_approvals.agent_side.neutral import MAIN, Item, ModelCall
 from pytest_approvals.journal.arguments import parsed
+from pytest_approvals.scenario.labels import owned
 from pytest_approvals.scenario.parts import Call, Reply, Scenario, Script, Tool
 
 from .progress import PlayedCall, Progress
@@ -75,7 +76,7 @@ def played(
 def _played(conversation: Conversation, call: Call, number: int, tool: Tool | None) -> tuple[PlayedCall, ModelCall]:
     made = ModelCall(
         id=call.id,
-        tool=tool.visible_name if tool else call.tool,
+        tool=tool.visible_name if tool else owned(MAIN, call.tool)[1],
         arguments=call.arguments,
         kind=tool.kind if tool else "function",
         server=tool.server if tool else None,
@@ -83,7 +84,7 @@ def _played(conversation: Conversation, call: Call, number: int, tool: Tool | No
     remembered = PlayedCall(
         label=conversation.label(call),
         reply=number,
-        agent=conversation.agent,
+        agent=tool.agent if tool else conversation.agent,
         id=made.id,
         tool=made.tool,
         arguments=made.arguments,

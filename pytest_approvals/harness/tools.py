@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.failures import AsksAgain, ToolRaised
+from pytest_approvals.scenario.labels import owned
 from pytest_approvals.scenario.parts import Behaviour, Tool
 
 from .signals import Signals
@@ -18,8 +19,9 @@ class ProbeTools:
         self._all = tuple(tools)
 
     def named(self, agent: str, name: str) -> Tool | None:
-        """Gives the tool that an agent has under this name in the scenario."""
-        return next((tool for tool in self._all if tool.agent == agent and tool.name == name), None)
+        """Gives the tool that an agent's script calls by this name."""
+        owner, short = owned(agent, name)
+        return next((tool for tool in self._all if tool.agent == owner and tool.name == short), None)
 
     def seen(self, agent: str, name: str) -> Tool | None:
         """Gives the tool that an agent calls by this name; an agent that nobody knows may be any."""

@@ -123,7 +123,7 @@ class RecordingWorld:
             shown = reply.failure.after_chunks or 0
             self.progress.calls = self.progress.calls[: len(self.progress.calls) - len(calls)]
             self._fails(reply.failure, number, conversation, shown)
-            return PlayedReply(say=reply.say, calls=given, chunks=chunks[:shown], breaks=True)
+            return PlayedReply(say=reply.say, calls=given, answer=reply.answer, chunks=chunks[:shown], breaks=True)
         self._record(
             ModelAnswer(
                 session=self.session,
@@ -131,10 +131,12 @@ class RecordingWorld:
                 conversation=conversation.name,
                 say=reply.say,
                 calls=[written_call(remembered) for remembered, _ in calls],
+                answer=None if reply.answer is None else dict(reply.answer),
                 hosted=[{"label": label, "output": one.output, "error": one.error} for label, one in hosted],
             )
         )
-        return PlayedReply(say=reply.say, calls=given, hosted=tuple(one for _, one in hosted), chunks=chunks)
+        reported = tuple(one for _, one in hosted)
+        return PlayedReply(say=reply.say, calls=given, answer=reply.answer, hosted=reported, chunks=chunks)
 
     # --- the tools ---
 

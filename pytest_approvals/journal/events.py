@@ -301,7 +301,7 @@ class ModelRequest(Event):
 class ModelAnswer(Event):
     """
     The model replied; each call is `{label, id, tool, arguments, kind, server}`, each hosted result `{label, output,
-    error}`.
+    error}`; *answer* is a structured one.
     """
 
     kind: ClassVar[str] = "model.answer"
@@ -309,6 +309,7 @@ class ModelAnswer(Event):
     conversation: str
     say: str | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
+    answer: dict[str, Any] | None = None
     hosted: list[dict[str, Any]] = field(default_factory=list)
 
 

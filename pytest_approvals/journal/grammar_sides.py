@@ -42,6 +42,7 @@ class Models(Topic):
         self.open: dict[int, ModelRequest] = {}
         self.labels: set[tuple[str, str]] = set()
         self.declared: set[str] = set()
+        self.heirs: set[str] = set()
         self.tools: dict[str, set[str]] = {}
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -51,6 +52,7 @@ class Models(Topic):
 
     def declares(self, event: Header) -> None:
         self.declared = {name.rpartition("/")[2] for name in event.tools}
+        self.heirs = {written["hands_over_to"] for written in event.tools.values() if written.get("hands_over_to")}
 
     def starts(self, event: AgentStart) -> None:
         self.tools[event.session] = {*event.tools}
@@ -60,7 +62,7 @@ class Models(Topic):
         self.next_number(event, "question", event.m, self.count)
         self.open[event.m] = event
         caller, _, agent = event.conversation.rpartition("/")
-        if agent != event.agent:
+        if agent != event.agent and self.declared and event.agent not in self.heirs:
             self.broken(f"the model of {event.agent!r} is asked in the conversation of {agent!r}", event.n)
         if caller and (event.session, caller) not in self.labels:
             self.broken(f"a conversation begins in call {caller}, which no model made", event.n)

@@ -42,6 +42,8 @@ class SideReader(ReaderState):
             turn.exchanges.append(exchange)
         if "/" in event.conversation:
             self._enter_agent(line, exchange)
+        elif exchange.before is not None and exchange.before.agent != exchange.agent:
+            self._hand_over(line, exchange)
 
     def _turn_of_question(self, event: ModelRequest) -> TurnSeen | None:
         """Of several open turns those that wait in a tool do not ask; of the rest the one that asked least does."""
@@ -53,6 +55,15 @@ class SideReader(ReaderState):
         free = [turn for turn in turns if all(run.how != "open" or run.start is None for run in turn.executions)]
         return min(free or turns, key=lambda turn: len(turn.exchanges))
 
+    def _hand_over(self, line: Line, exchange: Exchange) -> None:
+        """Another agent's first question in a conversation stands for the execution of the call that handed it over."""
+        for call in line.conversation(exchange.conversation).calls:
+            if call.declared is not None and call.declared.hands_over_to == exchange.agent and not call.runs:
+                run = self._inferred(line, exchange, call, {})
+                run.how, run.ended = "returned", exchange.n
+                return self._add(run)
+        return None
+
     def _enter_agent(self, line: Line, exchange: Exchange) -> None:
         """The first question of a nested conversation stands for the execution of the call that runs the agent."""
         call = line.by_label.get(exchange.conversation.rpartition("/")[0])
@@ -62,19 +73,20 @@ class SideReader(ReaderState):
         goes_on = any(item["kind"] in ("call", "say") for item in exchange.items)
         if before is not None and (goes_on or before.answer is None):
             return
-        self._add(
-            Execution(
-                n=exchange.n,
-                x=0,
-                session=exchange.session,
-                fork=line.fork.number,
-                tool=call.tool,
-                arguments=_input_of(call, exchange),
-                call_id=call.id,
-                agent=call.agent,
-                call=call,
-                turn=exchange.turn,
-            )
+        self._add(self._inferred(line, exchange, call, _input_of(call, exchange)))
+
+    def _inferred(self, line: Line, exchange: Exchange, call: CallSeen, arguments: Any) -> Execution:
+        return Execution(
+            n=exchange.n,
+            x=0,
+            session=exchange.session,
+            fork=line.fork.number,
+            tool=call.tool,
+            arguments=arguments,
+            call_id=call.id,
+            agent=call.agent,
+            call=call,
+            turn=exchange.turn,
         )
 
     def answer(self, event: ModelAnswer) -> None:

@@ -37,6 +37,7 @@ class Declared:
     server: str | None = None
     agent: str = "main"
     runs: str | None = None
+    hands_over_to: str | None = None
 
     @classmethod
     def of(cls, name: str, written: Mapping[str, Any]) -> Declared:
@@ -52,6 +53,7 @@ class Declared:
             server=written.get("server"),
             agent=written.get("agent") or "main",
             runs=written.get("runs"),
+            hands_over_to=written.get("hands_over_to"),
         )
 
 

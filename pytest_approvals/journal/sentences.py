@@ -163,7 +163,8 @@ class Sentences:
         said_so = [f"says {said(event.say)}"] if event.say is not None else []
         hosted = [f"reports {one.get('label')}: {_outcome(one)}" for one in event.hosted]
         calls = [f"calls {call.get('label')} {said_call(call['tool'], call.get('arguments'))}" for call in event.calls]
-        for text in [*hosted, *said_so, *calls] or ["says nothing"]:
+        answered = [f"answers {said(event.answer)}"] if event.answer is not None else []
+        for text in [*hosted, *said_so, *calls, *answered] or ["says nothing"]:
             yield "model", _of(event.conversation, text)
 
     def model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:

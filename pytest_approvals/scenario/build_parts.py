@@ -133,6 +133,7 @@ def tool(
     called: str | None = None,
     agent: str = MAIN,
     runs: str | None = None,
+    hands_over_to: str | None = None,
     per_call: Mapping[str, Behaviour | Sequence[Behaviour]] | None = None,
 ) -> Tool:
     """
@@ -154,6 +155,7 @@ def tool(
         server=server,
         agent=agent,
         runs=runs,
+        hands_over_to=hands_over_to,
         behaviours=does or behaviours(),
         per_call={label: _listed(one) for label, one in (per_call or {}).items()},
     )

@@ -27,6 +27,7 @@ def scenario_from_file(file: ScenarioFile, *, name: str) -> parts.Scenario:
         sources=tuple(file.sources),
         requires=frozenset(file.requires),
         tools=tuple(_tool(key, one) for key, one in file.tools.items()),
+        answer={name: _parameter(one) for name, one in file.answer.items()},
         agents=agents,
         caller=None if file.caller is None else tuple(map(_step, file.caller)),
         prompt=file.prompt or parts.PROMPT,
@@ -77,6 +78,7 @@ def _tool(key: str, file: ToolFile) -> parts.Tool:
         server=file.server,
         agent=file.agent or agent or MAIN,
         runs=file.runs,
+        hands_over_to=file.hands_over_to,
         behaviours=_behaviours(file),
         per_call={label: _per_call(one) for label, one in file.calls.items()},
     )
@@ -141,6 +143,8 @@ def _reply(file: ReplyFile) -> parts.Reply:
     return parts.Reply(
         say=None if file.say is None else str(file.say),
         calls=tuple(map(_call, file.calls)),
+        answer=None if file.answer is None else plain(file.answer),
+        invalid=file.invalid,
         failure=_failure(file),
     )
 

@@ -141,9 +141,27 @@ def occurrences(scenario: Scenario) -> tuple[Occurrence, ...]:
     )
 
 
+def owned(agent: str, name: str) -> tuple[str, str]:
+    """
+    Gives agent and name of the tool that *agent*'s script calls *name*; after a hand-over it says whose tool that is.
+
+    >>> owned("main", "pay"), owned("main", "clerk/pay")
+    (('main', 'pay'), ('clerk', 'pay'))
+    """
+    owner, _, short = name.rpartition("/")
+    return owner or agent, short
+
+
 def tool_of(scenario: Scenario, agent: str, name: str) -> Tool | None:
-    """Gives the tool that *agent* has under that name."""
-    return next((tool for tool in scenario.tools if tool.name == name and tool.agent == agent), None)
+    """Gives the tool that *agent*'s script calls by that name."""
+    owner, short = owned(agent, name)
+    return next((tool for tool in scenario.tools if tool.name == short and tool.agent == owner), None)
+
+
+def agents_of(scenario: Scenario) -> tuple[str, ...]:
+    """Gives the names of all agents: those that have a script, and those that are handed over to."""
+    given = [tool.hands_over_to for tool in scenario.tools if tool.hands_over_to is not None]
+    return tuple(dict.fromkeys([*scenario.agents, *given]))
 
 
 def visible_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
@@ -168,7 +186,7 @@ class _Walk:
                 yield Occurrence(
                     label=label,
                     call=call,
-                    agent=agent,
+                    agent=owned(agent, call.tool)[0],
                     conversation=outer,
                     opening=self.opening,
                     path=(*path, k, "calls", j),

@@ -23,6 +23,8 @@ FAMILIES = {
     "state": "What lies between question and answer: stores, processes, older saves, other messages, other tools.",
     "failures": "Models and tools that fail, arguments that do not fit, limits that are reached.",
     "nested": "Agents that tools run, and their requests.",
+    "handoffs": "Conversations that one agent hands over to another.",
+    "answers": "Structured answers, beside gated calls and after them.",
     "policies": "Approval that depends on arguments, and questions in the middle of a tool.",
     "mixed": "Functions, tools of connected servers, and calls that the provider runs.",
 }

@@ -60,6 +60,8 @@ class Tool:
         behaviours: What its executions do: the k-th execution of one call does the k-th, the last one for ever.
         per_call: Behaviours of single calls, by label, instead.
         runs: The agent that a call runs; its behaviour is then that agent's.
+        hands_over_to: The agent that a call hands the conversation over to; what that agent's model replies stands in
+            the same script, and calls its tools `AGENT/TOOL`.
         called: What model and agent call the tool, where that differs from its name here: two servers may offer tools
             of one name.
     """
@@ -73,6 +75,7 @@ class Tool:
     server: str | None = None
     agent: str = "main"
     runs: str | None = None
+    hands_over_to: str | None = None
     behaviours: tuple[Behaviour, ...] = (Behaviour(),)
     per_call: Mapping[str, tuple[Behaviour, ...]] = field(default_factory=dict)
 
@@ -128,10 +131,18 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One reply in the model's script: text, calls, or a failure (which may come in the middle of text and calls)."""
+    """
+    One reply in the model's script: text, calls, a structured answer, or a failure (which may come in the middle of
+    text and calls).
+
+    Attributes:
+        invalid: The answer does not fit what is asked for, on purpose.
+    """
 
     say: str | None = None
     calls: tuple[Call, ...] = ()
+    answer: Mapping[str, Any] | None = None
+    invalid: bool = False
     failure: Failure | None = None
 
 
@@ -309,6 +320,7 @@ class Scenario:
         sources: Public issues that it stands for, `OWNER/REPO#NUMBER` or an address.
         requires: Capabilities that its content does not show by itself; `requirements.required` adds those that it
             shows.
+        answer: The fields of the answer that the main agent has to end with; empty where it ends with text.
         agents: The scripts by agent name; `main` is always there.
         caller: None: send the prompt, let the oracle answer until the end.
         prompt: The first message, where *caller* is None.
@@ -331,6 +343,7 @@ class Scenario:
     sources: tuple[str, ...] = ()
     requires: frozenset[str] = frozenset()
     tools: tuple[Tool, ...] = ()
+    answer: Mapping[str, Parameter] = field(default_factory=dict)
     agents: Mapping[str, Script] = field(default_factory=dict)
     caller: tuple[Step, ...] | None = None
     prompt: str = PROMPT

@@ -33,6 +33,8 @@ What the content shows by itself, besides what the scenario `requires`:
 | `asks_again` | a tool that asks again |
 | `nested` | a call that runs an agent |
 | `nested_parallel` | two such calls in a reply |
+| `hand_offs` | a call that hands over to an agent |
+| `structured_answer` | an answer of the model |
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
 | `mcp`, `hosted_mcp` | tools of these kinds |
 | `limit_model_replies`, `limit_tool_calls` | `limits` |
@@ -50,7 +52,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.scenario.labels import tool_of
+from pytest_approvals.scenario.labels import owned, tool_of
 from pytest_approvals.scenario.parts import (
     Answer,
     Behaviour,
@@ -135,6 +137,10 @@ def _by_reply(scenario: Scenario, agent: str, reply: Reply) -> Iterator[str]:
         yield "text_with_calls"
     if reply.failure is not None and reply.failure.after_chunks is None:
         yield "model_failure"
+    if reply.answer is not None:
+        yield "structured_answer"
+    if any(tool is not None and tool.hands_over_to is not None for tool in tools):
+        yield "hand_offs"
     if running:
         yield "nested"
     if len(running) > 1:
@@ -163,7 +169,7 @@ def _by_waiting(scenario: Scenario, reply: Reply) -> Iterator[str]:
 def _called_tools(scenario: Scenario, reply: Reply | None = None) -> list[Tool]:
     """Gives the tools that the scripts (or one *reply*) call, and those that edits put in their place."""
     replies = replies_of(scenario)
-    names = {(agent, call.tool) for agent, one in replies if reply in (None, one) for call in one.calls}
+    names = {owned(agent, call.tool) for agent, one in replies if reply in (None, one) for call in one.calls}
     edits = {answer.tool for answer in _answers(scenario) if answer.tool is not None}
     return [tool for tool in scenario.tools if (tool.agent, tool.name) in names or tool.visible_name in edits]
 

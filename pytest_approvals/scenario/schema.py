@@ -10,7 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pytest_approvals.scenario.schema_base import Count, FilePart, Json, Name, by_shape
 from pytest_approvals.scenario.schema_caller import StepFile
 from pytest_approvals.scenario.schema_model import AgentFile, ModelFile
-from pytest_approvals.scenario.schema_tools import ToolFile
+from pytest_approvals.scenario.schema_tools import Parameters, ToolFile
 from pytest_approvals.scenario.words import DIMENSIONS, REACHES, VARIED_ON_REQUEST
 
 Source = Annotated[str, StringConstraints(pattern=r"^([\w.-]+/[\w.-]+#[0-9]+|https?://\S+)$")]
@@ -61,6 +61,8 @@ class ScenarioFile(FilePart):
     """Capabilities that an agent needs for it, besides those that the content shows."""
     tools: dict[str, ToolFile] = Field(default_factory=dict)
     """The tools by name; a tool of another agent is called AGENT/TOOL, or has the key `agent`."""
+    answer: Annotated[Parameters, Field(examples=[{"amount": "integer"}])] = Field(default_factory=dict)
+    """The fields of the answer that the main agent has to end with, as parameters are written; without them, text."""
     agents: dict[str, AgentFile] = Field(default_factory=dict)
     """The agents that tools run, by name."""
     model: ModelFile

@@ -21,7 +21,7 @@ class CallFile(FilePart):
     ]
     """The call id that the model gives; null where it gives none, which needs a label."""
     tool: Name
-    """The tool that the model calls."""
+    """The tool that the model calls; after a hand-over, `AGENT/TOOL`."""
     arguments: Annotated[
         Annotated[dict[str, Any], Tag("=mapping")] | Annotated[str, Tag("=text")],
         by_shape("a mapping, or text that the model sends in place of a JSON object"),
@@ -47,6 +47,10 @@ class ReplyFile(FilePart):
     """What the model says; may stand beside calls."""
     calls: list[CallFile] = Field(default_factory=list)
     """The tool calls of this reply."""
+    answer: Annotated[dict[str, Any], Field(examples=[{"amount": 5}])] | None = None
+    """The structured answer that the model gives; the fields stand under `answer` at the top."""
+    invalid: bool = False
+    """The answer does not fit these fields, on purpose."""
     fails: Literal[500, 429, "disconnect"] | None = None
     """The model fails instead of answering: with a status, or because the connection breaks."""
     breaks_after: Annotated[int, Field(ge=0)] | None = None

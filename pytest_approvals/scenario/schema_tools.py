@@ -128,6 +128,8 @@ class ToolFile(BehaviourFile):
     """The agent that has it, `main` by default; the same as `AGENT/TOOL` for its name."""
     runs: Name | None = None
     """The agent that a call runs; the tool then has the one parameter `input`."""
+    hands_over_to: Name | None = None
+    """The agent that a call hands the conversation over to; it goes on in the same script."""
     does: list[BehaviourFile] = Field(default_factory=list)
     """What successive executions of one call do; the last one for ever."""
     calls: dict[str, Behaviours] = Field(default_factory=dict)

@@ -225,7 +225,8 @@ class _Story:
                 return
             for call in reply.calls:
                 self._make(call, conversation, session)
-            if not reply.calls:
+            session.unsure = session.unsure or (bool(reply.calls) and reply.answer is not None and not reply.invalid)
+            if not reply.calls and not reply.invalid:
                 return
 
     def _make(self, call: Call, conversation: _Conversation, session: _Session) -> None:

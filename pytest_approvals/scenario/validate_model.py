@@ -9,7 +9,7 @@ from pytest_approvals.errors import nearest
 from pytest_approvals.scenario.labels import Occurrence, script_path, tool_of, visible_tool
 from pytest_approvals.scenario.mistakes import Mistake, Path, unless_meant
 from pytest_approvals.scenario.parts import Answer, Call, Reply, Scenario, Script, Tool, Turn
-from pytest_approvals.scenario.validate_arguments import comparable, judged
+from pytest_approvals.scenario.validate_arguments import comparable, judged, misfits
 from pytest_approvals.scenario.view import View
 
 STATUSES = (500, 429, 0)
@@ -24,6 +24,7 @@ def model_mistakes(view: View) -> Iterator[Mistake]:
             for k, reply in enumerate(replies):
                 path = (*script_path(agent, prompt, script), k)
                 yield from _reply(reply, path)
+                yield from _answer(view, agent, reply, path)
                 for j, call in enumerate(reply.calls):
                     yield from _call(view, agent, call, (*path, "calls", j))
     yield from _equal_arguments(view)
@@ -66,11 +67,11 @@ def _first_messages(view: View, agent: str) -> list[str]:
 
 
 def _reply(reply: Reply, path: Path) -> Iterator[Mistake]:
-    holds = reply.say is not None or bool(reply.calls)
+    holds = reply.say is not None or bool(reply.calls) or reply.answer is not None
     failure = reply.failure
     if failure is None:
         if not holds:
-            yield Mistake(path, "the reply is empty; a reply needs one of: say, calls, fails")
+            yield Mistake(path, "the reply is empty; a reply needs one of: say, calls, answer, fails")
         return
     if failure.status not in STATUSES:
         yield Mistake((*path, "fails"), f"a model fails with 500, 429 or disconnect, not {failure.status}")
@@ -81,6 +82,28 @@ def _reply(reply: Reply, path: Path) -> Iterator[Mistake]:
         yield Mistake((*path, "breaks_after"), "there is nothing to break in; give the reply text or calls")
     if failure.after_chunks is not None and failure.after_chunks < 0:
         yield Mistake((*path, "breaks_after"), f"a stream cannot break after {failure.after_chunks} pieces")
+
+
+def _answer(view: View, agent: str, reply: Reply, path: Path) -> Iterator[Mistake]:
+    if reply.answer is None:
+        if reply.invalid:
+            yield Mistake(
+                (*path, "invalid"), "there is no answer that could be invalid; a call has `invalid` of its own"
+            )
+        return
+    if agent != MAIN:
+        yield Mistake((*path, "answer"), f"only the main agent gives a structured answer; {agent!r} says something")
+        return
+    if not view.scenario.answer:
+        if not view.attached:
+            yield Mistake((*path, "answer"), "the scenario asks for none; write its fields under `answer` at the top")
+        return
+    wanted = Tool(name="the answer", parameters=view.scenario.answer)
+    wrong = list(misfits(reply.answer, wanted, (*path, "answer")))
+    if reply.invalid and not wrong:
+        yield Mistake((*path, "invalid"), "the answer fits the fields under `answer` at the top")
+    for mistake in () if reply.invalid else wrong:
+        yield Mistake(mistake.path, unless_meant(mistake.what, "invalid"))
 
 
 def _call(view: View, agent: str, call: Call, path: Path) -> Iterator[Mistake]:

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_approvals.agent_side.conditions import Condition
 from pytest_approvals.agent_side.contract import MAIN, Parameter
 from pytest_approvals.errors import nearest
+from pytest_approvals.scenario.labels import agents_of
 from pytest_approvals.scenario.mistakes import Mistake, Path
 from pytest_approvals.scenario.parts import Behaviour, Signal, Tool
 from pytest_approvals.scenario.validate_arguments import fits, kind_of
@@ -39,7 +40,7 @@ def tool_mistakes(view: View) -> Iterator[Mistake]:
 
 
 def _identity(view: View, tool: Tool, path: Path) -> Iterator[Mistake]:
-    agents = view.scenario.agents
+    agents = agents_of(view.scenario)
     for name in sorted({tool.name, tool.visible_name}):
         if not _NAME.fullmatch(name):
             yield Mistake(path, f"{name!r} cannot be the name of a tool: letters, digits, _ and -, 64 at most")
@@ -51,6 +52,22 @@ def _identity(view: View, tool: Tool, path: Path) -> Iterator[Mistake]:
         yield Mistake((*path, "kind"), f"a tool of kind {tool.kind} needs the server that offers it: `server: NAME`")
     if tool.runs is not None:
         yield from _runs(view, tool, path)
+    if tool.hands_over_to is not None:
+        yield from _hands_over(tool, path)
+
+
+def _hands_over(tool: Tool, path: Path) -> Iterator[Mistake]:
+    what = f"{tool.name!r} hands over to {tool.hands_over_to!r}"
+    if tool.hands_over_to == tool.agent:
+        yield Mistake((*path, "hands_over_to"), f"{what}, the agent that has it")
+    if tool.runs is not None:
+        yield Mistake((*path, "runs"), f"{what}, so it cannot run an agent, too")
+    if tool.parameters:
+        yield Mistake((*path, "parameters"), f"{what}, and such a tool has no parameters")
+    if tool.behaviours != (Behaviour(),) or tool.per_call:
+        yield Mistake(path, f"{what}, and does nothing else; give it no other behaviour")
+    if tool.kind != "function":
+        yield Mistake((*path, "kind"), f"{what}; such a tool is of kind function, not {tool.kind}")
 
 
 def _runs(view: View, tool: Tool, path: Path) -> Iterator[Mistake]:

@@ -89,6 +89,8 @@ CONTENT: list[tuple[str, Scenario]] = [
             more="equal_arguments: true",
         ),
     ),
+    ("hand_offs", called("{hands_over_to: clerk}")),
+    ("structured_answer", story("- answer: {total: 5}", more="answer: {total: integer}")),
     ("conditional_approval", called("{approval: {argument: at, equals: x}, parameters: {at: string?}}")),
     (
         "slow_conditions",

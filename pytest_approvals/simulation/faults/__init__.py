@@ -12,7 +12,20 @@ from types import ModuleType
 from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.errors import UnknownName, UsageError
 
-from . import asking, decisions, ending, execution, hosted, identity, nested, standing, state, streaming, telling
+from . import (
+    asking,
+    decisions,
+    ending,
+    execution,
+    handoffs,
+    hosted,
+    identity,
+    nested,
+    standing,
+    state,
+    streaming,
+    telling,
+)
 from .fault import Fault
 
 __all__ = ["FAMILIES", "FAULTS", "Fault", "faulty", "load_fault"]
@@ -39,6 +52,7 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
         nested,
         identity,
         hosted,
+        handoffs,
         ending,
     )
 }

@@ -5,7 +5,7 @@ Asking the model, and taking its reply in: streams put together, ids made unique
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ from pytest_approvals.agent_side.contract import Blueprint, World
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.agent_side.neutral import Chunk, HostedResult, Item, ModelCall, Reply, ToolSpec
 
+from . import wording
+from .arguments import Misfit, fitted
 from .keeping import Keeping
 from .refusals import LimitReached
 from .state import Call, Conversation
@@ -101,7 +103,7 @@ class Conversing(Keeping):
         if reply.breaks:
             raise ModelDown(0)
         calls = tuple(completed(partial[place], reply.calls[place]) for place in sorted(partial))
-        return Reply(say=text or None, calls=calls, hosted=reply.hosted)
+        return Reply(say=text or None, calls=calls, answer=reply.answer, hosted=reply.hosted)
 
     def add_chunk(self, partial: dict[int, Partial], chunk: Chunk) -> None:
         """Adds a chunk to the call that it belongs to, by position: the id need not be repeated, nor be unique."""
@@ -125,9 +127,21 @@ class Conversing(Keeping):
         conversation.calls = calls
         conversation.output = reply.say
         conversation.asks_model = False
+        if reply.answer is not None:
+            self.take_answer(conversation, reply.answer)
         if turn.stream:
             for call in calls:
                 self.world.shown("call", id=call.id, tool=call.tool)
+
+    def take_answer(self, conversation: Conversation, answer: Mapping[str, Any]) -> None:
+        """Takes a structured answer as the output; where it does not fit, the model is told and asked again."""
+        self.remember(conversation, [Item(kind="other", text=json.dumps(answer), message=conversation.messages)])
+        try:
+            conversation.output = fitted(ToolSpec(name="the answer", parameters=self.blueprint.answer), answer)
+        except Misfit as error:
+            told = wording.misfit("the answer", str(error))
+            self.remember(conversation, [Item(kind="other", text=told, message=conversation.messages)])
+            conversation.asks_model = True
 
     def calls_of(self, conversation: Conversation, reply: Reply) -> list[Call]:
         """Makes the calls of a reply, each with an id of its own."""

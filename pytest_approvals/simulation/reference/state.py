@@ -32,6 +32,7 @@ class Call:
         result: What the model is told; for a hosted call, the reason of a rejection.
         approved: For a hosted call: the decision that goes to the provider.
         inner: The conversation that the call runs, for a tool that is an agent.
+        hands_over_to: The agent that goes on when the model is told about this call.
     """
 
     id: str
@@ -46,20 +47,22 @@ class Call:
     result: str | None = None
     approved: bool | None = None
     inner: Conversation | None = None
+    hands_over_to: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
     """
-    One agent's conversation with its model.
+    A conversation with a model.
 
     Attributes:
+        agent: Whose model it is; a call can hand it over to another one.
         items: All that was said, as the model is sent it.
         messages: How many messages there were; the number of the next one.
         calls: The calls of the last reply, until the model was told about all of them.
         inbox: The caller's messages that wait until then.
         asks_model: The model has something to reply to.
-        output: What the model said last.
+        output: What the model said last, or answered.
         named: How many calls got an id from this agent, because the model gave none.
         trimmed: How many items trimming has taken off the front.
     """
@@ -70,7 +73,7 @@ class Conversation:
     calls: list[Call] = field(default_factory=list)
     inbox: list[str] = field(default_factory=list)
     asks_model: bool = False
-    output: str | None = None
+    output: Any = None
     named: int = 0
     trimmed: int = 0
 

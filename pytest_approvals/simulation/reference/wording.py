@@ -33,6 +33,11 @@ def misfit(tool: str, why: str) -> str:
     return f"Error: the arguments do not fit {tool!r}: {why}."
 
 
+def handed_over(agent: str) -> str:
+    """Says that another agent goes on."""
+    return f"The conversation is handed over to {agent}."
+
+
 def failed(error: Exception) -> str:
     """Says that the tool failed."""
     return f"Error: {error}"

@@ -120,6 +120,9 @@ class Working(Conversing):
             self.finish(call, wording.unavailable(call.tool), turn)
         elif spec.runs is not None:
             await self.run_agent(spec.runs, call, turn)
+        elif spec.hands_over_to is not None:
+            call.hands_over_to = spec.hands_over_to
+            self.finish(call, wording.handed_over(spec.hands_over_to), turn)
         else:
             await self.run_tool(conversation, call, turn)
 
@@ -180,6 +183,9 @@ class Working(Conversing):
                 self.remember(conversation, [self.result_item(call, conversation.messages)])
         hosted = [call for call in conversation.calls if call.kind == "hosted_mcp"]
         self.remember(conversation, [self.response_item(call, conversation.messages) for call in hosted])
+        conversation.agent = next(
+            (call.hands_over_to for call in conversation.calls if call.hands_over_to), conversation.agent
+        )
         conversation.calls = []
         conversation.asks_model = True
 

@@ -20,6 +20,8 @@ MISSING = {
     "serialize.copy": "copy.deepcopy of a RunState loses the paused runs of agent tools, which live in a registry "
     "beside it (agents.agent_tool_state)",
     "history.append": "RunState.to_json gives the whole run each time",
+    "hand_offs": "the adapter gives `Agent.handoffs` none",
+    "structured_answer": "the adapter gives no `Agent.output_type`",
     "trim": "without a session nothing trims: the input list is the caller's",
 }
 

@@ -1,0 +1,56 @@
+"""Faults of hand-offs and of structured answers: pauses that another way to go on or to end gets in the way of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.agent_side.contract import Decision
+from pytest_approvals.agent_side.neutral import MAIN
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.refusals import UnknownRequest
+from pytest_approvals.simulation.reference.state import Answer, Conversation
+
+from .fault import Fault
+
+
+class HandOffForgetsWhatWaits(Fault):
+    """A hand-off ends the calls of its reply that wait for approval."""
+
+    source = ("openai/openai-agents-python#2151",)
+    caught_by = "every-gated-call-asked"
+
+    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+        await super().work_off(conversation, turn)
+        if any(call.hands_over_to for call in conversation.calls):
+            for call in conversation.calls:
+                if call.stage == "waiting":
+                    self.finish(call, "The conversation was handed over.", turn)
+
+
+class HandOffIsLostAfterRestoring(Fault):
+    """After the state was loaded, the first agent has the conversation again."""
+
+    source = ("openai/openai-agents-python#2151", "google/adk-python#7148")
+    caught_by = "approved-runs"
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self.state.main.agent = MAIN
+
+
+class RefusedAnswerStandsInTheWay(Fault):
+    """A structured answer that did not fit has to be decided, too, before the calls beside it can be."""
+
+    source = ("pydantic/pydantic-ai#6486",)
+    caught_by = "usable-after-refusal"
+    _refused = False
+
+    def take_answer(self, conversation: Conversation, answer: Mapping[str, Any]) -> None:
+        super().take_answer(conversation, answer)
+        self._refused = conversation.asks_model and bool(conversation.calls)
+
+    def judge(self, decision: Decision) -> Answer:
+        if self._refused:
+            raise UnknownRequest("the answer")
+        return super().judge(decision)
