@@ -136,7 +136,9 @@ class Caller:
             self._forget_edits(session, step.answers)
         if later:
             # An agent may ask about one call of a reply after the other; what it asks next has its answer.
-            await self._take(session, replace(step, text=None, answers=tuple(later)))
+            await self._save_after(session)
+            if await session.ready():
+                await self._take(session, replace(step, text=None, answers=tuple(later)))
 
     def _askable(self, session: Session, answers: Sequence[Answer]) -> tuple[Sequence[Answer], Sequence[Answer]]:
         """Tells answers that can be given now from those to requests that have not surfaced yet, if some can."""
