@@ -11,15 +11,16 @@ which shows one request at a time and approves by rules.
 from __future__ import annotations
 
 from ...contract import Agent
-from .hosting import Hosted, HostedConversation, HostedWorkflow
+from .hosting import Hosted, HostedChat, HostedConversation, HostedWorkflow
 from .session import Approving, Session
 
-__all__ = ["FLAVOURS", "Approving", "Hosted", "HostedConversation", "HostedWorkflow", "Session"]
+__all__ = ["FLAVOURS", "Approving", "Hosted", "HostedChat", "HostedConversation", "HostedWorkflow", "Session"]
 
 FLAVOURS: dict[str, type[Agent]] = {
     "": Session,
     "approval_middleware": Approving,
     "hosted": Hosted,
+    "hosted_chat": HostedChat,
     "hosted_conversation": HostedConversation,
     "hosted_workflow": HostedWorkflow,
 }

@@ -60,10 +60,13 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
     async def _streamed(self, messages: Sequence[Any], options: Any) -> AsyncIterator[Any]:
         reply = await self._reply(messages, options, stream=True)
         place = {"role": "assistant", "response_id": _id("resp"), "message_id": _id("msg")}
-        for content in pieces(reply):
+        for content in self._pieces(reply):
             yield ChatResponseUpdate(contents=[content], **place)
         if reply.breaks:
             raise ModelDown(0)
+
+    def _pieces(self, reply: Reply) -> Iterable[Any]:
+        return pieces(reply)
 
     async def _reply(self, messages: Sequence[Any], options: Any, *, stream: bool) -> Reply:
         given = items(messages, self.answer)

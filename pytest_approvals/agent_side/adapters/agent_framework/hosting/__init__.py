@@ -8,6 +8,6 @@ on from: the client goes on from the last one that did not, as clients do that r
 
 from __future__ import annotations
 
-from .session import Hosted, HostedConversation, HostedWorkflow
+from .session import Hosted, HostedChat, HostedConversation, HostedWorkflow
 
-__all__ = ["Hosted", "HostedConversation", "HostedWorkflow"]
+__all__ = ["Hosted", "HostedChat", "HostedConversation", "HostedWorkflow"]

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..facts import MISSING as PLAIN
-
 FRAMEWORK = "agent-framework-foundry-hosting"
 
 STORES: Mapping[str, str] = {"files": "the server's own files below `AGENTSERVER_STATE_ROOT`"}
 
-_OWN: Mapping[str, str] = {
-    "edit": "an `mcp_approval_response` says yes or no, and why",
-    "edit_tool": "an `mcp_approval_response` says yes or no, and why",
-    "always": "an `mcp_approval_response` says yes or no, and why",
-    "never": "an `mcp_approval_response` says yes or no, and why",
+_SAYS = "an `mcp_approval_response` says yes or no, and why"
+_MODE = "`approval_mode` is always or never"
+_KEEPS = "the server keeps its state in its own store"
+
+MISSING: Mapping[str, str] = {
+    "edit": _SAYS,
+    "edit_tool": _SAYS,
+    "always": _SAYS,
+    "never": _SAYS,
     "tampered_request": "an `mcp_approval_response` holds the id of a request and nothing else of it",
-    "stage": "a response goes in with the input that it is part of",
-    "cancel": "`POST /responses/{id}/cancel` ends a response that is still running in the background, and no request",
-    "trim": "the server reads the whole transcript of a conversation each time",
-    "serialize.copy": "the server keeps its state in its own store",
-    "serialize.json": "the server keeps its state in its own store; nothing gives it as text",
-    "history.append": "the server keeps its state in its own store",
+    "stage": "an `mcp_approval_response` goes in with the input that it is part of",
+    "cancel": "`POST /responses/{id}/cancel` ends a response that still runs in the background, and no request",
+    "trim": "the server reads the whole transcript each time",
+    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
+    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    "conditional_approval": _MODE,
+    "slow_conditions": _MODE,
+    "raising_conditions": _MODE,
+    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
+    "serialize.copy": _KEEPS,
+    "serialize.json": f"{_KEEPS}; nothing gives it as text",
+    "history.append": _KEEPS,
+    "mcp": "tools of a server that an agent connects to are the business of the flavours without a server in front",
 }
-
-_HAS = ("reject_reason",)
-
-MISSING: Mapping[str, str] = {**{name: why for name, why in PLAIN.items() if name not in _HAS}, **_OWN}
 """Where a client goes on with `previous_response_id`."""
+
+CHAT_MISSING: Mapping[str, str] = {**MISSING, "hosted_mcp": "Chat Completions has no hosted servers"}
+"""Where the model is reached with Chat Completions."""
 
 CONVERSATION_MISSING: Mapping[str, str] = {
     **MISSING,
@@ -37,6 +45,6 @@ CONVERSATION_MISSING: Mapping[str, str] = {
 
 WORKFLOW_MISSING: Mapping[str, str] = {
     **MISSING,
-    "structured_answer": "a workflow gives messages, and takes no options for a run",
+    "structured_answer": "an agent made of a workflow takes no options for a run",
 }
 """Where the agent is made of a workflow."""

@@ -14,14 +14,15 @@ from . import facts
 from .root import Root
 
 if TYPE_CHECKING:
+    from ..crew import ClientOf
     from .client import Client
 
 
 class Hosted(Agent):
-    """A client that goes on with `previous_response_id`."""
+    """A client that goes on with `previous_response_id`, of an agent whose model is reached with Responses."""
 
     framework = facts.FRAMEWORK
-    wire_rules = "chat"
+    wire_rules = "responses"
     issues = ISSUES
     stores = facts.STORES
     packages = PACKAGES
@@ -48,7 +49,13 @@ class Hosted(Agent):
         """What the server hosts."""
         from .crew import hosted_crew
 
-        return hosted_crew(self.blueprint).main
+        return hosted_crew(self.blueprint, self._chat_client()).main
+
+    def _chat_client(self) -> ClientOf:
+        """What makes the chat clients of its agents."""
+        from .model import ResponsesClient
+
+        return ResponsesClient
 
     def _place(self) -> dict[str, Any]:
         """Where the next response goes on from."""
@@ -110,6 +117,19 @@ class Hosted(Agent):
             self._root.close()
 
 
+class HostedChat(Hosted):
+    """As `Hosted`, of an agent whose model is reached with Chat Completions."""
+
+    wire_rules = "chat"
+    capabilities = claimed(facts.CHAT_MISSING, facts.STORES)
+    missing = facts.CHAT_MISSING
+
+    def _chat_client(self) -> ClientOf:
+        from ..model import ScriptedClient
+
+        return ScriptedClient
+
+
 class HostedConversation(Hosted):
     """A client that goes on with `conversation`."""
 
@@ -141,5 +161,5 @@ class HostedWorkflow(Hosted):
         from .crew import hosted_workflow
         from .server import takes_factories
 
-        workflow = hosted_workflow(self.blueprint)
+        workflow = hosted_workflow(self.blueprint, self._chat_client())
         return workflow if takes_factories() else workflow()
