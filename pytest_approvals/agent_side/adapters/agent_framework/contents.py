@@ -58,13 +58,14 @@ def _item(role: str, content: Any, number: int, fields: frozenset[str]) -> Item:
 def _text(role: str, text: str, number: int, fields: frozenset[str]) -> Item:
     if role == "user":
         return Item(kind="user", text=text, message=number)
-    if role == "assistant" and not (fields and _carries(text, fields)):
+    if role == "assistant" and not carries(text, fields):
         return Item(kind="say", text=text, message=number)
     return Item(kind="other", text=text, message=number)
 
 
-def _carries(text: str, fields: frozenset[str]) -> bool:
-    value = parsed(text)
+def carries(text: str, fields: frozenset[str]) -> bool:
+    """Says whether a text is a structured answer with some of these fields."""
+    value = parsed(text) if fields else None
     return isinstance(value, Mapping) and not fields.isdisjoint(value)
 
 

@@ -42,7 +42,13 @@ _NO_POLICY: Mapping[str, str] = {
 MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_CHAT, **_NO_POLICY}
 """Without any middleware."""
 
-MIDDLEWARE_MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_CHAT}
+MIDDLEWARE_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_ASKING_AGAIN,
+    **_CHAT,
+    "partial_answers": "one request is shown at a time, so that there is no other one to leave open",
+    "slow_conditions": "a rule is awaited before any call of its reply starts, and so cannot wait for one of them",
+}
 """With `ToolApprovalMiddleware`."""
 
 

@@ -74,7 +74,7 @@ class Session(Agent):
     async def _streamed(self, given: Any) -> Any:
         from .streaming import Shown
 
-        shown = Shown()
+        shown = Shown(self.blueprint.answer)
         stream = self._crew.main.run(given, session=self._session, stream=True, **self._crew.options)
         async for update in stream:
             for what, told in shown.seen(update):

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .requests import REQUEST
 
 
 class Shown:
-    """What one stream shows, piece by piece."""
+    """
+    What one stream shows, piece by piece.
 
-    def __init__(self) -> None:
+    Arguments:
+        answer: The fields of a structured answer, which is streamed as text and is none.
+    """
+
+    def __init__(self, answer: Iterable[str] = ()) -> None:
+        self._answer = frozenset(answer)
         self._calls: set[str] = set()
 
     def seen(self, update: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Gives what one update shows, as arguments for `World.shown`."""
-        from .contents import result_text
+        from .contents import carries, result_text
 
         for content in update.contents:
-            if content.type == "text" and content.text:
+            if content.type == "text" and content.text and not carries(content.text, self._answer):
                 yield "text", {"text": content.text}
             elif content.type == "function_call":
                 yield from self._call(content)

@@ -21,8 +21,10 @@ def waiting(session: Any) -> list[Any]:
     kept = session.state.get(_STATE)
     if not isinstance(kept, Mapping):
         return []
-    queued = {one.id for one in _contents(kept.get("queued_approval_requests"))}
-    return [one for one in _contents(kept.get("pending_approval_requests")) if one.id not in queued]
+    # The middleware holds back what it shows later, and what it has approved by itself.
+    aside = (*_contents(kept.get("queued_approval_requests")), *_contents(kept.get("collected_approval_responses")))
+    ids = {one.id for one in aside}
+    return [one for one in _contents(kept.get("pending_approval_requests")) if one.id not in ids]
 
 
 def _records() -> bool:
