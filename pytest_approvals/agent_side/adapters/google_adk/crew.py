@@ -1,0 +1,174 @@
+"""The agents that a session runs: an `LlmAgent` for each agent of a blueprint, and the runner of the first one."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, cast
+
+from google.adk.agents import LlmAgent
+from google.adk.runners import Runner
+from pydantic import BaseModel
+
+from ...contract import MAIN, Blueprint, ToolSpec
+from . import tools as made
+from .model import ScriptedModel
+from .requests import Reading
+
+APP = "approvals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """
+    The agents of a session.
+
+    Attributes:
+        runner: Gives the runner of the agent that the caller talks to, on a session service.
+        reading: How their requests are read.
+        service: The session service of a person's own runner.
+        options: Keyword arguments for `RunConfig`.
+        release: Undoes what was done to a person's own agent.
+        sessions: The driven sessions that use the crew, by identity.
+    """
+
+    runner: Callable[[Any], Any]
+    reading: Reading
+    service: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+    release: Callable[[], None] = lambda: None
+    sessions: set[int] = field(default_factory=set)
+
+    def let_go(self, session: object) -> None:
+        """Takes *session* from those that use the crew, and releases the agent when it was the last one."""
+        if id(session) in self.sessions:
+            self.sessions.discard(id(session))
+            if not self.sessions:
+                self.release()
+
+
+Tool = Callable[[ToolSpec], Any]
+"""Makes the tool of a spec, gated in the flavour's way."""
+
+
+def made_crew(blueprint: Blueprint, tool: Tool, *, resumable: bool) -> Crew:
+    """Makes the agents that *blueprint* describes."""
+    crew = _Making(blueprint, tool)
+    agent = crew.agent(MAIN, MAIN)
+    reading = Reading(names=crew.names, tools=blueprint.tools)
+    limit = blueprint.limits.model_replies
+    options = {} if limit is None else {"max_llm_calls": limit}
+    return Crew(runner=partial(runner_of, agent, resumable=resumable), reading=reading, options=options)
+
+
+def runner_of(agent: Any, service: Any, *, resumable: bool) -> Any:
+    """Gives a runner of *agent* on a session service."""
+    _fails_at_once("google.adk.agents.remote_a2a_agent", without="a2a")
+    if not resumable:
+        return Runner(app_name=APP, agent=agent, session_service=service)
+    from google.adk.apps import App
+    from google.adk.apps.app import ResumabilityConfig
+
+    app = App(name=APP, root_agent=agent, resumability_config=ResumabilityConfig(is_resumable=True))
+    return Runner(app=app, session_service=service)
+
+
+def _fails_at_once(module: str, *, without: str) -> None:
+    """
+    Lets the import of a module that cannot be imported fail without reading it.
+
+    The framework tries to import it in every run. Where the optional package that it needs is not installed, that takes
+    half of the time of a run.
+    """
+    if find_spec(without) is None:
+        sys.modules.setdefault(module, cast("Any", None))
+
+
+class Input(BaseModel):
+    """What an agent is given that a tool runs."""
+
+    input: str
+
+
+class _Making:
+    """
+    Agents in the making.
+
+    The framework names the tool that runs an agent as it names the agent, so that the agent gets the tool's name.
+
+    Attributes:
+        names: By an agent's name in the framework: its name in the scenario.
+    """
+
+    def __init__(self, blueprint: Blueprint, tool: Tool) -> None:
+        self._specs = blueprint.tools
+        self._tool = tool
+        self._handed: dict[str, Any] = {}
+        self.names: dict[str, str] = {}
+
+    def agent(self, name: str, called: str, **more: Any) -> Any:
+        """Makes the agent *name*, which the framework knows as *called*, with all below it."""
+        own = [spec for spec in self._specs if spec.agent == name]
+        called = re.sub(r"\W", "_", called)
+        self.names[called] = name
+        run = [self._run_by(spec) for spec in own if spec.runs]
+        inline = hasattr(LlmAgent, "model_fields") and "mode" in LlmAgent.model_fields
+        tools = [self._tool(spec) for spec in own if not spec.runs and spec.kind == "function"]
+        tools += self._served([spec for spec in own if spec.kind == "mcp"])
+        return LlmAgent(
+            name=called,
+            model=ScriptedModel(agent=name),
+            tools=[*tools, *([] if inline else _as_tools(run))],
+            sub_agents=[*(run if inline else ()), *self._handed_over(own)],
+            before_tool_callback=_gate({spec.name: spec for spec in own if spec.runs and spec.approval != "never"}),
+            **more,
+        )
+
+    def _run_by(self, spec: ToolSpec) -> Any:
+        """Makes the agent that the calls of *spec* run: in one turn, and in the session of its caller."""
+        more = {"mode": "single_turn"} if "mode" in LlmAgent.model_fields else {}
+        return self.agent(str(spec.runs), spec.name, description=spec.description, input_schema=Input, **more)
+
+    def _handed_over(self, specs: list[ToolSpec]) -> list[Any]:
+        """Makes the agents that calls hand the conversation over to, each once."""
+        found: list[Any] = []
+        for spec in specs:
+            target = spec.hands_over_to
+            if target and target != MAIN and target not in self._handed:
+                self._handed[target] = None
+                found.append(self.agent(target, target, description=spec.description))
+        return found
+
+    def _served(self, specs: list[ToolSpec]) -> list[Any]:
+        if not specs:
+            return []
+        from .servers import toolsets
+
+        return toolsets(specs)
+
+
+def _as_tools(agents: list[Any]) -> list[Any]:
+    from google.adk.tools.agent_tool import AgentTool
+
+    return [AgentTool(agent) for agent in agents]
+
+
+def _gate(gated: dict[str, ToolSpec]) -> Any:
+    """Asks before a tool that runs an agent, which has no option to be gated."""
+    if not gated:
+        return None
+
+    async def ask(tool: Any, args: dict[str, Any], tool_context: Any) -> Any:
+        spec = gated.get(tool.name)
+        if spec is None:
+            return None
+        answer = tool_context.tool_confirmation
+        if answer is None:
+            return made.waits(tool_context) if await made.gated(spec, args, tool_context) else None
+        return None if answer.confirmed else {"error": made.rejected(answer.payload)}
+
+    return ask
