@@ -47,6 +47,7 @@ CAPABILITIES: dict[str, str] = {
     "asks_again": "a running tool can ask for a second approval",
     "nested": "a tool can run another agent, whose requests surface",
     "nested_parallel": "several such agents can be paused at the same time",
+    "nested_gate": "the call that runs another agent can be gated itself",
     "hand_offs": "a call can hand the conversation over to another agent, which keeps it",
     # what an answer is
     "structured_answer": "the final answer can be asked for as an object with declared fields",

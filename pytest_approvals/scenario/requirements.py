@@ -33,6 +33,7 @@ What the content shows by itself, besides what the scenario `requires`:
 | `asks_again` | a tool that asks again |
 | `nested` | a call that runs an agent |
 | `nested_parallel` | two such calls in a reply |
+| `nested_gate` | such a call that is gated |
 | `hand_offs` | a call that hands over to an agent |
 | `structured_answer` | an answer of the model |
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
@@ -145,6 +146,8 @@ def _by_reply(scenario: Scenario, agent: str, reply: Reply) -> Iterator[str]:
         yield "nested"
     if len(running) > 1:
         yield "nested_parallel"
+    if any(tool.approval != "never" for tool in running):
+        yield "nested_gate"
     for call in reply.calls:
         yield from _by_call(call)
 

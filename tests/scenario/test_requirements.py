@@ -89,6 +89,13 @@ CONTENT: list[tuple[str, Scenario]] = [
             more="equal_arguments: true",
         ),
     ),
+    (
+        "nested_gate",
+        story(
+            "- calls: [{id: o1, tool: new, arguments: {input: a}}]",
+            tools="  new: {approval: always, parameters: {input: string}, runs: helper}",
+        ),
+    ),
     ("hand_offs", called("{hands_over_to: clerk}")),
     ("structured_answer", story("- answer: {total: 5}", more="answer: {total: integer}")),
     ("conditional_approval", called("{approval: {argument: at, equals: x}, parameters: {at: string?}}")),
@@ -261,7 +268,7 @@ def test_a_gated_call_that_runs_an_agent_opens_what_that_agent_asks() -> None:
         tools="  hire: {approval: always, runs: helper}",
     )
 
-    assert {"nested"} == required_by_content(scenario)
+    assert {"nested", "nested_gate"} == required_by_content(scenario)
 
 
 def test_a_call_that_asks_only_in_its_middle_is_open_then() -> None:

@@ -39,6 +39,7 @@ CLAIMED = frozenset(
         "asks_again",
         "nested",
         "nested_parallel",
+        "nested_gate",
         # what is gated
         "conditional_approval",
         "raising_conditions",

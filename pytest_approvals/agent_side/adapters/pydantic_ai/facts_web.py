@@ -16,6 +16,7 @@ _MISSING_WEB: Mapping[str, str] = {
     "trim": _WHOLE,
     "nested": _METADATA,
     "nested_parallel": _METADATA,
+    "nested_gate": _METADATA,
 }
 
 MISSING_VERCEL: Mapping[str, str] = {
