@@ -26,8 +26,8 @@ def history_not_rewritten(history: History) -> Evaluations:
     An input of the model should repeat what the one before held, and the calls in it as the model made them.
 
     A model that reads another past than its own, caches that cannot be used, and audits that find other calls than were
-    made come of it. A call may be shown as a person edited it. Inputs after a failed turn, a rewind or a trimming are
-    not compared.
+    made come of it. That holds for a call that a person edited, too: what ran in its place is for its result to say.
+    Inputs after a failed turn, a rewind or a trimming are not compared.
 
     Passes:
         send Go
@@ -52,6 +52,16 @@ def history_not_rewritten(history: History) -> Evaluations:
         model c1 read(path=a)
         run c1 -> text
         change c1 path=b
+        done
+
+    Warns, a call that a person edited:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        change c1 amount=3
+        run c1 pay(amount=3) -> paid 3
         done
     """
     for exchange in history.exchanges:
@@ -94,24 +104,23 @@ def _comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
 
 
 def _changed_call(before: Exchange, exchange: Exchange) -> tuple[CallSeen, Mapping[str, Any]] | None:
-    """Gives a call that is shown otherwise than the model made it or a person edited it."""
+    """Gives a call that is shown otherwise than the model made it."""
     start = len(before.items)
     for index, call in exchange.placed:
         item = exchange.items[index]
         if item.get("arguments") == call.arguments or (index < start and item == before.items[index]):
             continue
-        made = [(call.tool, call.arguments), call.wanted_at(exchange.n)]
-        if not any(_is_written(item, tool, arguments, call) for tool, arguments in made):
+        if not _is_written(item, call):
             return call, item
     return None
 
 
-def _is_written(item: Mapping[str, Any], tool: str, arguments: Any, call: CallSeen) -> bool:
+def _is_written(item: Mapping[str, Any], call: CallSeen) -> bool:
     """Whether an item shows a call; what is no object may be wrapped in one, since some providers want objects."""
-    if item.get("tool") != tool:
+    if item.get("tool") != call.tool:
         return False
-    wrapped = isinstance(arguments, str) and arguments in str(item.get("arguments"))
-    return wrapped or runs_with(item.get("arguments"), arguments, call.parameters)
+    wrapped = isinstance(call.arguments, str) and call.arguments in str(item.get("arguments"))
+    return wrapped or runs_with(item.get("arguments"), call.arguments, call.parameters)
 
 
 def _said(say: str, before: Exchange, exchange: Exchange) -> bool:

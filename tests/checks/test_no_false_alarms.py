@@ -200,16 +200,6 @@ NO_FINDING = {
         run c1 quote(amount=5) -> 5 it is
         done
     """,
-    "an edit that the model is shown": """
-        send Pay 5
-        model c1 pay(amount=5)
-        pause c1
-        edit c1 (amount=3)
-        go
-        change c1 amount=3
-        run c1 pay(amount=3) -> paid 3
-        done
-    """,
     "two nested agents use one call id": """
         tool ask(input) never runs helper
         tool other(input) never runs friend
