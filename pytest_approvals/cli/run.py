@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Runs the scenarios; gives 1 where one failed."""
     texts = {option.name: getattr(args, option.ini) for option in OPTIONS}
-    settings_of(texts, Path.cwd(), spell=lambda option: option.command)
+    settings_of(texts, Path.cwd(), spell=lambda option: option.command, later=_named_by_a_project(Path.cwd()))
     files = chosen(args.scenarios, Path.cwd())
     passed = [*(args.for_pytest or ()), *args.others]
     _require_xdist(passed)
@@ -61,6 +61,11 @@ def execute(args: argparse.Namespace) -> int:
     if code == 2:
         _hint(args.others, args.parser)
     return code
+
+
+def _named_by_a_project(folder: Path) -> Container[str]:
+    """A conftest can bring agents and oracles; pytest reads it, and judges their names then."""
+    return ("agents", "oracle") if (folder / "conftest.py").exists() else ()
 
 
 def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable[str]) -> int:

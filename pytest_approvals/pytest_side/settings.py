@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,6 +69,7 @@ def settings_of(
     here: Path,
     folders: tuple[Path, ...] = (),
     spell: Callable[[Option], str] = lambda option: option.flag,
+    later: Container[str] = (),
 ) -> Settings:
     """
     Makes settings of the options' texts, by option name; what is missing or None has its default.
@@ -76,6 +77,7 @@ def settings_of(
     Arguments:
         here: The folder that paths are relative to.
         spell: How an option is called in an error.
+        later: Options that are not looked at: what they may name is not all known yet.
 
     Errors:
         UsageError: A value cannot be used.
@@ -83,7 +85,7 @@ def settings_of(
     values: dict[str, Any] = {"pinned": {}}
     for option in OPTIONS:
         text = texts.get(option.name)
-        if text is None or text == ():
+        if text is None or text == () or option.name in later:
             continue
         try:
             _read(option, text, here, values)
