@@ -62,11 +62,11 @@ def read(response: Any) -> Answer:
     Errors:
         ValueError: It says nothing that a gate understands.
     """
-    said = response.get("answer") if isinstance(response, Mapping) else None
-    if said == "n":
-        return Answer(refusal=response.get("reason") or DENIED)
-    if said in ("y", "t"):
-        return Answer(trusted=said == "t", input=response.get("input"), tool=response.get("tool"))
+    said = response if isinstance(response, Mapping) else {"answer": response}
+    if said.get("answer") == "n":
+        return Answer(refusal=said.get("reason") or DENIED)
+    if said.get("answer") in ("y", "t"):
+        return Answer(trusted=said["answer"] == "t", input=said.get("input"), tool=said.get("tool"))
     raise ValueError(f"{response!r} is no answer to a question for approval")
 
 

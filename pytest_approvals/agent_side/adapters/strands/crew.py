@@ -37,9 +37,18 @@ def _sequential(specs: Sequence[ToolSpec]) -> dict[str, Any]:
     return {"hooks": [ApprovalHook(specs)], "tool_executor": SequentialToolExecutor()}
 
 
+def _for_others(specs: Sequence[ToolSpec]) -> dict[str, Any]:
+    return {"hooks": [ApprovalHook([spec for spec in specs if not _can_ask(spec)])]}
+
+
+def _can_ask(spec: ToolSpec) -> bool:
+    """Says whether the tool has a body in which somebody could write a question; an agent and a server's tool do not."""
+    return spec.runs is None and spec.kind == "function"
+
+
 HOOK = Gate(options=lambda specs: {"hooks": [ApprovalHook(specs)]})
 SEQUENTIAL = Gate(options=_sequential)
-TOOL = Gate(asking=True)
+TOOL = Gate(options=_for_others, asking=True)
 MIDDLEWARE = Gate(around=middleware)
 HANDLER = Gate(options=lambda specs: {"interventions": [handler(specs)]})
 INTERVENTION = Gate(options=lambda specs: {"interventions": [human_in_the_loop(specs)]})

@@ -18,6 +18,8 @@ MISSING: Mapping[str, str] = {
     "stage": "responses go in with the invocation that they resume",
     "cancel": "`Agent.cancel` stops an invocation that runs; nothing gives up an interrupt",
     "tampered_request": "an `interruptResponse` holds the id of an interrupt; nothing else of it is handed over",
+    "message_with_answers": "beside an `interruptResponse` every other block is refused with `TypeError`",
+    "nested_parallel": "an agent runs one call at a time; a second one is told `is already processing a request`",
     "missing_ids": "a tool use without `toolUseId` is skipped as incomplete; model classes fill in missing ids",
     "hosted_mcp": "hooks see the tools that the agent runs, and none that a provider runs",
     "hand_offs": "`handoff_to_agent` of a Swarm hands over a task; each agent keeps messages of its own",
@@ -32,15 +34,19 @@ TOOL_MISSING: Mapping[str, str] = {
 }
 """Where tools ask from within."""
 
+_FAILS_OPEN = "`on_error` says that the agent goes on when the handler fails"
+
 HANDLER_MISSING: Mapping[str, str] = {
     **MISSING,
-    "raising_conditions": "`on_error` says that the agent goes on when the handler fails",
+    "raising_conditions": _FAILS_OPEN,
+    "malformed_verdict": f"{_FAILS_OPEN}, as it does for an answer that it cannot read",
 }
 """Where a handler asks whose errors do not stop the agent."""
 
 SEQUENTIAL_MISSING: Mapping[str, str] = {
     **MISSING,
     "concurrent_tools": "`SequentialToolExecutor` runs one call after the other",
+    "partial_answers": "`SequentialToolExecutor` stops at the first question, so that one request is open at a time",
 }
 """Where calls run one after the other."""
 

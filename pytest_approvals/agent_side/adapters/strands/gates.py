@@ -15,6 +15,7 @@ from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
 from ...contract import Condition, ToolSpec
 from .answers import Answer, read
 from .current import world
+from .messages import ANSWER
 from .requests import question
 
 NAME = "approval"
@@ -103,14 +104,14 @@ def human_in_the_loop(specs: Iterable[ToolSpec]) -> Any:
     from strands.vended_interventions.hitl import HumanInTheLoop
 
     every = {spec.name: spec for spec in specs}
-    free = [name for name, spec in every.items() if spec.approval == "never"]
+    free = [ANSWER, *(name for name, spec in every.items() if spec.approval == "never")]
     conditional = any(isinstance(spec.approval, Condition) for spec in every.values())
     classifier = _classifier(every) if conditional else None
     return HumanInTheLoop(allowed_tools=free, enable_trust=True, classifier=classifier)
 
 
 def _classifier(specs: Mapping[str, ToolSpec]) -> Callable[[BeforeToolCallEvent], Any]:
-    from strands.vended_interventions.hitl import ClassifierResult
+    from strands.vended_interventions.hitl.classifier import ClassifierResult
 
     async def classify(event: BeforeToolCallEvent) -> Any:
         spec = specs.get(event.tool_use["name"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...contract import MAIN, Kind, Request, ToolSpec, Unsupported
@@ -23,27 +23,36 @@ def _copied(input: Any) -> Any:
     return json.loads(json.dumps(input))
 
 
-def requests_of(interrupts: Iterable[Any]) -> tuple[Request, ...]:
+def requests_of(interrupts: Iterable[Any], specs: Sequence[ToolSpec]) -> tuple[Request, ...]:
     """
     Gives what a person is shown.
+
+    Arguments:
+        specs: The tools, one of which a prompt names.
 
     Errors:
         Unsupported: An interrupt of a person's own gate does not say which call it is about.
     """
-    return tuple(_request(interrupt) for interrupt in interrupts)
+    return tuple(_request(interrupt, specs) for interrupt in interrupts)
 
 
-def _request(interrupt: Any) -> Request:
+def _request(interrupt: Any, specs: Sequence[ToolSpec]) -> Request:
     reason = interrupt.reason
     if isinstance(reason, Mapping) and "tool" in reason and "input" in reason:
         return _told(interrupt, reason)
     prompt = _PROMPT.match(reason) if isinstance(reason, str) else None
     if prompt is not None:
-        # The prompt shows tool and arguments, and neither who asks nor the id of the call.
-        return Request(
-            id=interrupt.id, call_id=None, tool=prompt["tool"], arguments=json.loads(prompt["input"]), handle=interrupt
-        )
+        return _prompted(interrupt, prompt["tool"], json.loads(prompt["input"]), specs)
     raise Unsupported("attach", f"an interrupt whose reason is {reason!r} does not say which call it is about")
+
+
+def _prompted(interrupt: Any, tool: str, input: Any, specs: Sequence[ToolSpec]) -> Request:
+    """Gives a request that shows tool and arguments, and neither who asks nor the id of the call."""
+    server = next((spec.server for spec in specs if spec.name == tool), None)
+    kind: Kind = "mcp" if server else "function"
+    return Request(
+        id=interrupt.id, call_id=None, tool=tool, arguments=input, kind=kind, server=server, handle=interrupt
+    )
 
 
 def _told(interrupt: Any, reason: Mapping[str, Any]) -> Request:

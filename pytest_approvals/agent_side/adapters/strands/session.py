@@ -88,7 +88,7 @@ class Session(Agent):
         async for event in agent.stream_async(given, **self._crew.options):
             for what, told in seen(event):
                 self.world.shown(what, **told)
-            for request in requests_of(interrupts(event)):
+            for request in requests_of(interrupts(event), self._crew.tools):
                 self.world.shown("request", id=request.id)
             result = event.get("result", result)
         self.world.shown("end")
@@ -99,7 +99,7 @@ class Session(Agent):
         from .requests import requests_of
 
         if result.stop_reason == "interrupt":
-            return Paused(requests=requests_of(result.interrupts), text=text_of(result.message))
+            return Paused(requests=requests_of(result.interrupts, self._crew.tools), text=text_of(result.message))
         if result.structured_output is not None:
             return Finished(output=result.structured_output.model_dump())
         # A limit ends the turn with the results of the calls, which are no words of the agent.
@@ -110,7 +110,7 @@ class Session(Agent):
         from .requests import requests_of
         from .state import open_interrupts
 
-        return requests_of(open_interrupts(self._ready()))
+        return requests_of(open_interrupts(self._ready()), self._crew.tools)
 
     async def trim(self, keep: int) -> None:
         """Lets a `SlidingWindowConversationManager` with a window of that size do its work."""
@@ -122,12 +122,13 @@ class Session(Agent):
 
     async def dump(self) -> str:
         """Gives a snapshot of the session, or for a store the reference into it."""
+        from .state import written
         from .stores import place
 
         agent = self._ready()
         if self._manager is not None:
             return await place(agent, self._manager, self._session)
-        return json.dumps(agent.take_snapshot(preset="session").to_dict())
+        return json.dumps(written(agent))
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
