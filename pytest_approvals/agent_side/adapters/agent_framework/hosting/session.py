@@ -53,7 +53,7 @@ class Hosted(Agent):
 
     def _chat_client(self) -> ClientOf:
         """What makes the chat clients of its agents."""
-        from .model import ResponsesClient
+        from ..responses import ResponsesClient
 
         return ResponsesClient
 

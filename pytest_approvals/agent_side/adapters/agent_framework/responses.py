@@ -12,9 +12,9 @@ from typing import Any
 
 from agent_framework import Content
 
-from ....contract import ModelCall, Reply
-from ..contents import OCCURRENCES, answered, call, ran, written
-from ..model import ScriptedClient
+from ...contract import ModelCall, Reply
+from .contents import OCCURRENCES, answered, call, ran, written
+from .model import ScriptedClient
 
 
 class ResponsesClient(ScriptedClient):

@@ -1,0 +1,120 @@
+"""One session: a thread that an interface drives, and the flavours of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
+from ..current import recorded_by
+from ..facts import ISSUES, PACKAGES, claimed
+from . import facts
+
+if TYPE_CHECKING:
+    from ..crew import ClientOf
+    from .events import Told
+
+
+class Interface(Agent):
+    """The model is reached with Responses."""
+
+    framework = facts.FRAMEWORK
+    wire_rules = "responses"
+    issues = ISSUES
+    packages = PACKAGES
+    capabilities = claimed(facts.MISSING, {})
+    missing = facts.MISSING
+
+    def __init__(self, world: World, blueprint: Blueprint, *, beside: Interface | None = None) -> None:
+        super().__init__(world, blueprint)
+        self._behind: Any = beside._behind if beside else self._made()
+        self._thread = str(uuid4())
+        self._messages: list[dict[str, Any]] = []
+        self._interrupts: list[dict[str, Any]] = []
+
+    def _made(self) -> Any:
+        from agent_framework_ag_ui import AgentFrameworkAgent
+
+        from ..crew import made_crew
+
+        # The interface has the history, so that the agent needs none of its own.
+        agent = made_crew(self.blueprint, client=self._chat_client(), context_providers=None).main
+        confirms = bool(self.blueprint.options.get("require_confirmation", True))
+        return AgentFrameworkAgent(agent, require_confirmation=confirms)
+
+    def _chat_client(self) -> ClientOf:
+        """What makes the chat clients of its agents."""
+        from ..responses import ResponsesClient
+
+        return ResponsesClient
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
+        from .events import requests_in
+
+        told = await self._run(text, decisions, stream=stream)
+        if told.messages is not None:
+            self._messages = told.messages
+        self._interrupts = told.interrupts
+        if requests := requests_in(told.interrupts):
+            return Paused(requests=requests, text=told.text or None)
+        return Finished(output=_value(told.text) if self.blueprint.answer else told.text)
+
+    async def _run(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Told:
+        from .events import Told
+
+        told = Told()
+        with recorded_by(self.world):
+            async for event in self._behind.run(self._input(text, decisions)):
+                for what, facts_ in told.take(event.model_dump(mode="json", by_alias=True, exclude_none=True)):
+                    if stream:
+                        self.world.shown(what, **facts_)
+        if stream:
+            self.world.shown("end")
+        return told
+
+    def _input(self, text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
+        """Gives what a run is started with; a message is the thread's only when its run did not fail."""
+        from .events import resume
+
+        said = [] if text is None else [{"id": str(uuid4()), "role": "user", "content": text}]
+        given = {"thread_id": self._thread, "run_id": str(uuid4()), "messages": [*self._messages, *said]}
+        return {**given, "resume": resume(decisions)} if decisions else given
+
+    async def pending(self) -> Sequence[Request]:
+        """Gives the interrupts that the last run ended with."""
+        from .events import requests_in
+
+        return requests_in(self._interrupts)
+
+    async def another_session(self, world: World) -> Agent:
+        """See `Agent.another_session`."""
+        return type(self)(world, self.blueprint, beside=self)
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
+        return self.blueprint.tools
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class InterfaceChat(Interface):
+    """The model is reached with Chat Completions."""
+
+    wire_rules = "chat"
+    capabilities = claimed(facts.CHAT_MISSING, {})
+    missing = facts.CHAT_MISSING
+
+    def _chat_client(self) -> ClientOf:
+        from ..model import ScriptedClient
+
+        return ScriptedClient
