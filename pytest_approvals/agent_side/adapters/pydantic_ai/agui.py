@@ -15,7 +15,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
 
 from . import facts_web as facts
-from .naming import Specs, own_name
+from .naming import ANSWER, Specs, own_name
 from .web import Client, Event, Seen, Web
 
 
@@ -35,15 +35,13 @@ class AGUIClient(Client):
 
     # --- what is sent -------------------------------------------------------------------------------------------------
 
-    def decided(
-        self, messages: list[dict[str, Any]], decisions: Sequence[Decision], *, raw_in: str
-    ) -> Mapping[str, Any]:
+    def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
         resume = []
         for decision in decisions:
             if decision.verdict == "raw" and raw_in == "calls":
-                messages.append(_result(decision, f"message-{len(messages) + 1}"))
+                self.messages.append(_result(decision, f"message-{len(self.messages) + 1}"))
                 continue
-            _show(messages, decision.request, self.specs)
+            _show(self.messages, decision.request, self.specs)
             resume.append(_entry(decision))
         self._runs += 1
         return {
@@ -73,7 +71,7 @@ class AGUIClient(Client):
                 self._message(event["messageId"])["content"] += event["delta"]
                 yield "text", {"text": event["delta"]}
             case "TOOL_CALL_START":
-                yield self._called(event)
+                yield from self._called(event)
             case "TOOL_CALL_ARGS":
                 function = _function(self.messages, event["toolCallId"])
                 assert function is not None
@@ -81,7 +79,9 @@ class AGUIClient(Client):
             case "TOOL_CALL_RESULT":
                 result = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
                 self.messages.append({**result, "content": event["content"]})
-                yield "result", {"id": event["toolCallId"], "text": event["content"]}
+                self._interrupts = [one for one in self._interrupts if one["toolCallId"] != event["toolCallId"]]
+                if (_function(self.messages, event["toolCallId"]) or {}).get("name") != ANSWER:
+                    yield "result", {"id": event["toolCallId"], "text": event["content"]}
             case "REASONING_ENCRYPTED_VALUE" if event["subtype"] == "message":
                 self._message(event["entityId"])["encryptedValue"] = event["encryptedValue"]
 
@@ -91,14 +91,15 @@ class AGUIClient(Client):
             yield "request", {"id": interrupt["id"]}
         yield "end", {}
 
-    def _called(self, event: Event) -> tuple[str, dict[str, Any]]:
+    def _called(self, event: Event) -> Seen:
         parent = event.get("parentMessageId")
         if not self.messages or self.messages[-1]["id"] != parent:
             self.messages.append({"id": parent or event["toolCallId"], "role": "assistant"})
         function = {"name": event["toolCallName"], "arguments": ""}
         call = {"id": event["toolCallId"], "type": "function", "function": function}
         self.messages[-1].setdefault("toolCalls", []).append(call)
-        return "call", {"id": event["toolCallId"], "tool": own_name(event["toolCallName"], self.specs)}
+        if event["toolCallName"] != ANSWER:
+            yield "call", {"id": event["toolCallId"], "tool": own_name(event["toolCallName"], self.specs)}
 
     def _message(self, id: str) -> dict[str, Any]:
         return next(message for message in reversed(self.messages) if message["id"] == id)
@@ -111,9 +112,8 @@ class AGUIClient(Client):
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def requests(self) -> tuple[Request, ...]:
-        """Gives the interrupts whose calls have no result yet."""
-        answered = {message["toolCallId"] for message in self.messages if message["role"] == "tool"}
-        return tuple(self._request(one) for one in self._interrupts if one["toolCallId"] not in answered)
+        """Gives the interrupts of the last run, but for those whose calls have a result by now."""
+        return tuple(map(self._request, self._interrupts))
 
     def _request(self, interrupt: Mapping[str, Any]) -> Request:
         function = _function(self.messages, interrupt["toolCallId"]) or {"name": "", "arguments": "{}"}

@@ -40,6 +40,8 @@ CLAIMED = frozenset(
         "nested",
         "nested_parallel",
         "nested_gate",
+        # what an answer is
+        "structured_answer",
         # what is gated
         "conditional_approval",
         "raising_conditions",
@@ -73,7 +75,6 @@ MISSING: Mapping[str, str] = {
     "contradiction": "`DeferredToolResults.approvals` is a dict by call id: one answer a call",
     "slow_conditions": "`approval_required` takes a plain function; an awaitable that it returns counts as true",
     "hand_offs": "an agent has tools and output functions; none of them makes another agent go on",
-    "structured_answer": "the adapter gives `Agent` no `output_type` besides text",
     "hosted_mcp": "`MCPServerTool` has no approval setting; the OpenAI model sends `require_approval: never`",
 }
 

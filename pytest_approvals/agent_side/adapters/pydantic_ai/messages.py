@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract import Item
@@ -13,15 +13,26 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 
-def items(messages: Iterable[ModelMessage], renamed: Renamed = ()) -> list[Item]:
+def items(messages: Iterable[ModelMessage], renamed: Renamed = (), answers: Collection[str] = ()) -> list[Item]:
     """
     Gives the input of the model as a provider would get it; *messages* went through the framework's repairs.
 
     Arguments:
         renamed: The tools that go by their own name in the neutral form.
+        answers: The tools by which the model gives structured answers.
     """
     own = {name: tool for name, tool, _ in renamed}
-    return [_item(part, number, own) for number, message in enumerate(messages) for part in message.parts]
+    parts = ((part, number) for number, message in enumerate(messages) for part in message.parts)
+    return [
+        _answer(part, number) if getattr(part, "tool_name", None) in answers else _item(part, number, own)
+        for part, number in parts
+    ]
+
+
+def _answer(part: Any, number: int) -> Item:
+    """A structured answer, or what the framework tells about it."""
+    text = part.args_as_json_str() if part.part_kind == "tool-call" else str(part.content)
+    return Item(kind="other", text=text, message=number)
 
 
 def _item(part: Any, number: int, own: Mapping[str, str]) -> Item:

@@ -42,13 +42,15 @@ def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
     async def ask(messages: Sequence[ModelMessage], info: AgentInfo, *, stream: bool) -> Reply:
         own = {name: tool for name, tool, _ in renamed}
         offered = [own.get(tool.name, tool.name) for tool in info.function_tools]
+        given = items(messages, renamed, [tool.name for tool in info.output_tools])
         try:
-            return await RUNNING.get().model(items(messages, renamed), agent=agent, stream=stream, tools=offered)
+            return await RUNNING.get().model(given, agent=agent, stream=stream, tools=offered)
         except ModelDown as down:
             raise _broken(down) from down
 
     async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        return ModelResponse(parts=_parts(await ask(messages, info, stream=False), names))
+        answer = await ask(messages, info, stream=False)
+        return ModelResponse(parts=[*_parts(answer, names), *_answer(answer, messages, info)])
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         answer = await ask(messages, info, stream=True)
@@ -56,6 +58,12 @@ def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
             yield _piece(chunk, answer, names)
         if answer.breaks:
             raise _broken(ModelDown(0))
+        for part in _answer(answer, messages, info):
+            yield {
+                len(answer.calls): DeltaToolCall(
+                    part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id
+                )
+            }
 
     return FunctionModel(reply, stream_function=stream, model_name=NAME)
 
@@ -71,6 +79,13 @@ def _broken(down: ModelDown) -> Exception:
 def _parts(reply: Reply, names: Names) -> list[ModelResponsePart]:
     said: list[ModelResponsePart] = [] if reply.say is None else [TextPart(reply.say)]
     return [*said, *(_call(call, names) for call in reply.calls)]
+
+
+def _answer(reply: Reply, messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
+    """A structured answer is a call of the framework's output tool."""
+    if reply.answer is None:
+        return []
+    return [ToolCallPart(info.output_tools[0].name, dict(reply.answer), tool_call_id=f"answer-{len(messages)}")]
 
 
 def _call(call: ModelCall, names: Names) -> ToolCallPart:

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from pytest_approvals.agent_side.contract import MAIN, ToolSpec
 
+ANSWER = "final_result"
+"""The tool by which a model gives a structured answer, as the framework calls it."""
+
 Specs = Mapping[tuple[str, str], ToolSpec]
 """Tools by agent and by the name that the framework has for them."""
 

@@ -9,9 +9,13 @@ from functools import lru_cache
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
-from pydantic_ai import RunContext, Tool
+from pydantic import create_model
+from pydantic_ai import RunContext, Tool, ToolOutput
 
+from pytest_approvals.agent_side.contract import Parameter as Wanted
 from pytest_approvals.agent_side.contract import ToolSpec
+
+from .naming import ANSWER
 
 Body = Callable[..., Coroutine[Any, Any, Any]]
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -36,6 +40,12 @@ def shaped(body: AnyBody, spec: ToolSpec) -> AnyBody:
     """Gives *body* the signature that a person would have written for the tool."""
     _shape(body, _parameters(spec))
     return body
+
+
+def answer_type(fields: Mapping[str, Wanted]) -> Any:
+    """Gives the type of a structured answer with *fields*, as a person would have written it."""
+    own: dict[str, Any] = {name: (TYPES.get(one.type, Any), ... if one.required else one.default) for name, one in fields.items()}
+    return ToolOutput(create_model("Answer", **own), name=ANSWER)
 
 
 _Parameters = tuple[tuple[str, str, bool, str], ...]

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract import MAIN
 
 from .decisions import open_requests
-from .naming import Specs
+from .naming import ANSWER, Specs
 
 Seen = Iterator[tuple[str, dict[str, Any]]]
 
@@ -38,7 +38,7 @@ def seen(event: Any, specs: Specs) -> Seen:
 def _part(part: Any, specs: Specs) -> Seen:
     if part.part_kind == "text":
         yield from _text(part.content)
-    elif part.part_kind == "tool-call":
+    elif part.part_kind == "tool-call" and part.tool_name != ANSWER:
         spec = specs.get((MAIN, part.tool_name))
         yield "call", {"id": part.tool_call_id, "tool": spec.name if spec else part.tool_name}
 

@@ -34,7 +34,9 @@ class Subject:
         self._tools = blueprint.tools
         self._probes: Probes | None = None
         if blueprint.attachment is None:
-            self.agent: AbstractAgent[Any, Any] = build(blueprint.tools, raised=raised, capabilities=capabilities)
+            self.agent: AbstractAgent[Any, Any] = build(
+                blueprint.tools, blueprint.answer, raised=raised, capabilities=capabilities
+            )
             return
         self.agent = taken(blueprint.attachment.subject)
         self._probes = Probes(self.agent, blueprint.attachment)

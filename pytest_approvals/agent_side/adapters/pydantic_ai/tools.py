@@ -14,19 +14,26 @@ from typing import Any
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, ToolSpec
+from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, Parameter, ToolSpec
 
 from .model import RUNNING, scripted
 from .naming import renamed
 from .nested import delegate
-from .schemas import Body, schema_for
+from .schemas import Body, answer_type, schema_for
 
 
-def build(specs: Sequence[ToolSpec], *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
+def build(
+    specs: Sequence[ToolSpec],
+    answer: Mapping[str, Parameter] | None = None,
+    *,
+    raised: bool = False,
+    capabilities: Sequence[Any] = (),
+) -> Agent[None, Any]:
     """
     Gives the main agent, which knows the others through its tools.
 
     Arguments:
+        answer: The fields of the main agent's answer; it answers with text where there are none.
         raised: The bodies of gated tools ask, not their definitions.
         capabilities: What the main agent has besides.
     """
@@ -41,7 +48,7 @@ def build(specs: Sequence[ToolSpec], *, raised: bool = False, capabilities: Sequ
         agents[name] = Agent(
             scripted(name, renamed(own)),
             name=name,
-            output_type=[str, DeferredToolRequests],
+            output_type=[answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
             toolsets=_toolsets(own, agents, raised=raised),
             **extra,
         )

@@ -17,7 +17,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
 
 from . import facts_web as facts
-from .naming import Specs, own_name
+from .naming import ANSWER, Specs, own_name
 from .web import Client, Event, Seen, Web
 
 Part = dict[str, Any]
@@ -37,11 +37,9 @@ class VercelClient(Client):
 
     # --- what is sent -------------------------------------------------------------------------------------------------
 
-    def decided(
-        self, messages: list[dict[str, Any]], decisions: Sequence[Decision], *, raw_in: str
-    ) -> Mapping[str, Any]:
+    def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
         for decision in decisions:
-            _decide(messages, decision, raw_in, self.specs)
+            _decide(self.messages, decision, raw_in, self.specs)
         return {"trigger": "submit-message", "id": "chat"}
 
     def written(self, text: str, id: str) -> dict[str, Any]:
@@ -81,17 +79,19 @@ class VercelClient(Client):
     def _tool(self, kind: str, event: Event) -> Seen:
         if kind == "tool-input-start":
             self._begun(event)["state"] = "input-streaming"
-            yield "call", {"id": event["toolCallId"], "tool": own_name(event["toolName"], self.specs)}
+            if event["toolName"] != ANSWER:
+                yield "call", {"id": event["toolCallId"], "tool": own_name(event["toolName"], self.specs)}
             return
         if kind == "tool-input-delta":
             return
-        part = _part_of(self.messages, event["toolCallId"])
+        part = _part_of(self.messages, event["toolCallId"], last=kind in _OF_THE_LAST)
         if part is None and kind == "tool-input-available":
             part = self._begun(event)
         if part is None:
             self.error = f"there is no tool invocation with the id {event['toolCallId']}"
             return
-        yield from _CHANGES[kind](part, event)
+        shown = list(_CHANGES[kind](part, event))
+        yield from () if part["type"] == f"tool-{ANSWER}" else shown
 
     def _begun(self, event: Event) -> Part:
         """A new part for the call that *event* names."""
@@ -134,7 +134,7 @@ class Vercel(Web):
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """Answers in the messages that the client holds; nothing is sent."""
-        self._client.decided(self._client.messages, decisions, raw_in=self._raw_in)
+        self._client.decide(decisions, raw_in=self._raw_in)
         self._completed = None
 
 
@@ -153,18 +153,24 @@ def _tool_parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
         yield from (part for part in message["parts"] if "toolCallId" in part)
 
 
-def _part_of(messages: Sequence[Mapping[str, Any]], id: Any) -> Part | None:
-    """The last part of the call with this id."""
-    return next((part for part in reversed(list(_tool_parts(messages))) if part["toolCallId"] == id), None)
+def _part_of(messages: Sequence[Mapping[str, Any]], call_id: Any, *, last: bool = False) -> Part | None:
+    """The part of the call with this id: the first that has no output yet, else the last."""
+    found = [part for part in _tool_parts(messages) if part["toolCallId"] == call_id]
+    waits = [part for part in found if not _ended(part) and not last]
+    return next(iter([*waits, *reversed(found)]), None)
+
+
+def _ended(part: Part) -> bool:
+    return str(part["state"]).startswith("output-")
 
 
 def _available(part: Part, event: Event) -> Seen:
-    part |= {"state": "input-available", "input": event["input"]}
+    part |= {"state": "input-available", "input": event.get("input")}
     yield from ()
 
 
 def _input_error(part: Part, event: Event) -> Seen:
-    part |= {"state": "output-error", "rawInput": event["input"], "errorText": event["errorText"]}
+    part |= {"state": "output-error", "rawInput": event.get("input"), "errorText": event["errorText"]}
     part.pop("input", None)
     yield "result", {"id": part["toolCallId"], "text": event["errorText"]}
 
@@ -180,8 +186,9 @@ def _denied(part: Part, event: Event) -> Seen:
 
 
 def _output(part: Part, event: Event) -> Seen:
-    part |= {"state": "output-available", "output": event["output"]}
-    text = event["output"] if isinstance(event["output"], str) else json.dumps(event["output"])
+    output = event.get("output")
+    part |= {"state": "output-available", "output": output}
+    text = output if isinstance(output, str) else json.dumps(output)
     yield "result", {"id": part["toolCallId"], "text": text}
 
 
@@ -199,6 +206,9 @@ _CHANGES = {
     "tool-output-error": _failed,
 }
 
+_OF_THE_LAST = frozenset({"tool-input-available", "tool-input-error", "tool-approval-request"})
+"""These are about the call that the model made last, where several have one id."""
+
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
@@ -212,7 +222,7 @@ def _decide(messages: list[dict[str, Any]], decision: Decision, raw_in: str, spe
     request = decision.request
     call_id = request.call_id if request else decision.address
     part = _part_of(messages, call_id)
-    if part is None or part["state"].startswith("output-"):
+    if part is None or _ended(part):
         part = {"type": part["type"] if part else f"tool-{request.tool if request else ''}", "toolCallId": call_id}
         _last_response(messages)["parts"].append(part)
     if request is not None:

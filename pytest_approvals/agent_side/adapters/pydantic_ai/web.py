@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,7 +54,6 @@ class Client(ABC):
         self.specs = specs
         self.messages: list[dict[str, Any]] = []
         self.error: str | None = None
-        self._sent: list[dict[str, Any]] = []
         self._unanswered: list[dict[str, Any]] = []
 
     @staticmethod
@@ -64,23 +63,21 @@ class Client(ABC):
 
     def body(self, text: str | None, decisions: Sequence[Decision], *, raw_in: str) -> dict[str, Any]:
         """
-        Gives the body of a request. Its messages are the client's once the server has begun to answer.
+        Gives the body of a request with *text* and *decisions*, which are in the client's messages from then on.
 
         Arguments:
             raw_in: `calls` puts a raw verdict where the result of a call goes that runs in the client.
         """
-        self._sent, self._unanswered = deepcopy(self.messages), deepcopy(self.messages)
-        more = self.decided(self._sent, decisions, raw_in=raw_in)
+        self._unanswered = deepcopy(self.messages)
+        more = self.decide(decisions, raw_in=raw_in)
         if text is not None:
-            for messages in (self._sent, self._unanswered):
+            for messages in (self.messages, self._unanswered):
                 messages.append(self.written(text, f"message-{len(messages) + 1}"))
-        return {**more, "messages": deepcopy(self._sent)}
+        return {**more, "messages": deepcopy(self.messages)}
 
     @abstractmethod
-    def decided(
-        self, messages: list[dict[str, Any]], decisions: Sequence[Decision], *, raw_in: str
-    ) -> Mapping[str, Any]:
-        """Puts decisions into *messages*, as far as they stand there, and gives what else the body has."""
+    def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
+        """Puts decisions into the messages, as far as they stand there, and gives what else the body has."""
 
     @abstractmethod
     def written(self, text: str, id: str) -> dict[str, Any]:
@@ -98,11 +95,6 @@ class Client(ABC):
     def said(self) -> str:
         """Gives the text that the agent said last."""
 
-    def begin(self) -> None:
-        """Takes note that the server has begun to answer."""
-        self.messages = self._sent
-        self.error = None
-
     def take_back(self) -> None:
         """Takes the decisions out of the messages again: they were refused, and the requests are open."""
         self.messages = self._unanswered
@@ -114,6 +106,12 @@ class Client(ABC):
     def take_up(self, kept: Mapping[str, Any]) -> None:
         """Begins with what `kept` gave."""
         self.messages = kept["messages"]
+
+    def copied(self) -> Self:
+        """Gives another client that holds the same, as a second tab does."""
+        other = type(self)(self.specs)
+        other.take_up(deepcopy(self.kept()))
+        return other
 
 
 class Web(Session):
@@ -127,35 +125,38 @@ class Web(Session):
         self._completed: Any = None
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
-        body = self._client.body(text, decisions, raw_in=self._raw_in)
-        self._completed = None
+        """
+        Turns that overlap are two tabs, which begin with the same; what is kept is that of the one that ends last.
+
+        What the server refuses to read leaves the client as it was.
+        """
+        client = self._client.copied()
+        completed: list[Any] = []
+        body = client.body(text, decisions, raw_in=self._raw_in)
         refused = True
         with self._playing():
-            async for event in self._posted(body):
-                for what, told in self._client.take(event):
+            async for event in self._posted(body, completed.append):
+                for what, told in client.take(event):
                     refused = refused and what == "end"
                     if stream:
                         self.world.shown(what, **told)
-        if self._client.error is not None:
+        self._client, self._completed = client, completed[-1] if completed else None
+        if client.error is not None:
             if refused:
-                self._client.take_back()
-            raise RunFailed(self._client.error)
+                client.take_back()
+            raise RunFailed(client.error)
         return self._ended()
 
-    async def _posted(self, body: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Sends *body*; gives the events that come back, read from their text."""
+    async def _posted(self, body: Mapping[str, Any], complete: Callable[[Any], None]) -> AsyncIterator[Event]:
+        """Sends *body*; gives the events that come back, read from their text, and the result of a completed run."""
         made, settings = self._client.adapter()
         adapter = made(agent=self._subject.agent, run_input=made.build_run_input(json.dumps(body).encode()), **settings)
-        self._client.begin()
         with self._subject.probed():
-            events = adapter.run_stream(on_complete=self._complete, **self._subject.options)
+            events = adapter.run_stream(on_complete=complete, **self._subject.options)
             async for text in adapter.encode_stream(events):
                 data = text.removeprefix("data:").strip()
                 if data != "[DONE]":
                     yield json.loads(data)
-
-    def _complete(self, result: Any) -> None:
-        self._completed = result
 
     def _ended(self) -> Outcome:
         from pydantic_ai import DeferredToolRequests
@@ -181,7 +182,7 @@ class Web(Session):
     async def dump(self) -> str:
         kept = self._client.kept()
         if self._completed is not None:
-            kept["messages"] = self._stored()
+            kept = {**kept, "messages": self._stored()}
         return json.dumps(kept)
 
     def _stored(self) -> list[dict[str, Any]]:
@@ -196,7 +197,7 @@ class Web(Session):
 
     async def copy_from(self, other: Agent) -> None:
         assert isinstance(other, Web)
-        self._client.take_up(deepcopy(other._client.kept()))
+        self._client = other._client.copied()
 
     async def another_session(self, world: World) -> Self:
         other = await super().another_session(world)
