@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.base import Handoff
 from autogen_core.model_context import BufferedChatCompletionContext
 
-from ...contract import Blueprint, ToolSpec, World
+from ...contract import MAIN, Blueprint, ToolSpec, World
 from . import releases
 from .approval import ApprovalFunction, Approvals
-from .gates import GatedTool, GatedWorkbench
-from .model import ScriptedClient, is_json
+from .gates import GatedServer, GatedTool, GatedWorkbench
+from .model import Expect, ScriptedClient, is_json
 from .tools import AskedBefore, Delegate, ScenarioTool, approval_function, fields_model
 from .work import Work
+
+if TYPE_CHECKING:
+    from .servers import ScenarioServer
 
 Gate = Callable[[Sequence[Any], Approvals, Work], Any]
 """Makes the workbench of an agent's tools."""
@@ -63,6 +67,8 @@ class Crew:
     goes_on: bool = bool(releases.rounds(1))
     _contexts: dict[str, Any] = field(default_factory=dict)
     _benches: dict[tuple[str, bool], list[Any]] = field(default_factory=dict)
+    _servers: dict[tuple[str, str], ScenarioServer] = field(default_factory=dict)
+    _teams: dict[bool, Any] = field(default_factory=dict)
     _agents: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
     def context(self, name: str) -> Any:
@@ -76,6 +82,11 @@ class Crew:
         # The size is given where the context is made, and messages fall out of it one by one.
         self.context(name)._buffer_size = keep
 
+    def _expected(self, name: str) -> Expect:
+        """Gives what is told the calls of an agent's model: those that hand over reach no tool."""
+        handing = {spec.name for spec in self.blueprint.tools if spec.agent == name and spec.hands_over_to is not None}
+        return lambda calls: self.work.expect(call for call in calls if call[1] not in handing)
+
     def tools(self) -> tuple[ToolSpec, ...]:
         """Gives the tools of all agents."""
         return self.blueprint.tools
@@ -84,6 +95,26 @@ class Crew:
         """Gives those of *calls* that a tool will be given."""
         known = {tool["name"] for bench in benches for tool in await bench.list_tools()}
         return [(call.id, call.name) for call in calls if call.name in known and is_json(call.arguments)]
+
+    @property
+    def speakers(self) -> list[str]:
+        """The agents that the conversation can be handed over to, the one that begins first."""
+        names = [MAIN]
+        for name in names:
+            new = (spec.hands_over_to for spec in self.blueprint.tools if spec.agent == name)
+            names += [one for one in dict.fromkeys(new) if one is not None and one not in names]
+        return names
+
+    def main(self, *, stream: bool) -> Any:
+        """Gives what the caller talks to: an agent, or a team of those that hand the conversation over."""
+        names = self.speakers
+        if len(names) == 1:
+            return self.agent(MAIN, stream=stream)
+        if stream not in self._teams:
+            from .team import swarm
+
+            self._teams[stream] = swarm([self.agent(name, stream=stream) for name in names])
+        return self._teams[stream]
 
     def agent(self, name: str, *, stream: bool) -> Any:
         """Gives an agent, with those that its tools run."""
@@ -95,11 +126,40 @@ class Crew:
         """Gives the workbenches of an agent."""
         if (name, stream) not in self._benches:
             own = [spec for spec in self.blueprint.tools if spec.agent == name]
-            tools = [self._tool(spec, stream) for spec in own if spec.kind == "function"]
-            self._benches[name, stream] = [self.gate(tools, self._approvals(name, own), self.work)]
+            tools = [self._tool(spec, stream) for spec in own if spec.kind == "function" and not spec.hands_over_to]
+            approvals = self.approvals(name, own)
+            self._benches[name, stream] = [
+                self.gate(tools, approvals, self.work),
+                *(GatedServer(server, approvals, self.work) for server in self._served(name, own)),
+            ]
         return self._benches[name, stream]
 
-    def _approvals(self, name: str, specs: Sequence[ToolSpec]) -> Approvals:
+    def _served(self, name: str, specs: Sequence[ToolSpec]) -> list[ScenarioServer]:
+        """Gives the servers that an agent connects to."""
+        by_server: dict[str, list[ToolSpec]] = {}
+        for spec in specs:
+            if spec.kind == "mcp":
+                by_server.setdefault(spec.server or "server", []).append(spec)
+        return [self._server(name, server, several) for server, several in by_server.items()]
+
+    def _server(self, name: str, server: str, specs: Sequence[ToolSpec]) -> ScenarioServer:
+        from .servers import ScenarioServer
+
+        if (name, server) not in self._servers:
+            self._servers[name, server] = ScenarioServer(server, specs, self.world)
+        return self._servers[name, server]
+
+    async def close(self) -> None:
+        """Lets go of what the agents connect to."""
+        for server in self._servers.values():
+            await server.stop()
+
+    def working(self, specs: Sequence[ToolSpec]) -> list[Any]:
+        """Gives tools that nobody is asked about."""
+        return [GatedTool(self._tool(spec, False), Approvals(agent=spec.agent), self.work) for spec in specs]
+
+    def approvals(self, name: str, specs: Sequence[ToolSpec]) -> Approvals:
+        """Gives the approval functions of an agent."""
         asking = {spec.name: approval_function(spec, self.world, self.ask, self.asked) for spec in specs}
         return Approvals(
             agent=self._called(name),
@@ -123,12 +183,17 @@ class Crew:
         answer = self.blueprint.answer
         return AssistantAgent(
             self._called(name),
-            ScriptedClient(self.world, name, self.work.expect),
+            ScriptedClient(self.world, name, self._expected(name)),
             workbench=self.benches(name, stream=stream),
             model_context=self.context(name),
             system_message=None,
             model_client_stream=stream,
             reflect_on_tool_use=bool(options.get("reflect_on_tool_use", False)),
-            output_content_type=fields_model("Answer", answer) if answer and name == "main" else None,
+            handoffs=[
+                Handoff(target=spec.hands_over_to, name=spec.name, description=spec.description)
+                for spec in self.blueprint.tools
+                if spec.agent == name and spec.hands_over_to is not None
+            ],
+            output_content_type=fields_model("Answer", answer) if answer and name == MAIN else None,
             **releases.rounds(most),
         )

@@ -36,10 +36,34 @@ MISSING: Mapping[str, str] = {
     **_INSIDE,
     "nested_parallel": "the documentation of `AgentTool` forbids parallel calls beside it: agents cannot run "
     "concurrently",
-    "mcp": "TODO",
-    "hand_offs": "TODO",
 }
 """Where approval functions stand around a workbench or around tools."""
+
+
+_LOCAL = "`tool_agent_caller_loop` keeps what it is at in variables of its own, and gives it away at its end"
+
+INTERVENTION_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in _INSIDE.items() if name not in ("edit_tool", "malformed_verdict")},
+    "streaming": "`tool_agent_caller_loop` gives nothing before it ends",
+    "trim": "the conversation is the caller's own list",
+    "limit_model_replies": "`tool_agent_caller_loop` goes on for as long as the model calls tools",
+    "structured_answer": "`tool_agent_caller_loop` asks for no form of answer",
+    "partial_answers": "the runtime handles messages one by one, so that there is one request at a time",
+    "nested": "agents behind tools are AgentChat's (`AgentTool`)",
+    "nested_gate": "agents behind tools are AgentChat's (`AgentTool`)",
+    "nested_parallel": "agents behind tools are AgentChat's (`AgentTool`)",
+    "hand_offs": "hand-offs are AgentChat's (`Swarm`)",
+    "mcp": "a `ToolAgent` takes tools and no workbench",
+    "asks_again": "a tool is not a message, so that no handler sees what happens in it",
+    "serialize.copy": _LOCAL,
+    "serialize.json": _LOCAL,
+    "fresh": _LOCAL,
+    "rewind": _LOCAL,
+    "tools_change": _LOCAL,
+    "simultaneous": _LOCAL,
+    "answer.restored": _LOCAL,
+}
+"""Where an intervention handler of autogen-core sees each call."""
 
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autogen_core import CancellationToken
 from autogen_core.tools import BaseTool, TextResultContent, ToolResult, Workbench
@@ -19,8 +19,11 @@ from .approval import Approvals, ToolApprovalResult, denial
 from .releases import STREAM_TOOL, WORKBENCH, takes, with_call_id
 from .work import Work
 
+if TYPE_CHECKING:
+    from .servers import ScenarioServer
 
-class GatedWorkbench(WORKBENCH):  # type: ignore[misc]
+
+class GatedWorkbench(WORKBENCH):
     """A workbench whose calls are asked about."""
 
     def __init__(self, tools: Sequence[Any], approvals: Approvals, work: Work) -> None:
@@ -69,12 +72,13 @@ class GatedWorkbench(WORKBENCH):  # type: ignore[misc]
 
 
 class GatedServer(Workbench):
-    """The workbench of a server, whose calls are asked about."""
+    """The workbench that connects to a server, whose calls are asked about."""
 
     component_config_schema = BaseModel
 
-    def __init__(self, inner: Workbench, approvals: Approvals, work: Work) -> None:
-        self._inner = inner
+    def __init__(self, server: ScenarioServer, approvals: Approvals, work: Work) -> None:
+        self._server = server
+        self._inner = server.workbench
         self._approvals = approvals
         self._work = work
 
@@ -95,15 +99,16 @@ class GatedServer(Workbench):
 
     async def list_tools(self) -> list[Any]:
         """See `Workbench.list_tools`."""
+        await self._server.start()
         return list(await self._inner.list_tools())
 
     async def start(self) -> None:
         """See `Workbench.start`."""
-        await self._inner.start()
+        await self._server.start()
 
     async def stop(self) -> None:
         """See `Workbench.stop`."""
-        await self._inner.stop()
+        await self._server.stop()
 
     async def reset(self) -> None:
         """See `Workbench.reset`."""
@@ -111,7 +116,8 @@ class GatedServer(Workbench):
 
     async def save_state(self) -> Mapping[str, Any]:
         """See `Workbench.save_state`."""
-        return await self._inner.save_state()
+        state: Mapping[str, Any] = await self._inner.save_state()
+        return state
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
         """See `Workbench.load_state`."""

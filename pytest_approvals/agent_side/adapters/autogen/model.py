@@ -63,7 +63,9 @@ class ScriptedClient(ChatCompletionClient):
 
     def _result(self, reply: Reply, offered: Sequence[str]) -> CreateResult:
         said = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say
-        self._expect([(call.id, call.tool) for call in reply.calls if call.tool in offered and is_json(text(call.arguments))])
+        self._expect(
+            [(call.id, call.tool) for call in reply.calls if call.tool in offered and is_json(text(call.arguments))]
+        )
         if not reply.calls:
             return CreateResult(finish_reason="stop", content=said or "", usage=_NOTHING, cached=False)
         calls = [FunctionCall(id=_id(call), name=call.tool, arguments=text(call.arguments)) for call in reply.calls]

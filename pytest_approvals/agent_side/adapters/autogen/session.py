@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +54,14 @@ class Session(Agent):
     def _crew_of(self, blueprint: Blueprint) -> Crew:
         from .crew import Crew
 
-        return Crew(world=self.world, blueprint=blueprint, ask=self.ask, asked=self.asked_before, gate=self._gate(), work=self._work)
+        return Crew(
+            world=self.world,
+            blueprint=blueprint,
+            ask=self.ask,
+            asked=self.asked_before,
+            gate=self._gate(),
+            work=self._work,
+        )
 
     def _gate(self) -> Gate:
         """Where the approval functions stand."""
@@ -98,11 +104,19 @@ class Session(Agent):
         self._task = asyncio.create_task(self._worked(run(self._token)))
 
     async def _worked(self, run: Awaitable[Any]) -> Any:
-        with self._work.begun():
-            return await run
+        try:
+            with self._work.begun():
+                return await run
+        finally:
+            self._unasked()
+
+    def _unasked(self) -> None:
+        """Takes back what nobody waits for any more; what the framework had started for its calls waits on its own."""
+        for question in list(self._questions.values()):
+            question.answer.cancel()
 
     async def _run(self, text: str | None, token: Any, *, stream: bool) -> Any:
-        agent = self._crew.agent(MAIN, stream=stream)
+        agent = self._crew.main(stream=stream)
         while True:
             result = await self._ran(agent, text, token, stream=stream)
             # Before 0.6.2 an agent stops after its tools, and is run again to go on.
@@ -129,11 +143,12 @@ class Session(Agent):
     async def _gone_on(self, token: Any, *, stream: bool) -> Any:
         from .state import left_open, worked_off
 
-        context = self._crew.context(MAIN)
-        if calls := await left_open(context):
-            benches = self._crew.benches(MAIN, stream=stream)
-            self._work.expect(await self._crew.reaching(calls, benches))
-            await worked_off(calls, benches, context, token, self._see if stream else lambda _: None)
+        for name in self._crew.speakers:
+            context = self._crew.context(name)
+            if calls := await left_open(context):
+                benches = self._crew.benches(name, stream=stream)
+                self._work.expect(await self._crew.reaching(calls, benches))
+                await worked_off(calls, benches, context, token, self._see if stream else lambda _: None)
         self._carried = []
         return await self._run(None, token, stream=stream)
 
@@ -160,7 +175,11 @@ class Session(Agent):
             return Paused(requests=tuple(await self.pending()), text=await self._said())
         assert self._task is not None
         task, self._task = self._task, None
-        return Finished(output=_output(await task))
+        return Finished(output=self._output(await task))
+
+    def _output(self, result: Any) -> Any:
+        content: Any = getattr(result.messages[-1], "content", None)
+        return content.model_dump() if hasattr(content, "model_dump") else content
 
     async def _said(self) -> str | None:
         messages = await self._crew.context(MAIN).get_messages()
@@ -198,13 +217,17 @@ class Session(Agent):
         return next((one for one in self._carried if (one.call_id, one.tool) == same), None)
 
     def _answered(self, decisions: Sequence[Decision]) -> None:
-        from .answers import result_of
-
         for decision in decisions:
             # What was asked before a restart is not asked again where its tool is gone.
             question = self._questions.get(decision.request.id) if decision.request is not None else None
             if question is not None:
-                question.answer.set_result(result_of(decision))
+                question.answer.set_result(self._result(decision))
+
+    def _result(self, decision: Decision) -> ToolApprovalResult:
+        """Gives a decision as the approval function returns it."""
+        from .answers import result_of
+
+        return result_of(decision)
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
@@ -219,12 +242,9 @@ class Session(Agent):
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(BaseException):
-                await task
-        # What the framework had started for its calls waits on its own.
-        for question in list(self._questions.values()):
-            question.answer.cancel()
-        await asyncio.sleep(0)
+        self._unasked()
+        if task is not None:
+            await asyncio.wait({task})
 
     async def cancel(self) -> None:
         """Cancels the run with its `CancellationToken`."""
@@ -232,9 +252,8 @@ class Session(Agent):
         if self._task is None:
             return
         self._token.cancel()
-        task, self._task = self._task, None
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait({self._task})
+        self._task = None
 
     async def trim(self, keep: int) -> None:
         """See `Agent.trim`."""
@@ -253,16 +272,16 @@ class Session(Agent):
         from .state import read
 
         state, self._carried = read(parts[-1])
-        await self._crew.agent(MAIN, stream=False).load_state(state)
+        await self._crew.main(stream=False).load_state(state)
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
         assert isinstance(other, Session)
         self._carried = copy.deepcopy(other._asked())
-        await self._crew.agent(MAIN, stream=False).load_state(copy.deepcopy(await other._saved()))
+        await self._crew.main(stream=False).load_state(copy.deepcopy(await other._saved()))
 
     async def _saved(self) -> Any:
-        return await self._crew.agent(MAIN, stream=False).save_state()
+        return await self._crew.main(stream=False).save_state()
 
     def tools(self) -> Any:
         """See `Agent.tools`."""
@@ -271,12 +290,7 @@ class Session(Agent):
     async def close(self) -> None:
         """See `Agent.close`."""
         await self._given_up()
-
-
-def _output(result: Any) -> Any:
-    last = result.messages[-1]
-    content = getattr(last, "content", None)
-    return content.model_dump() if hasattr(content, "model_dump") else content
+        await self._crew.close()
 
 
 class Workbenched(Session):

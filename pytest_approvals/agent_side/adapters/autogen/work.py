@@ -48,7 +48,7 @@ class Work:
     def expect(self, calls: Iterable[tuple[str | None, str]]) -> None:
         """Takes in the calls of a reply, an id and a tool each, that are going to be entered."""
         parent = self._current()
-        parent.children = [Call(id, tool) for id, tool in calls]
+        parent.children = [Call(*call) for call in calls]
 
     @contextmanager
     def entered(self, id: str | None, tool: str) -> Iterator[None]:
@@ -59,11 +59,11 @@ class Work:
             call = Call(id, tool)
             parent.children.append(call)
         call.entered = True
-        token = _CURRENT.set(call)
+        # The framework works on each call in a task of its own, so that nothing is to be set back.
+        _CURRENT.set(call)
         try:
             yield
         finally:
-            _CURRENT.reset(token)
             # A run that was given up has let go of its calls.
             parent.children = [one for one in parent.children if one is not call]
             self._moved()
@@ -82,11 +82,10 @@ class Work:
     @contextmanager
     def begun(self) -> Iterator[None]:
         """Within, the run is worked on, by the task that is running and those that it starts."""
-        token = _CURRENT.set(self._run)
+        _CURRENT.set(self._run)
         try:
             yield
         finally:
-            _CURRENT.reset(token)
             self._run.children = []
             self._moved()
 

@@ -1,0 +1,94 @@
+"""
+The flavour without AgentChat: tools behind a `ToolAgent`, and an intervention handler in front of it.
+
+As the cookbook "User Approval for Tool Execution using Intervention Handler" has it, the handler sees each call as a
+message, and raises a `ToolException` where a person refuses it. What the caller keeps is the conversation that
+`tool_agent_caller_loop` is given, and what it returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...contract import MAIN, Blueprint, Decision, World
+from . import facts
+from .session import Session
+
+if TYPE_CHECKING:
+    from .crew import Gate
+
+TOOLS = "tools"
+"""The agent type that runs tools."""
+
+
+class Intervening(Session):
+    """An intervention handler asks about each message to the agent that runs the tools."""
+
+    capabilities = facts.claimed(facts.INTERVENTION_MISSING)
+    missing = facts.INTERVENTION_MISSING
+    framework = "autogen-core"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self._runtime: Any = None
+        self._history: list[Any] = []
+
+    def _gate(self) -> Gate:
+        from .crew import gated_tools
+
+        return gated_tools
+
+    async def _run(self, text: str | None, token: Any, *, stream: bool) -> Any:
+        from autogen_core import AgentId
+        from autogen_core.models import UserMessage
+        from autogen_core.tool_agent import tool_agent_caller_loop
+
+        from .model import ScriptedClient
+
+        if text is not None:
+            self._history.append(UserMessage(content=text, source="user"))
+        runtime, tools = await self._ready()
+        said = await tool_agent_caller_loop(
+            runtime, AgentId(TOOLS, "default"), ScriptedClient(self.world, MAIN), list(self._history), tools, token
+        )
+        self._history += said
+        if self.blueprint.options.get("settles"):
+            await runtime.stop_when_idle()
+            self._runtime = None
+        return said[-1].content
+
+    async def _gone_on(self, token: Any, *, stream: bool) -> Any:
+        return await self._run(None, token, stream=stream)
+
+    async def _ready(self) -> tuple[Any, list[Any]]:
+        from autogen_core import SingleThreadedAgentRuntime
+        from autogen_core.tool_agent import ToolAgent
+
+        from .intervention import Asking
+
+        specs = [spec for spec in self.blueprint.tools if spec.agent == MAIN]
+        tools = self._crew.working(specs)
+        if self._runtime is None:
+            handler = Asking(self._crew.approvals(MAIN, specs), self._work, self.blueprint.options)
+            self._runtime = SingleThreadedAgentRuntime(intervention_handlers=[handler])
+            await ToolAgent.register(self._runtime, TOOLS, lambda: ToolAgent("Runs tools.", list(tools)))
+            self._runtime.start()
+        return self._runtime, tools
+
+    async def _said(self) -> str | None:
+        return None
+
+    def _output(self, result: Any) -> Any:
+        return result
+
+    def _result(self, decision: Decision) -> Any:
+        from .intervention import answer_of
+
+        return answer_of(decision)
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        await super().close()
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            await runtime.stop()
