@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,8 +42,15 @@ class Crew:
                 self.release()
 
 
-Gate = Callable[[Sequence[ToolSpec]], Sequence[Any]]
-"""Gives the middleware that gates an agent's tools."""
+Gate = Callable[[Sequence[ToolSpec], str], Sequence[Any]]
+"""Gives the middleware that gates an agent's tools, configured rightly or as one of `MISTAKES` says."""
+
+MISTAKES: Mapping[str, dict[str, Any]] = {
+    "": {"allowed_decisions": ["approve", "edit", "reject"]},
+    "misspelt": {"allowed_decision": ["approve", "edit", "reject"]},
+    "empty": {"allowed_decisions": []},
+}
+"""What a gate's configuration says of decisions, by the option `gate`."""
 
 
 def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
@@ -54,13 +61,14 @@ def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
         gate: None lets the tools ask from within.
     """
     names = _names(blueprint.tools)
+    written = str(blueprint.options.get("gate", ""))
 
     def main(saver: Any) -> Any:
         agents: dict[str, Any] = {}
         for name in names:
             own = [spec for spec in blueprint.tools if spec.agent == name]
             tools = [made(spec, agents, asking=gate is None) for spec in own]
-            middleware = [*_limits(blueprint.limits), *(gate(own) if gate else ())]
+            middleware = [*_limits(blueprint.limits), *(gate(own, written) if gate else ())]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer.
             agents[name] = _agent(name, tools, middleware, saver if name == MAIN else None)
         return agents[MAIN]
@@ -90,17 +98,17 @@ def _names(specs: Iterable[ToolSpec]) -> list[str]:
 # --- middleware -------------------------------------------------------------------------------------------------------
 
 
-def batched(specs: Sequence[ToolSpec]) -> list[Any]:
+def batched(specs: Sequence[ToolSpec], written: str) -> list[Any]:
     """Asks once for all gated calls of a reply."""
-    return _gate(specs)
+    return _gate(specs, written)
 
 
-def per_call(specs: Sequence[ToolSpec]) -> list[Any]:
+def per_call(specs: Sequence[ToolSpec], written: str) -> list[Any]:
     """Asks for each gated call."""
-    return _gate(specs, interrupt_mode="per_call")
+    return _gate(specs, written, interrupt_mode="per_call")
 
 
-def retried(specs: Sequence[ToolSpec]) -> list[Any]:
+def retried(specs: Sequence[ToolSpec], written: str) -> list[Any]:
     """
     Asks for each gated call, inside of a `ToolRetryMiddleware`.
 
@@ -109,23 +117,23 @@ def retried(specs: Sequence[ToolSpec]) -> list[Any]:
     from langchain.agents.middleware import ToolRetryMiddleware
 
     retry: Any = ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False, retry_on=_transient)
-    return [retry, *per_call(specs)]
+    return [retry, *per_call(specs, written)]
 
 
 def _transient(error: Exception) -> bool:
     return not isinstance(error, ContractError)
 
 
-def _gate(specs: Sequence[ToolSpec], **options: Any) -> list[Any]:
+def _gate(specs: Sequence[ToolSpec], written: str, **options: Any) -> list[Any]:
     from langchain.agents.middleware import HumanInTheLoopMiddleware
 
-    gated = {spec.name: _policy(spec) for spec in specs if spec.approval != "never"}
+    gated = {spec.name: _policy(spec, written) for spec in specs if spec.approval != "never"}
     return [HumanInTheLoopMiddleware(gated, **options)]
 
 
-def _policy(spec: ToolSpec) -> Any:
+def _policy(spec: ToolSpec, written: str) -> Any:
     # The description is what a request has to tell a person more than the call; here, who makes it.
-    policy: dict[str, Any] = {"allowed_decisions": ["approve", "edit", "reject"], "description": spec.agent}
+    policy: dict[str, Any] = {**MISTAKES.get(written, MISTAKES[""]), "description": spec.agent}
     if isinstance(spec.approval, Condition):
         policy["when"] = _when(spec)
     return policy

@@ -61,7 +61,7 @@ PER_CALL_MISSING: Mapping[str, str] = {
 
 INTERRUPT_MISSING: Mapping[str, str] = {
     **_ALL,
-    **_UNADDRESSED,
+    "unknown_request": _UNADDRESSED["unknown_request"],
     "edit_tool": "`interrupt()` gives the answer to the body of one tool, which cannot become another one",
 }
 """Where tools ask from within."""

@@ -69,7 +69,7 @@ def test_every_missing_capability_is_shown_here() -> None:
         EVERYWHERE | UNADDRESSED | {"slow_conditions", "partial_answers"},
         EVERYWHERE | {"slow_conditions", "edit_tool"},
         EVERYWHERE | {"slow_conditions", "edit_tool"},
-        EVERYWHERE | UNADDRESSED | {"edit_tool"},
+        EVERYWHERE | {"unknown_request", "edit_tool"},
     ] == [set(FLAVOURS[one].missing) - {"native.postgres"} for one in ("", "per_call", "retry", "interrupt")]
 
 

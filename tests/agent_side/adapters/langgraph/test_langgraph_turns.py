@@ -163,3 +163,20 @@ def test_a_tool_asks_again_in_its_middle(play: Play, flavour: str, variant: Vari
     assert [["c1"], ["c1"], []] == played.requests
     assert 1 == len(played.ran)
     assert "rejected" in played.told["c1"]
+
+
+@pytest.mark.parametrize("gate", ["misspelt", "empty"])
+@pytest.mark.parametrize("flavour", ["", "per_call"])
+def test_a_gate_with_a_mistake_does_not_start(play: Play, flavour: str, gate: str) -> None:
+    """The option `gate` writes the configuration wrong, and the framework refuses it."""
+    played = play(caller=["Pay."], flavour=flavour, options={"gate": gate})
+
+    assert (["ValueError"], []) == (played.outcomes, played.ran)
+
+
+def test_an_answer_at_the_newest_checkpoint_is_an_answer(play: Play, flavour: str) -> None:
+    """The option `pinned` hands in the checkpoint that the thread stands at anyway."""
+    stored = Variant(serialize="native.sqlite", source="rebuilt")
+    played = play(flavour=flavour, variant=stored, options={"pinned": True})
+
+    assert [("pay", {"amount": 5})] == played.ran
