@@ -38,7 +38,7 @@ class Waiver:
     Attributes:
         scenario: The id of a scenario, or a pattern.
         variant: The id of a variant, or a pattern.
-        flavour: The flavour of the adapter; None: every flavour.
+        flavour: The flavour of the adapter, or a pattern; None: every flavour.
         version: Version specifiers of the framework; empty: every version.
         path, line: Where it stands.
     """
@@ -59,7 +59,7 @@ class Waiver:
             self.check == outcome.check
             and fnmatchcase(outcome.scenario, self.scenario)
             and fnmatchcase(outcome.variant, self.variant)
-            and self.flavour in (None, outcome.flavour)
+            and (self.flavour is None or fnmatchcase(outcome.flavour, self.flavour))
             and _version_fits(self.version, outcome.version)
         )
 

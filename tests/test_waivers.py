@@ -53,6 +53,24 @@ def test_a_file_gives_its_waivers_with_their_lines(tmp_path: Path) -> None:
     assert (10, "*", "") == (second.line, second.variant, second.version)
 
 
+@pytest.mark.parametrize(
+    ("flavour", "covered"), [("hosted", True), ("hosted_chat", True), ("agui", False), ("", False)]
+)
+def test_a_waiver_may_be_about_flavours_of_a_kind(tmp_path: Path, flavour: str, covered: bool) -> None:
+    """The flavour is a name or a pattern, and covers the flavours that it fits."""
+    text = GOOD.replace("  variant: json-*-held\n", "  flavour: hosted*\n")
+    failed = Outcome(
+        scenario="parallel/two",
+        variant="none-held",
+        check="decision-survives",
+        failed=True,
+        flavour=flavour,
+        version="0.24.0",
+    )
+
+    assert covered == bool(waiver_for(failed, load_waivers(written(tmp_path, text), CHECKS)))
+
+
 @pytest.mark.parametrize("text", ["", "# nothing yet\n"])
 def test_a_file_without_entries_holds_no_waivers(tmp_path: Path, text: str) -> None:
     """An empty file, or one of comments, is a file without waivers."""
