@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
+from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, World
 from ..current import recorded_by
 from ..facts import ISSUES, PACKAGES, claimed
 from . import facts
@@ -94,10 +94,6 @@ class Interface(Agent):
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
         return type(self)(world, self.blueprint, beside=self)
-
-    def tools(self) -> tuple[ToolSpec, ...]:
-        """See `Agent.tools`."""
-        return self.blueprint.tools
 
 
 def _value(text: str) -> Any:

@@ -17,9 +17,9 @@ def made_server(agent: Any, root: Root) -> Any:
     """
     from agent_framework_foundry_hosting import ResponsesHostServer
 
-    with root.used(), root.as_current_folder(), warnings.catch_warnings():
-        # That agents made of workflows are deprecated here is no news to whoever chose them.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    # That agents made of workflows are deprecated here is no news to whoever chose them; it is said with a request.
+    warnings.filterwarnings("ignore", message="Hosting WorkflowAgent ", category=DeprecationWarning)
+    with root.used(), root.as_current_folder():
         # Telemetry would be written to stdout.
         return ResponsesHostServer(agent, configure_observability=None)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported, World
 from ..current import recorded_by
 from ..facts import ISSUES, PACKAGES, claimed
 from . import facts
@@ -32,8 +32,7 @@ class Hosted(Agent):
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Hosted | None = None) -> None:
         super().__init__(world, blueprint)
         self._borrowed = beside is not None
-        self._root = beside._root if beside else Root(blueprint.directory)
-        self._tools: tuple[ToolSpec, ...] = ()
+        self._root: Root = beside._root if beside else Root(blueprint.directory)
         self._client: Client = beside._client if beside else self._connected()
         self._last = ""
 
