@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_approvals.agent_side.neutral import MAIN, Item, ModelCall
-from pytest_approvals.journal.arguments import parsed
+from pytest_approvals.journal.arguments import parsed, same_arguments
 from pytest_approvals.scenario.labels import owned
 from pytest_approvals.scenario.parts import Call, Reply, Scenario, Script, Tool
 
@@ -54,7 +54,8 @@ def conversation_of(scenario: Scenario, agent: str, items: Sequence[Item], progr
         return Conversation(name=MAIN, agent=agent, outer="", replies=replies)
     outer = _outer_call(agent, prompt, items, progress)
     name = f"{outer}/{agent}" if outer else agent
-    return Conversation(name=name, agent=agent, outer=outer, replies=_replies(scenario.agents[agent], prompt))
+    _, opening = progress.delegated.get(outer, (agent, prompt))
+    return Conversation(name=name, agent=agent, outer=outer, replies=_replies(scenario.agents[agent], opening))
 
 
 def next_reply(conversation: Conversation, progress: Progress) -> Reply | None:
@@ -108,7 +109,18 @@ def _outer_call(agent: str, prompt: str, items: Sequence[Item], progress: Progre
     if begins and free:
         progress.delegated[free[0]] = key
         return free[0]
-    return known[-1] if known else ""
+    return known[-1] if known else _made_in(agent, items, progress)
+
+
+def _made_in(agent: str, items: Sequence[Item], progress: Progress) -> str:
+    """Finds the call that runs the conversation in which the calls of *items* were made, though it begins otherwise."""
+    for item in items:
+        for call in reversed(progress.calls) if item.kind == "call" else ():
+            outer = call.label.rpartition("/")[0]
+            made = progress.delegated.get(outer, ("", ""))[0] == agent and call.id == item.id and call.tool == item.tool
+            if made and same_arguments(call.arguments, item.arguments):
+                return outer
+    return ""
 
 
 def _runs(call: PlayedCall, agent: str, prompt: str) -> bool:
