@@ -64,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER)
     config.pluginmanager.register(_Listener(config), "approvals-listener")
     if is_configured(config):
+        bench_of(config).prepare()
         bench_of(config).aim()
 
 

@@ -64,7 +64,8 @@ class Bench:
         from pytest_approvals.pytest_side.judging import load_checks
 
         load_checks()
-        return candidates(self.settings, CHECKS)
+        found, self.results.absent = candidates(self.settings, CHECKS)
+        return found
 
     @property
     def was_used(self) -> bool:
@@ -104,6 +105,17 @@ class Bench:
     def chosen(self) -> frozenset[Path]:
         """The scenario files that `pytest-approvals run` chose; none where it does not run."""
         return frozenset(map(Path, self.config.getoption("approvals_chosen")))
+
+    def prepare(self) -> None:
+        """
+        Makes the environments that the agents need, before workers start and while what is written can be seen. A
+        failure shows when the agent is to be started.
+        """
+        if self.travels or not self.settings.agents:
+            return
+        from pytest_approvals.pytest_side.candidates import make_environments
+
+        make_environments(self.settings)
 
     def aim(self) -> None:
         """

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract import Agent, Attachment
 from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_of, default_agents, runnable
-from pytest_approvals.errors import UsageError
+from pytest_approvals.errors import AgentUnavailable, ApprovalsError, UsageError
 from pytest_approvals.harness.elsewhere import OtherProcesses
 from pytest_approvals.harness.environments import Recipe
 from pytest_approvals.harness.sources import AgentSource, FreshProcesses, InThisProcess, facts_of
 from pytest_approvals.pins import pinned
 from pytest_approvals.pytest_side.settings import Settings
 from pytest_approvals.pytest_side.waiting import lasting_loop, wait_for
-from pytest_approvals.released import recipe_of, released
+from pytest_approvals.released import environments, recipe_of, released
 from pytest_approvals.waivers import Waiver, load_waivers, waiver_file
 
 REFERENCE = "reference"
@@ -58,12 +59,13 @@ class Candidate:
         return () if self.updates else self.stored
 
 
-def candidates(settings: Settings, checks: Iterable[str]) -> tuple[Candidate, ...]:
+def candidates(settings: Settings, checks: Iterable[str]) -> tuple[tuple[Candidate, ...], dict[str, str]]:
     """
-    Gives the agents that the settings name, or else all that can run here.
+    Gives the agents that the settings name, or else all that can run here; and for each that could not be started, the
+    reason.
 
     Errors:
-        AgentUnavailable: One of them cannot run here.
+        AgentUnavailable: None of them could be started.
         WaiverError: A file of waivers has a mistake.
         UsageError: A fault is wanted, and the reference agent takes no part.
     """
@@ -73,10 +75,27 @@ def candidates(settings: Settings, checks: Iterable[str]) -> tuple[Candidate, ..
         raise UsageError(
             "--with and --python are for environments; name an agent with its release: --agent NAME==VERSION"
         )
-    found = [_candidate(spec, settings, slugs) for spec in specs]
-    if settings.fault and not any(one.local.spec.name == REFERENCE for one in found):
+    if settings.fault and not any(spec.name == REFERENCE for spec in specs):
         raise UsageError(f"a fault is switched on in the agent {REFERENCE}, which takes no part in this run")
-    return tuple(found)
+    found: list[Candidate] = []
+    absent: dict[str, AgentUnavailable] = {}
+    for spec in specs:
+        try:
+            found.append(_candidate(spec, settings, slugs))
+        except AgentUnavailable as error:
+            absent[str(spec)] = error
+    if absent and not found:
+        raise next(iter(absent.values()))
+    return tuple(found), {name: str(error) for name, error in absent.items()}
+
+
+def make_environments(settings: Settings) -> None:
+    """Makes the environments of the agents that the settings name, as far as that is possible."""
+    for spec in map(AgentSpec.parse, settings.agents):
+        with suppress(ApprovalsError):
+            recipe = recipe_of(spec, settings.requirements, settings.python)
+            if recipe is not None:
+                environments().get(recipe, str(spec))
 
 
 def source_of(local: LocalAgent, attachment: Attachment | None = None) -> AgentSource:

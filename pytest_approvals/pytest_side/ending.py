@@ -143,7 +143,10 @@ def _complete(bench: Bench, agent: str) -> set[str]:
 
 
 def _tell(session: pytest.Session, bench: Bench) -> None:
-    """Reports as failed tests what no item stands for, so that every reporter of pytest shows it."""
+    """
+    Reports as failed tests what no item stands for, so that every reporter of pytest shows it; an agent that was not
+    judged fails the session.
+    """
     results = bench.results
     failures = [
         (f"{results.files[group]}::{group[1]}[{ALL_VARIANTS}]", text) for group, text in results.failed_groups.items()
@@ -156,7 +159,7 @@ def _tell(session: pytest.Session, bench: Bench) -> None:
         )
         vars(report)["approvals_told"] = True
         session.config.hook.pytest_runtest_logreport(report=report)
-    if failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    if (failures or results.absent) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -12,6 +12,7 @@ from pytest_approvals.checks import CHECKS
 from pytest_approvals.journal.history import History
 from pytest_approvals.pytest_side.records import AS_STORED, AS_STORED_REQUIREMENT, unpacked
 from pytest_approvals.report.lines import (
+    AbsentLine,
     NotApplicableLine,
     ReportedAgent,
     ReportedCheck,
@@ -34,6 +35,7 @@ class Results:
 
     Attributes:
         lines: The verdicts.
+        absent: For each agent that could not be started, the reason.
         plan: For each group the variants that were collected.
         missing: For each group that does not apply, the capabilities that the agent lacks.
         ran: For each group the variants that ran.
@@ -44,6 +46,7 @@ class Results:
     lines: list[VerdictLine] = field(default_factory=list)
     transcripts: list[TranscriptLine] = field(default_factory=list)
     stale: list[StaleLine] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
     plan: dict[Group, list[str]] = field(default_factory=dict)
     missing: dict[Group, list[str]] = field(default_factory=dict)
     ran: dict[Group, list[str]] = field(default_factory=dict)
@@ -66,11 +69,14 @@ class Results:
 
     def collected(self) -> list[Any]:
         """Gives what was collected in a form that travels."""
-        return [[[*group, *names] for group, names in table.items()] for table in (self.plan, self.missing)]
+        tables = [[[*group, *names] for group, names in table.items()] for table in (self.plan, self.missing)]
+        return [*tables, [[*pair] for pair in self.absent.items()]]
 
     def take_collected(self, collected: Sequence[Any]) -> None:
         """Takes in what a worker collected; all workers collect the same."""
-        for table, rows in zip((self.plan, self.missing), collected, strict=True):
+        *tables, absent = collected
+        self.absent.update((agent, why) for agent, why in absent)
+        for table, rows in zip((self.plan, self.missing), tables, strict=True):
             table.update({(scenario, agent): names for scenario, agent, *names in rows})
 
     # --- what ran ---
@@ -127,6 +133,7 @@ class Results:
                 for (scenario, agent), names in self.missing.items()
             ],
             stale=self.stale,
+            absent=[AbsentLine(agent=agent, why=why) for agent, why in self.absent.items()],
         )
 
     def _checks(self) -> dict[str, ReportedCheck]:

@@ -97,6 +97,7 @@ def _cell(cell: Cell | None) -> str:
 def _findings(report: Report) -> Iterator[str]:
     texts = [finding.render() for agent in agents_of(report) for finding in findings(report, agent)]
     texts += [f"stale waiver: {line.waiver}" for line in report.stale]
+    texts += [f"not judged: {line.why}" for line in report.absent]
     if not texts:
         yield "<p>There are none.</p>"
     yield from (f"<pre>{escape(text)}</pre>" for text in texts)

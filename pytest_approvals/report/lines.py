@@ -120,6 +120,14 @@ class StaleLine(Part):
     waiver: str
 
 
+class AbsentLine(Part):
+    """An agent that was asked for and not judged, because it could not be started."""
+
+    event: Literal["absent"] = "absent"
+    agent: str
+    why: str
+
+
 class ReportFooter(Part):
     """The end: how many runs there were, and how many verdicts of each status."""
 
@@ -128,7 +136,7 @@ class ReportFooter(Part):
     counts: dict[str, int] = Field(default_factory=dict)
 
 
-Line = ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | ReportFooter
+Line = ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | ReportFooter
 
 ANY_LINE: TypeAdapter[Any] = TypeAdapter(Annotated[Line, Field(discriminator="event")])
 """Reads a line of any kind."""
@@ -139,6 +147,7 @@ KINDS: dict[str, type[Part]] = {
     "transcript": TranscriptLine,
     "not-applicable": NotApplicableLine,
     "stale": StaleLine,
+    "absent": AbsentLine,
     "footer": ReportFooter,
 }
 """The kinds of lines by their events."""

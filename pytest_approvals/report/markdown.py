@@ -30,6 +30,9 @@ def _blocks(report: Report) -> Iterator[str]:
     if report.stale:
         yield "## Stale waivers\n"
         yield from (f"- {_text(line.waiver)}" for line in report.stale)
+    if report.absent:
+        yield "## Not judged\n"
+        yield from (f"- {_text(line.why)}" for line in report.absent)
 
 
 def _agents(report: Report) -> Iterator[str]:

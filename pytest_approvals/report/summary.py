@@ -24,10 +24,12 @@ GRAVITY = ("fail", "harness-error", "unknown", "warning", "waived")
 
 def summary(report: Report) -> str:
     """
-    Gives all findings by agent, the stale waivers, and a line of counts; it ends without a line feed.
+    Gives all findings by agent, the stale waivers, the agents that were not judged, and a line of counts; it ends
+    without a line feed.
     """
     blocks = [block for agent in _agents(report) for block in _of_agent(report, agent)]
     blocks += [f"stale waiver: {line.waiver}" for line in report.stale]
+    blocks += [f"not judged: {line.why}" for line in report.absent]
     return "\n\n".join([*blocks, counts(report)])
 
 
@@ -47,7 +49,7 @@ def counts(report: Report) -> str:
     Counts runs, and verdicts by status: `812 runs · 31,002 pass · 3 fail`.
     """
     footer = report.footer()
-    order = ["pass", *GRAVITY, "stale", "not-applicable", "not-observable"]
+    order = ["pass", *GRAVITY, "stale", "absent", "not-applicable", "not-observable"]
     known = sorted(footer.counts, key=lambda status: order.index(status) if status in order else len(order))
     words = [f"{footer.runs:,} run{'' if footer.runs == 1 else 's'}"]
     words += [f"{footer.counts[status]:,} {status}" for status in known]

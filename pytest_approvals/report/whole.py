@@ -8,7 +8,16 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .lines import Line, NotApplicableLine, ReportFooter, ReportHeader, StaleLine, TranscriptLine, VerdictLine
+from .lines import (
+    AbsentLine,
+    Line,
+    NotApplicableLine,
+    ReportFooter,
+    ReportHeader,
+    StaleLine,
+    TranscriptLine,
+    VerdictLine,
+)
 from .subject import ALL_VARIANTS
 
 
@@ -27,6 +36,7 @@ class Report(BaseModel):
     transcripts: list[TranscriptLine] = Field(default_factory=list)
     not_applicable: list[NotApplicableLine] = Field(default_factory=list)
     stale: list[StaleLine] = Field(default_factory=list)
+    absent: list[AbsentLine] = Field(default_factory=list)
     complete: bool = True
 
     def add(self, line: Line) -> None:
@@ -40,6 +50,8 @@ class Report(BaseModel):
                 self.not_applicable.append(line)
             case StaleLine():
                 self.stale.append(line)
+            case AbsentLine():
+                self.absent.append(line)
 
     def body(self) -> Iterator[Line]:
         """Gives all lines between header and footer, in a fixed order, whatever order they came in."""
@@ -47,6 +59,7 @@ class Report(BaseModel):
         yield from sorted(self.verdicts, key=_order)
         yield from sorted(self.transcripts, key=lambda line: (line.scenario, line.agent, line.variant))
         yield from sorted(self.stale, key=lambda line: (line.agent, line.waiver))
+        yield from sorted(self.absent, key=lambda line: line.agent)
 
     def footer(self) -> ReportFooter:
         """Counts what is there."""
@@ -71,6 +84,8 @@ class Counts:
                 self._runs.add((line.scenario, line.agent, line.variant))
         elif isinstance(line, StaleLine):
             self._statuses["stale"] += 1
+        elif isinstance(line, AbsentLine):
+            self._statuses["absent"] += 1
 
     def footer(self) -> ReportFooter:
         """Gives the counts."""

@@ -98,6 +98,16 @@ def test_an_agent_that_cannot_run_here_is_an_error(project) -> None:
     result.stdout.fnmatch_lines(["agent 'reference==1.0.0' cannot be started: it has no framework, * write reference"])
 
 
+def test_the_other_agents_go_on(project) -> None:
+    """An agent that cannot be started is named at the end and fails the session; the others are judged."""
+    project.scenario()
+    result = project.run("scenarios", agents="reference,reference==1.0.0")
+
+    assert 1 == result.ret
+    assert 0 < result.parseoutcomes()["passed"]
+    result.stdout.fnmatch_lines(["not judged: agent 'reference==1.0.0' cannot be started: *", "* pass * 1 absent"])
+
+
 def test_requirements_without_an_environment_are_refused(project) -> None:
     """They would do nothing."""
     project.scenario()

@@ -7,6 +7,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.journal.notation import journal
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.report.lines import (
+    AbsentLine,
     NotApplicableLine,
     ReportedAgent,
     ReportedCheck,
@@ -83,7 +84,7 @@ def subject(scenario: str, agent: str, variant: Variant) -> Subject:
 
 @pytest.fixture
 def report(history: History, twice: Verdict) -> Report:
-    """Four scenarios on three agents: what passes, fails, warns, is waived, stale or not applicable."""
+    """Four scenarios on three agents: what passes, fails, warns, is waived, stale or absent."""
     header = ReportHeader(
         package="0.1.0",
         python="3.11.7",
@@ -145,6 +146,8 @@ def _add_more(whole: Report, history: History, twice: Verdict) -> None:
     )
     whole.add(NotApplicableLine(scenario="hosted/approve", agent="pydantic_ai", missing=("hosted_mcp",)))
     whole.add(StaleLine(agent="pydantic_ai", waiver="pydantic_ai.waivers.yaml:3: asked-once on basics/*: gone (a#2)"))
+    why = "agent 'frame==9.9' cannot be started: uv cannot provide frame==9.9; name other requirements"
+    whole.add(AbsentLine(agent="frame==9.9", why=why))
     lines = Transcript.of_history(history).lines
     whole.add(TranscriptLine(scenario="parallel/two", agent="openai_agents==0.24.0", variant=STREAMED.id, lines=lines))
 

@@ -29,7 +29,7 @@ class TestLine:
         lines = [report.header, *report.body(), report.footer()]
 
         assert [] == [error.message for line in lines for error in validator.iter_errors(json.loads(dumped(line)))]
-        assert {"header", "verdict", "transcript", "not-applicable", "stale", "footer"} == {
+        assert {"header", "verdict", "transcript", "not-applicable", "stale", "absent", "footer"} == {
             line.event for line in lines
         }
 
@@ -64,7 +64,7 @@ class TestFile:
         assert {
             "event": "footer",
             "runs": 27,
-            "counts": {"fail": 6, "not-applicable": 26, "pass": 23, "stale": 1, "waived": 1, "warning": 1},
+            "counts": {"absent": 1, "fail": 6, "not-applicable": 26, "pass": 23, "stale": 1, "waived": 1, "warning": 1},
         } == json.loads((tmp_path / "report.jsonl").read_text().splitlines()[-1])
 
     def test_a_report_without_its_footer_was_cut_off(self, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ class TestMerged:
                 header=report.header.model_copy(update={"agents": report.header.agents[:2]}),
                 verdicts=report.verdicts[:20],
             ),
-            Report(header=report.header, verdicts=report.verdicts[10:], stale=report.stale),
+            Report(header=report.header, verdicts=report.verdicts[10:], stale=report.stale, absent=report.absent),
         ]
         halves[1].transcripts, halves[1].not_applicable = report.transcripts, report.not_applicable
 
