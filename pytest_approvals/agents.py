@@ -24,6 +24,9 @@ from pytest_approvals.extensions import brought, names_of
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Agent
 
+ALL = "all"
+"""What stands for all agents where agents are named."""
+
 PROJECT_ENDING = "_adapter"
 """What the name of a module in somebody's own project ends with, after the name of the adapter."""
 
@@ -195,6 +198,18 @@ def local_agents() -> tuple[LocalAgent, ...]:
 def default_agents() -> tuple[str, ...]:
     """Gives the agents that run where none is named: the default flavour of each adapter that can run here."""
     return tuple(agent.spec.name for agent in local_agents() if agent.available and not agent.spec.flavour)
+
+
+def all_agents() -> tuple[str, ...]:
+    """
+    Gives every flavour of every adapter, wherever it runs: here, or in an environment with its pinned release. A
+    flavour with two names is there once.
+    """
+    classes: dict[type[Agent], AgentSpec] = {}
+    for name in adapter_names():
+        for flavour, adapter in flavours(name).items():
+            classes.setdefault(adapter, AgentSpec(name=name, flavour=flavour))
+    return tuple(spec.base for spec in classes.values())
 
 
 def _packaged() -> tuple[str, ...]:

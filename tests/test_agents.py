@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals import extensions
-from pytest_approvals.agents import AgentSpec, adapter_names, flavours, local_agent, runnable
+from pytest_approvals.agents import (
+    AgentSpec,
+    adapter_names,
+    adapter_of,
+    all_agents,
+    flavours,
+    local_agent,
+    runnable,
+)
 from pytest_approvals.errors import AdapterError, AgentUnavailable, UnknownName, UsageError
 from pytest_approvals.simulation import ReferenceAgent
 
@@ -73,6 +81,15 @@ def test_what_is_no_spec_is_refused(text: str) -> None:
 def test_the_reference_agent_comes_first() -> None:
     """The adapters of this package are named in a fixed order."""
     assert ("reference", "langgraph", "openai_agents", "pydantic_ai") == adapter_names()[:4]
+
+
+def test_all_agents_are_all_flavours() -> None:
+    """Each once, also where it has two names; the reference agent is the first."""
+    every = all_agents()
+
+    assert every[:2] == ("reference", "reference.chat")
+    assert {"pydantic_ai", "pydantic_ai.inline", "openai_agents", "langgraph.per_call"} <= set(every)
+    assert len(every) == len({adapter_of(AgentSpec.parse(spec)) for spec in every})
 
 
 def test_an_unknown_agent_gets_the_nearest_name() -> None:

@@ -48,7 +48,7 @@ class Option(NamedTuple):
 
 
 OPTIONS = (
-    Option("agents", "words", "SPEC", "agents to run scenarios on (default: all that can run here)", "agent"),
+    Option("agents", "words", "SPEC", "agents to run scenarios on, or all (default: those that can run here)", "agent"),
     Option("with", "words", "REQUIREMENT", "install this, too, in the environments of agents with a release"),
     Option("python", "text", "VERSION", "the Python of these environments (default: the one that runs this)"),
     Option("serialize", "words", "MODE", "only variants with this state between turns: none, copy, json, native.NAME"),

@@ -97,7 +97,7 @@ def settings_of(
 def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None:
     match option.name:
         case "agents":
-            values["agents"] = tuple(_known_agent(word) for word in _words(text))
+            values["agents"] = tuple(spec for word in _words(text) for spec in _known_agents(word))
         case "with":
             values["requirements"] = tuple(text)  # a comma is a part of a requirement
         case "python":
@@ -143,12 +143,14 @@ def _dimension_value(name: str, word: str) -> str:
     return _one_of(name, word, valid)
 
 
-def _known_agent(text: str) -> str:
-    from pytest_approvals.agents import AgentSpec, adapter_of
+def _known_agents(text: str) -> tuple[str, ...]:
+    from pytest_approvals.agents import ALL, AgentSpec, adapter_of, all_agents
 
+    if text == ALL:
+        return all_agents()
     spec = AgentSpec.parse(text)
     adapter_of(spec)
-    return str(spec)
+    return (str(spec),)
 
 
 def _known_oracle(word: str) -> str:
