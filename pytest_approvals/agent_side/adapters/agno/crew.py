@@ -1,0 +1,102 @@
+"""The agent or team that sessions run, made from a blueprint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agno.agent import Agent
+
+from ...contract import MAIN, Blueprint, Parameter, ToolSpec
+from .delegation import Delegations
+from .model import ScriptedModel
+from .tools import TYPES, all_made
+
+HISTORY = 100
+"""How many earlier runs a model is shown: all of any scenario; by default it would be three."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """
+    What the sessions of one adapter object share.
+
+    Attributes:
+        main: The framework's agent or team that the caller talks to.
+        options: Keyword arguments for its run calls.
+        db: A person's own database.
+        release: Undoes what was done to a person's own agent.
+        sessions: The driven sessions that use the crew, by identity.
+    """
+
+    main: Any
+    tools: tuple[ToolSpec, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    db: Any = None
+    release: Callable[[], None] = lambda: None
+    sessions: set[int] = field(default_factory=set)
+
+    def let_go(self, session: object) -> None:
+        """Takes *session* from those that use the crew, and releases the agent when it was the last one."""
+        if id(session) in self.sessions:
+            self.sessions.discard(id(session))
+            if not self.sessions:
+                self.release()
+
+
+def lone_agent(blueprint: Blueprint, **marks: Any) -> Crew:
+    """
+    Makes the one agent of *blueprint*.
+
+    Arguments:
+        marks: More arguments for the decorator of gated tools.
+    """
+    own = [spec for spec in blueprint.tools if spec.agent == MAIN]
+    return Crew(main=_agent(MAIN, own, **_main_only(blueprint), marks=marks), tools=blueprint.tools)
+
+
+def team(blueprint: Blueprint, **options: Any) -> Crew:
+    """Makes a team: each agent that runs others is the leader of those that it runs."""
+    return Crew(main=_member(MAIN, blueprint, **_main_only(blueprint), **options), tools=blueprint.tools)
+
+
+def _main_only(blueprint: Blueprint) -> dict[str, Any]:
+    options: dict[str, Any] = {"add_history_to_context": True, "num_history_runs": HISTORY}
+    if blueprint.limits.tool_calls is not None:
+        options["tool_call_limit"] = blueprint.limits.tool_calls
+    if blueprint.answer:
+        options["output_schema"] = _answer(blueprint.answer)
+    return options
+
+
+def _answer(fields: Mapping[str, Parameter]) -> Any:
+    from pydantic import create_model
+
+    described: dict[str, Any] = {
+        name: (TYPES.get(one.type, Any), ... if one.required else one.default) for name, one in fields.items()
+    }
+    return create_model("Answer", **described)
+
+
+def _agent(name: str, specs: Sequence[ToolSpec], *, marks: Mapping[str, Any] | None = None, **options: Any) -> Agent:
+    tools = all_made(specs, marks or {})
+    return Agent(model=ScriptedModel(name), id=name, name=name, tools=tools, telemetry=False, **options)
+
+
+def _member(name: str, blueprint: Blueprint, **options: Any) -> Any:
+    from agno.team import Team
+
+    own = [spec for spec in blueprint.tools if spec.agent == name]
+    members = list(dict.fromkeys(spec.runs for spec in own if spec.runs is not None))
+    if name != MAIN and not members:
+        return _agent(name, own)
+    return Team(
+        members=[_member(member, blueprint) for member in members],
+        model=ScriptedModel(name, Delegations.of(own)),
+        id=name,
+        name=name,
+        tools=all_made((spec for spec in own if spec.runs is None), {}),
+        telemetry=False,
+        **options,
+    )

@@ -1,0 +1,56 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from ...capabilities import CAPABILITIES
+
+ISSUES = "https://github.com/agno-agi/agno/issues"
+
+POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
+"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+
+STORES: Mapping[str, str] = {
+    "sqlite": "`SqliteDb` on a file",
+    "async_sqlite": "`AsyncSqliteDb` on a file",
+    "postgres": "`PostgresDb` on a server",
+}
+
+_GATE = "`requires_confirmation` is a mark of the tool, true or false; nothing asks about a call"
+
+_OUTPUT = "a tool that runs an agent gets the output of the paused run; nothing surfaces from there"
+
+_ALL: Mapping[str, str] = {
+    "always": "a requirement is about one call; nothing approves further ones",
+    "never": "a requirement is about one call; nothing rejects further ones",
+    "stage": "a decision goes in with the call that continues the run",
+    "asks_again": "the body of a tool cannot pause the run that it is in",
+    "hand_offs": "an agent has no hand-offs; the leader of a team is asked first in every turn, in mode `route`, too",
+    "conditional_approval": _GATE,
+    "slow_conditions": _GATE,
+    "raising_conditions": _GATE,
+    "hosted_mcp": "calls that the provider runs are no functions of the framework, which gates nothing else",
+    "limit_model_replies": "an agent counts tool calls (`tool_call_limit`), not replies of its model",
+    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+}
+
+AGENT_MISSING: Mapping[str, str] = {
+    **_ALL,
+    "nested": _OUTPUT,
+    "nested_parallel": _OUTPUT,
+    "nested_gate": _OUTPUT,
+}
+"""Where one agent is run."""
+
+TEAM_MISSING: Mapping[str, str] = {
+    **_ALL,
+    "nested_gate": "the leader's tool `delegate_task_to_member` is made by the team, and takes no marks",
+}
+"""Where a team is run."""
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

@@ -1,0 +1,115 @@
+"""
+The scripted model: a model class of the framework that asks the world of the running turn.
+
+A reply becomes the framework's response just as in its class for Chat Completions: calls keep the text of their
+arguments, and the pieces of a streamed call are put together by their index.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agno.exceptions import ModelProviderError
+from agno.models.base import Model
+from agno.models.response import ModelResponse
+
+from ...contract import MAIN, Chunk, ModelCall, ModelDown
+from .current import world
+from .delegation import Delegations
+from .messages import items
+
+
+class ScriptedModel(Model):
+    """The model of one agent."""
+
+    def __init__(self, agent: str = MAIN, delegations: Delegations | None = None) -> None:
+        super().__init__(id="scripted", name="Scripted", provider="scripted")
+        self.agent = agent
+        self.delegations = delegations or Delegations()
+
+    def __deepcopy__(self, memo: Any) -> ScriptedModel:
+        return ScriptedModel(self.agent, self.delegations)
+
+    async def ainvoke(self, messages: Any, *_: Any, **options: Any) -> ModelResponse:
+        """See `Model.ainvoke`."""
+        with _failing():
+            reply = await world().model(
+                items(messages, self.delegations), agent=self.agent, tools=self._offered(options)
+            )
+        calls, _chunks = self.delegations.made(reply)
+        text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
+        return ModelResponse(role="assistant", content=text, tool_calls=[_call(call) for call in calls])
+
+    async def ainvoke_stream(self, messages: Any, *_: Any, **options: Any) -> AsyncIterator[ModelResponse]:
+        """See `Model.ainvoke_stream`."""
+        with _failing():
+            reply = await world().model(
+                items(messages, self.delegations), agent=self.agent, stream=True, tools=self._offered(options)
+            )
+        _calls, chunks = self.delegations.made(reply)
+        for chunk in chunks:
+            yield _piece(chunk)
+        with _failing():
+            if reply.breaks:
+                raise ModelDown(0)
+        if reply.answer is not None:
+            yield ModelResponse(role="assistant", content=json.dumps(dict(reply.answer)))
+
+    def _offered(self, options: dict[str, Any]) -> list[str]:
+        return self.delegations.names(_names(options.get("tools") or ()))
+
+    def parse_tool_calls(self, tool_calls_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Puts the pieces of streamed calls together, as the framework's class for Chat Completions does."""
+        whole: list[dict[str, Any]] = []
+        for piece in tool_calls_data:
+            while len(whole) <= piece["index"]:
+                whole.append({"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
+            call = whole[piece["index"]]
+            call["id"] = piece["id"] or call["id"]
+            call["function"]["name"] = piece["name"] or call["function"]["name"]
+            call["function"]["arguments"] += piece["arguments"] or ""
+        return whole
+
+    def invoke(self, *_: Any, **__: Any) -> ModelResponse:
+        """The world is asked asynchronously."""
+        raise NotImplementedError
+
+    def invoke_stream(self, *_: Any, **__: Any) -> Iterator[ModelResponse]:
+        """The world is asked asynchronously."""
+        raise NotImplementedError
+
+    def _parse_provider_response(self, response: Any, **_: Any) -> Any:
+        return response
+
+    def _parse_provider_response_delta(self, response: Any) -> Any:
+        return response
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Raises what the framework's own model classes raise of a status and of a lost connection."""
+    try:
+        yield
+    except ModelDown as error:
+        raise ModelProviderError(message=str(error), status_code=error.status or 502) from error
+
+
+def _names(offered: Iterable[Any]) -> Iterator[str]:
+    for one in offered:
+        described = one.get("function", one) if isinstance(one, dict) else {"name": getattr(one, "name", "")}
+        yield str(described.get("name", ""))
+
+
+def _call(call: ModelCall) -> dict[str, Any]:
+    text = call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
+    return {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": text}}
+
+
+def _piece(chunk: Chunk) -> ModelResponse:
+    if chunk.call is None:
+        return ModelResponse(role="assistant", content=chunk.text or "")
+    piece = {"index": chunk.call, "id": chunk.id, "name": chunk.tool, "arguments": chunk.arguments}
+    return ModelResponse(role="assistant", tool_calls=[piece])

@@ -1,0 +1,95 @@
+"""How a run ended, as its output or its stream tells it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from ...contract import Finished, Outcome, Paused
+from .messages import text_of
+from .requests import Served, requests_of
+
+Shown = Callable[..., None]
+
+
+class RunFailed(Exception):
+    """A run ended with the status `error` or `cancelled`, which is how the framework tells its caller of a failure."""
+
+
+def outcome_of(run: Any, served: Served) -> Outcome:
+    """Reads the output of a run."""
+    status = _word(run.status)
+    if status in ("ERROR", "CANCELLED"):
+        raise RunFailed(f"{status}: {run.content}")
+    if run.is_paused:
+        return Paused(requests=requests_of(run.requirements, run.run_id, served), text=_said(run))
+    return Finished(output=_output(run.content))
+
+
+def _word(status: Any) -> str:
+    return str(getattr(status, "value", status)).upper()
+
+
+def _said(run: Any) -> str | None:
+    """Gives what the model said beside the calls that wait; the content of a paused run is the framework's own text."""
+    last = next((message for message in reversed(run.messages or ()) if message.role == "assistant"), None)
+    return (text_of(last.content) or None) if last is not None else None
+
+
+def _output(content: Any) -> Any:
+    return content.model_dump() if hasattr(content, "model_dump") else content
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+async def streamed(
+    events: AsyncIterator[Any], main: Any, shown: Shown, keep: Callable[[Any], None], served: Served
+) -> Outcome:
+    """
+    Consumes a stream, tells what it shows, and reads how the run ended from its events.
+
+    Arguments:
+        main: What is run; members of a team tell of their own runs in the same stream.
+        keep: Is given the output of the run, with which the stream ends.
+    """
+    outcome: Outcome = Finished()
+    failure: str | None = None
+    async for event in events:
+        if not hasattr(event, "event"):
+            keep(event)
+            continue
+        kind = event.event.removeprefix("Team")
+        for what, facts in _seen(kind, event):
+            shown(what, **facts)
+        if not _of(main, event):
+            continue
+        if kind == "RunPaused":
+            outcome = Paused(requests=requests_of(event.requirements, event.run_id, served))
+            for request in outcome.requests:
+                # The pause is where a stream shows the calls that wait.
+                shown("call", id=request.call_id, tool=request.tool)
+                shown("request", id=request.id)
+        elif kind == "RunCompleted" and not isinstance(outcome, Paused):
+            outcome = Finished(output=_output(event.content))
+        elif kind in ("RunError", "RunCancelled"):
+            failure = f"{kind}: {getattr(event, 'content', None) or getattr(event, 'reason', None)}"
+    shown("end")
+    if failure is not None:
+        raise RunFailed(failure)
+    return outcome
+
+
+def _of(main: Any, event: Any) -> bool:
+    leads = event.event.startswith("Team")
+    return leads == hasattr(main, "members") and bool(main.id == (event.team_id if leads else event.agent_id))
+
+
+def _seen(kind: str, event: Any) -> list[tuple[str, dict[str, Any]]]:
+    if kind == "RunContent" and isinstance(event.content, str) and event.content:
+        return [("text", {"text": event.content})]
+    if kind == "ToolCallStarted":
+        return [("call", {"id": event.tool.tool_call_id, "tool": event.tool.tool_name})]
+    if kind == "ToolCallCompleted":
+        return [("result", {"id": event.tool.tool_call_id, "text": text_of(event.tool.result)})]
+    return []

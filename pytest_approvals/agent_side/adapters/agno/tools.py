@@ -1,0 +1,82 @@
+"""Tools made from tool specs, as a person writes them: functions with the decorator `tool`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from inspect import Parameter, Signature
+from typing import Any
+
+from agno.tools import tool
+from agno.tools.function import FunctionCall
+
+from ...contract import Parameter as Declared
+from ...contract import ToolSpec
+from .current import world
+
+TYPES: Mapping[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list[Any],
+    "object": dict[str, Any],
+    "null": None,
+}
+
+CALL = "fc"
+"""The parameter in which the framework hands a body the call that it is run for."""
+
+
+def made(spec: ToolSpec, **marks: Any) -> Any:
+    """
+    Gives the tool that *spec* describes.
+
+    Arguments:
+        marks: More arguments for the decorator.
+    """
+
+    async def body(fc: Any, **arguments: Any) -> Any:
+        return await world().run(spec.name, arguments, fc.call_id, agent=spec.agent)
+
+    if spec.approval != "never":
+        marks["requires_confirmation"] = True
+    return tool(name=spec.name, description=spec.description or spec.name, **marks)(shaped(body, spec))
+
+
+def all_made(specs: Iterable[ToolSpec], marks: Mapping[str, Any]) -> list[Any]:
+    """
+    Gives the tools of one agent: functions, and a toolkit for each server.
+
+    Arguments:
+        marks: More arguments for the decorator of gated functions.
+    """
+    servers: dict[str, list[ToolSpec]] = {}
+    tools: list[Any] = []
+    for spec in specs:
+        if spec.kind == "mcp":
+            servers.setdefault(spec.server or "", []).append(spec)
+        else:
+            tools.append(made(spec, **(marks if spec.approval != "never" else {})))
+    if servers:
+        from .servers import toolkit
+
+        tools += [toolkit(name, own) for name, own in servers.items()]
+    return tools
+
+
+def shaped(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:
+    """Gives *body* the signature that a person would have written for the tool."""
+    own = [
+        Parameter(CALL, Parameter.KEYWORD_ONLY, annotation=FunctionCall),
+        *(_parameter(name, one) for name, one in spec.parameters.items()),
+    ]
+    described: Any = body
+    described.__name__ = spec.name
+    described.__signature__ = Signature(own)
+    described.__annotations__ = {one.name: one.annotation for one in own}
+    return body
+
+
+def _parameter(name: str, declared: Declared) -> Parameter:
+    value = Parameter.empty if declared.required else declared.default
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=TYPES.get(declared.type, Any), default=value)
