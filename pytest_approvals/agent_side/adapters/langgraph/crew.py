@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, ToolSpec
+from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, Parameter, ToolSpec
 from .current import world
 from .model import ScriptedModel
+from .structured import response_format
 from .tools import made
 
 
@@ -70,13 +71,14 @@ def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
             tools = [made(spec, agents, asking=gate is None) for spec in own]
             middleware = [*_limits(blueprint.limits), *(gate(own, written) if gate else ())]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer.
-            agents[name] = _agent(name, tools, middleware, saver if name == MAIN else None)
+            answer = blueprint.answer if name == MAIN else {}
+            agents[name] = _agent(name, tools, middleware, saver if name == MAIN else None, answer)
         return agents[MAIN]
 
     return Crew(main=main, names=frozenset(names), tools=blueprint.tools)
 
 
-def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any) -> Any:
+def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any, answer: Mapping[str, Parameter]) -> Any:
     model = ScriptedModel(agent=name)
     try:
         from langchain.agents import create_agent
@@ -85,7 +87,8 @@ def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any) -> An
         from langgraph.prebuilt import create_react_agent
 
         return create_react_agent(model, tools, checkpointer=saver, name=name)
-    return create_agent(model, tools, middleware=middleware, checkpointer=saver, name=name)
+    form = response_format(answer) if answer else None
+    return create_agent(model, tools, middleware=middleware, checkpointer=saver, name=name, response_format=form)
 
 
 def _names(specs: Iterable[ToolSpec]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,9 @@ from ...contract import Item
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+ANSWER = "Answer"
+"""The name of the output tool that a structured answer is a call of."""
 
 
 def items(messages: Iterable[BaseMessage]) -> list[Item]:
@@ -18,7 +22,9 @@ def items(messages: Iterable[BaseMessage]) -> list[Item]:
 
 def _items(message: Any, number: int) -> Iterator[Item]:
     text = text_of(message)
-    if message.type == "ai":
+    if message.type == "tool" and message.name == ANSWER:
+        yield Item(kind="other", text=text, message=number)
+    elif message.type == "ai":
         yield from _said(message, text, number)
     elif message.type == "tool":
         yield Item(kind="result", id=message.tool_call_id, tool=message.name, text=text, message=number)
@@ -31,6 +37,9 @@ def _said(message: Any, text: str, number: int) -> Iterator[Item]:
         yield Item(kind="say", text=text, message=number)
     # Calls whose arguments could not be parsed are sent again, too, as the text that they were.
     for call in (*message.tool_calls, *message.invalid_tool_calls):
+        if call["name"] == ANSWER:
+            yield Item(kind="other", text=json.dumps(call["args"]), message=number)
+            continue
         yield Item(kind="call", id=call["id"], tool=call["name"], arguments=call["args"], message=number)
 
 

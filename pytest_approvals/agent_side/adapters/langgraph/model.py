@@ -14,11 +14,12 @@ from typing import Any
 from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, parse_tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from ...contract import MAIN, Chunk, ModelCall, ModelDown, Reply
+from . import structured
 from .current import world
 from .messages import items
 
@@ -56,7 +57,10 @@ class ScriptedModel(BaseChatModel):
 async def answered(messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]) -> ChatResult:
     """Asks for the next reply to *messages*."""
     reply = await world().model(items(messages), agent=agent, tools=offered)
-    return ChatResult(generations=[ChatGeneration(message=_message(reply))])
+    message = _message(reply)
+    if reply.answer is not None:
+        message.tool_calls.append(tool_call(**structured.call(reply.answer, messages)))
+    return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 async def streamed(
@@ -66,6 +70,9 @@ async def streamed(
     reply = await world().model(items(messages), agent=agent, stream=True, tools=offered)
     for chunk in reply.chunks or (Chunk(),):
         yield ChatGenerationChunk(message=_piece(chunk))
+    if reply.answer is not None:
+        last = structured.piece(reply.answer, messages, len(reply.calls))
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(**last)]))
     if reply.breaks:
         raise ModelDown(0)
 

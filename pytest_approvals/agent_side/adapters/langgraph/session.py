@@ -133,11 +133,12 @@ class Session(Agent):
 
         state = await graph.aget_state(self._config)
         messages = state.values.get("messages", ())
-        said = text_of(messages[-1]) if messages else None
         if shown:
             requests = requests_of(in_order(shown, state.interrupts), self._crew.names)
             return Paused(requests=requests, text=_beside(messages))
-        return Finished(output=said)
+        if self.blueprint.answer:
+            return Finished(output=state.values.get("structured_response"))
+        return Finished(output=text_of(messages[-1]) if messages else None)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from .messages import text_of
 Agents = Mapping[str, Any]
 """The graphs of all agents by name, complete by the time that a tool is called."""
 
-_TYPES: Mapping[str, Any] = {
+TYPES: Mapping[str, Any] = {
     "string": str,
     "integer": int,
     "number": float,
@@ -32,6 +32,7 @@ _TYPES: Mapping[str, Any] = {
     "object": dict[str, Any],
     "null": None,
 }
+"""The type of a parameter, by its name in JSON Schema."""
 
 _CALL = "tool_call_id"
 
@@ -165,6 +166,6 @@ def _schema(name: str, parameters: _Parameters) -> type[BaseModel]:
 
     fields: dict[str, Any] = {_CALL: (Annotated[str, InjectedToolCallId], Field())}
     for parameter, kind, required, default in parameters:
-        fields[parameter] = (_TYPES.get(kind, Any), Field() if required else Field(default=literal_eval(default)))
+        fields[parameter] = (TYPES.get(kind, Any), Field() if required else Field(default=literal_eval(default)))
     made: type[BaseModel] = create_model(name, **fields)
     return made

@@ -13,6 +13,7 @@ from pytest_approvals.agent_side.contract import Attachment, Blueprint, Reply
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.scenario.load import scenario_from_text
 from pytest_approvals.scenario.parts import Variant
 from pytest_approvals.testing import SmallWorld, Story
 
@@ -74,7 +75,7 @@ def _line(item: dict[str, Any]) -> str:
 
 @pytest.fixture
 def play() -> Callable[..., Played]:
-    """Plays a story on the adapter: replies first, then what else a scenario and a variant have."""
+    """Plays a story on the adapter: replies first, then what else a scenario and a variant have; or a file's *text*."""
 
     def played(
         *replies: Any,
@@ -83,10 +84,14 @@ def play() -> Callable[..., Played]:
         attach: Attachment | None = None,
         variant: Variant | None = None,
         seconds: float = 20,
+        text: str = "",
         **parts: Any,
     ) -> Played:
         model = replies or (calls("pay", amount=5), say("Done."))
-        story = Scenario(title="A story", model=list(model), tools=list(tools), **parts)
+        if text:
+            story = scenario_from_text(f"title: A story\n{text}", name="a-story", path="a-story.approval.yaml")
+        else:
+            story = Scenario(title="A story", model=list(model), tools=list(tools), **parts)
         adapter = FLAVOURS[flavour]
         source = InThisProcess(name="langgraph", adapter=adapter, facts=facts_of(adapter), attachment=attach)
         return Played(asyncio.run(run_scenario(story, variant or Variant(), source, limit=Limit(seconds=seconds))))

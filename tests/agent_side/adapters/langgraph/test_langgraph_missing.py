@@ -33,6 +33,7 @@ EVERYWHERE = {
     "missing_ids",
     "mcp",
     "hosted_mcp",
+    "hand_offs",
     "serialize.json",
     "history.append",
 }
