@@ -42,7 +42,7 @@ def _for_others(specs: Sequence[ToolSpec]) -> dict[str, Any]:
 
 
 def _can_ask(spec: ToolSpec) -> bool:
-    """Says whether the tool has a body in which somebody could write a question; an agent and a server's tool do not."""
+    """Says whether the tool has a body to write a question in; an agent and a server's tool have none."""
     return spec.runs is None and spec.kind == "function"
 
 

@@ -43,10 +43,14 @@ HANDLER_MISSING: Mapping[str, str] = {
 }
 """Where a handler asks whose errors do not stop the agent."""
 
+_FIRST = "`SequentialToolExecutor` stops at the first question; about the calls behind it nobody is asked until then"
+
 SEQUENTIAL_MISSING: Mapping[str, str] = {
     **MISSING,
     "concurrent_tools": "`SequentialToolExecutor` runs one call after the other",
-    "partial_answers": "`SequentialToolExecutor` stops at the first question, so that one request is open at a time",
+    "parallel": _FIRST,
+    "partial_answers": _FIRST,
+    "slow_conditions": _FIRST,
 }
 """Where calls run one after the other."""
 

@@ -23,11 +23,27 @@ NAME = "approval"
 
 async def asks(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
     """Says whether a person has to be asked about a call of a gated tool."""
-    if agent.state.get(_trust(spec)) == "t":
+    if is_slow(spec) and not _is_trusted(spec, agent):
+        return await world().gate_slowly(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
+    return asks_at_once(spec, agent, use)
+
+
+def asks_at_once(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
+    """Answers as `asks` does, where nothing has to be waited for."""
+    if _is_trusted(spec, agent):
         return False
     if isinstance(spec.approval, Condition):
-        return await world().gate_slowly(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
+        return world().gate(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
     return True
+
+
+def is_slow(spec: ToolSpec) -> bool:
+    """Says whether the tool's condition has to be waited for."""
+    return isinstance(spec.approval, Condition) and spec.approval.waits_for is not None
+
+
+def _is_trusted(spec: ToolSpec, agent: Any) -> bool:
+    return bool(agent.state.get(_trust(spec)) == "t")
 
 
 def answered(spec: ToolSpec, agent: Any, response: Any) -> Answer:
@@ -47,11 +63,8 @@ def gated(specs: Iterable[ToolSpec]) -> dict[str, ToolSpec]:
     return {spec.name: spec for spec in specs if spec.approval != "never"}
 
 
-async def approve(event: BeforeToolCallEvent, specs: Mapping[str, ToolSpec]) -> None:
-    """Asks before a call, cancels it, or puts in its place what the person wrote."""
-    spec = specs.get(event.tool_use["name"])
-    if spec is None or not await asks(spec, event.agent, event.tool_use):
-        return
+def confirm(event: BeforeToolCallEvent, spec: ToolSpec) -> None:
+    """Asks before a call, and cancels it or puts in its place what the person wrote."""
     answer = answered(spec, event.agent, event.interrupt(NAME, reason=question(spec, event.tool_use)))
     if answer.refusal is not None:
         event.cancel_tool = answer.refusal
@@ -68,18 +81,27 @@ def edited(use: Any, answer: Answer) -> Any:
 
 
 class ApprovalHook(HookProvider):
-    """Asks in a hook before the tool call."""
+    """Asks in a hook before the tool call; it is asynchronous only where it has to be, as early releases have it."""
 
     def __init__(self, specs: Iterable[ToolSpec]) -> None:
         self._gated = gated(specs)
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """See `HookProvider.register_hooks`."""
-        registry.add_callback(BeforeToolCallEvent, self.approve)
+        slow = any(is_slow(spec) for spec in self._gated.values())
+        registry.add_callback(BeforeToolCallEvent, self.approve_slowly if slow else self.approve)
 
-    async def approve(self, event: BeforeToolCallEvent) -> None:
+    def approve(self, event: BeforeToolCallEvent) -> None:
         """Asks about one call."""
-        await approve(event, self._gated)
+        spec = self._gated.get(event.tool_use["name"])
+        if spec is not None and asks_at_once(spec, event.agent, event.tool_use):
+            confirm(event, spec)
+
+    async def approve_slowly(self, event: BeforeToolCallEvent) -> None:
+        """Asks about one call when its condition has answered."""
+        spec = self._gated.get(event.tool_use["name"])
+        if spec is not None and await asks(spec, event.agent, event.tool_use):
+            confirm(event, spec)
 
 
 def handler(specs: Iterable[ToolSpec]) -> Any:
@@ -93,7 +115,9 @@ def handler(specs: Iterable[ToolSpec]) -> Any:
         on_error = "proceed"
 
         async def before_tool_call(self, event: BeforeToolCallEvent, **_: Any) -> Any:
-            await approve(event, guarded)
+            spec = guarded.get(event.tool_use["name"])
+            if spec is not None and await asks(spec, event.agent, event.tool_use):
+                confirm(event, spec)
             return Proceed()
 
     return Approval()

@@ -8,7 +8,7 @@ from typing import Any
 from ...contract import Item
 
 ANSWER = "Answer"
-"""The name of the model class of a structured answer, which is also the name of the tool that the model answers with."""
+"""The name of the model class of a structured answer, and so of the tool that the model answers with."""
 
 Message = Mapping[str, Any]
 

@@ -92,8 +92,8 @@ def _calls(chunks: Iterable[Chunk]) -> Iterator[Event]:
     for number in sorted(calls):
         pieces = calls[number]
         name = "".join(piece.tool or "" for piece in pieces)
-        id = next((piece.id for piece in pieces if piece.id is not None), None)
-        yield from _use(id, name, [piece.arguments for piece in pieces if piece.arguments])
+        given = next((piece.id for piece in pieces if piece.id is not None), None)
+        yield from _use(given, name, [piece.arguments for piece in pieces if piece.arguments])
 
 
 def _answer(answer: Mapping[str, Any] | None, number: int) -> Iterator[Event]:

@@ -23,27 +23,33 @@ def _copied(input: Any) -> Any:
     return json.loads(json.dumps(input))
 
 
-def requests_of(interrupts: Iterable[Any], specs: Sequence[ToolSpec]) -> tuple[Request, ...]:
+def requests_of(
+    interrupts: Iterable[Any], specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]
+) -> tuple[Request, ...]:
     """
     Gives what a person is shown.
 
     Arguments:
         specs: The tools, one of which a prompt names.
+        calls: The calls that the interrupts hold up, by id, for a person's own gate whose reason does not tell it.
 
     Errors:
-        Unsupported: An interrupt of a person's own gate does not say which call it is about.
+        Unsupported: An interrupt of a person's own gate is not about a call.
     """
-    return tuple(_request(interrupt, specs) for interrupt in interrupts)
+    return tuple(_request(interrupt, specs, calls) for interrupt in interrupts)
 
 
-def _request(interrupt: Any, specs: Sequence[ToolSpec]) -> Request:
+def _request(interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]) -> Request:
     reason = interrupt.reason
     if isinstance(reason, Mapping) and "tool" in reason and "input" in reason:
         return _told(interrupt, reason)
     prompt = _PROMPT.match(reason) if isinstance(reason, str) else None
     if prompt is not None:
         return _prompted(interrupt, prompt["tool"], json.loads(prompt["input"]), specs)
-    raise Unsupported("attach", f"an interrupt whose reason is {reason!r} does not say which call it is about")
+    use = next((use for call, use in calls.items() if f":{call}:" in interrupt.id), None)
+    if use is None:
+        raise Unsupported("attach", f"the interrupt {interrupt.id!r} is not about a call")
+    return _told(interrupt, {"call": use["toolUseId"], "tool": use["name"], "input": use["input"]})
 
 
 def _prompted(interrupt: Any, tool: str, input: Any, specs: Sequence[ToolSpec]) -> Request:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -70,8 +70,8 @@ class Session(Agent):
             agent = self._ready()
             given = self._input(text, decisions)
             if not stream:
-                return self._outcome(await agent.invoke_async(given, **self._crew.options))
-            return self._outcome(await self._streamed(agent, given))
+                return self._outcome(agent, await agent.invoke_async(given, **self._crew.options))
+            return self._outcome(agent, await self._streamed(agent, given))
 
     def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         from .answers import responses
@@ -81,25 +81,23 @@ class Session(Agent):
         return [*responses(decisions, self._form()), *([] if text is None else [{"text": text}])]
 
     async def _streamed(self, agent: Any, given: Any) -> Any:
-        from .requests import requests_of
         from .streaming import interrupts, seen
 
         result: Any = None
         async for event in agent.stream_async(given, **self._crew.options):
             for what, told in seen(event):
                 self.world.shown(what, **told)
-            for request in requests_of(interrupts(event), self._crew.tools):
-                self.world.shown("request", id=request.id)
+            for interrupt in interrupts(event):
+                self.world.shown("request", id=interrupt.id)
             result = event.get("result", result)
         self.world.shown("end")
         return result
 
-    def _outcome(self, result: Any) -> Outcome:
+    def _outcome(self, agent: Any, result: Any) -> Outcome:
         from .messages import text_of
-        from .requests import requests_of
 
         if result.stop_reason == "interrupt":
-            return Paused(requests=requests_of(result.interrupts, self._crew.tools), text=text_of(result.message))
+            return Paused(requests=self._requests(agent, result.interrupts), text=text_of(result.message))
         if result.structured_output is not None:
             return Finished(output=result.structured_output.model_dump())
         # A limit ends the turn with the results of the calls, which are no words of the agent.
@@ -107,10 +105,16 @@ class Session(Agent):
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        from .requests import requests_of
         from .state import open_interrupts
 
-        return requests_of(open_interrupts(self._ready()), self._crew.tools)
+        agent = self._ready()
+        return self._requests(agent, open_interrupts(agent))
+
+    def _requests(self, agent: Any, interrupts: Iterable[Any]) -> tuple[Request, ...]:
+        from .requests import requests_of
+        from .state import interrupted_calls
+
+        return requests_of(interrupts, self._crew.tools, interrupted_calls(agent))
 
     async def trim(self, keep: int) -> None:
         """Lets a `SlidingWindowConversationManager` with a window of that size do its work."""
@@ -144,8 +148,10 @@ class Session(Agent):
 
     async def copy_from(self, other: Agent) -> None:
         """Takes up an in-memory snapshot of *other*."""
+        from .state import copied
+
         assert isinstance(other, Session)
-        self._ready().load_snapshot(other._ready().take_snapshot(preset="session"))
+        copied(other._ready(), self._ready())
 
     async def another_session(self, world: World) -> Agent:
         """Gives an agent object of its own, which is what a session is, on the same model, tools and gate."""
