@@ -139,6 +139,7 @@ class AGUI(Web):
 
     capabilities = facts.CLAIMED_AGUI
     missing = facts.MISSING_AGUI
+    needs = ("ui/ag_ui/_interrupt.py", "ResumeEntry")
     client = AGUIClient
 
 

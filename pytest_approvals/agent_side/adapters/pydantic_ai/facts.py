@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-CLAIMED = frozenset(
+from .releases import LACKS
+
+_ALL = frozenset(
     {
         # how a turn can begin
         "streaming",
@@ -64,6 +66,8 @@ CLAIMED = frozenset(
         "answer.rebuilt",
     }
 )
+
+CLAIMED = _ALL - frozenset(LACKS)
 """Where gates are declared."""
 
 MISSING: Mapping[str, str] = {
@@ -76,6 +80,7 @@ MISSING: Mapping[str, str] = {
     "slow_conditions": "`approval_required` takes a plain function; an awaitable that it returns counts as true",
     "hand_offs": "an agent has tools and output functions; none of them makes another agent go on",
     "hosted_mcp": "`MCPServerTool` has no approval setting; the OpenAI model sends `require_approval: never`",
+    **LACKS,
 }
 
 CLAIMED_RAISED = CLAIMED | {"slow_conditions"}

@@ -44,6 +44,7 @@ class Inline(Session):
 
     capabilities = facts.CLAIMED_INLINE
     missing = facts.MISSING_INLINE
+    needs = ("capabilities/__init__.py", "HandleDeferredToolCalls")
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)

@@ -46,7 +46,7 @@ def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
         try:
             return await RUNNING.get().model(given, agent=agent, stream=stream, tools=offered)
         except ModelDown as down:
-            raise _broken(down) from down
+            raise _broken(down) from None
 
     async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         answer = await ask(messages, info, stream=False)
@@ -72,8 +72,11 @@ def _broken(down: ModelDown) -> Exception:
     """Gives what the framework's own model classes raise in that case."""
     if down.status:
         return exceptions.ModelHTTPError(status_code=down.status, model_name=NAME, body=str(down))
-    connection: type[exceptions.ModelAPIError] = getattr(exceptions, "ModelConnectionError", exceptions.ModelAPIError)
-    return connection(NAME, str(down))
+    for name in ("ModelConnectionError", "ModelAPIError"):
+        if hasattr(exceptions, name):
+            connection: Exception = getattr(exceptions, name)(NAME, str(down))
+            return connection
+    return down  # Early releases let out what the provider's client raises.
 
 
 def _parts(reply: Reply, names: Names) -> list[ModelResponsePart]:

@@ -14,4 +14,6 @@ def output(result: Any) -> Any:
 
 def said(result: Any) -> str | None:
     """Gives the text beside the calls that the run pauses for, from the last response."""
-    return result.response.text or None
+    last = next(message for message in reversed(result.all_messages()) if message.kind == "response")
+    texts = [part.content for part in last.parts if part.part_kind == "text"]
+    return "\n\n".join(texts) or None

@@ -44,8 +44,12 @@ def shaped(body: AnyBody, spec: ToolSpec) -> AnyBody:
 
 def answer_type(fields: Mapping[str, Wanted]) -> Any:
     """Gives the type of a structured answer with *fields*, as a person would have written it."""
-    own: dict[str, Any] = {name: (TYPES.get(one.type, Any), ... if one.required else one.default) for name, one in fields.items()}
+    own: dict[str, Any] = {name: (TYPES.get(one.type, Any), _default(one)) for name, one in fields.items()}
     return ToolOutput(create_model("Answer", **own), name=ANSWER)
+
+
+def _default(field: Wanted) -> Any:
+    return ... if field.required else field.default
 
 
 _Parameters = tuple[tuple[str, str, bool, str], ...]

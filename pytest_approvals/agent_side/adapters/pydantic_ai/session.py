@@ -21,6 +21,7 @@ from pytest_approvals.agent_side.contract import (
 )
 
 from .naming import named
+from .releases import has
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,9 +44,12 @@ class Session(Agent):
     packages = ("pydantic_ai",)
 
     raised: ClassVar[bool] = False
+    needs: ClassVar[tuple[str, str] | None] = None
+    """The file of the framework, and the name in it, without which there is no such flavour."""
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
+        self._check_release()
         from .state import State
         from .subject import Subject
 
@@ -53,6 +57,11 @@ class Session(Agent):
         self._append = blueprint.history == "append"
         self._specs = named(blueprint.tools)
         self._subject = Subject(blueprint, raised=self.raised, capabilities=self._handlers())
+
+    def _check_release(self) -> None:
+        if self.needs is not None and not has(*self.needs):
+            module, name = self.needs
+            raise ImportError(f"this release of {self.framework} has no {name!r} in pydantic_ai/{module}")
 
     def _handlers(self) -> Sequence[Any]:
         """The capabilities of the framework that a built agent has besides its tools."""

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic_ai import DeferredToolRequests, messages
+
 from pytest_approvals.agent_side.contract import MAIN
 
 from .decisions import open_requests
 from .naming import ANSWER, Specs
+
+TOLD_IN_THE_STREAM = hasattr(messages, "DeferredToolRequestsEvent")
+"""Before there was such an event, a consumer found the requests in the result that the last event carries."""
 
 Seen = Iterator[tuple[str, dict[str, Any]]]
 
@@ -29,10 +34,16 @@ def seen(event: Any, specs: Specs) -> Seen:
         case "function_tool_result":
             yield from _result(event.part if hasattr(event, "part") else event.result)
         case "deferred_tool_requests":
-            for request in open_requests(event.requests, specs):
-                yield "request", {"id": request.id}
+            yield from _requests(event.requests, specs)
         case "agent_run_result":
+            if not TOLD_IN_THE_STREAM:
+                yield from _requests(event.result.output, specs)
             yield "end", {}
+
+
+def _requests(output: Any, specs: Specs) -> Seen:
+    if isinstance(output, DeferredToolRequests):
+        yield from (("request", {"id": request.id}) for request in open_requests(output, specs))
 
 
 def _part(part: Any, specs: Specs) -> Seen:

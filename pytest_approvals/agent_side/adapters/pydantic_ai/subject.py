@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 from pydantic_ai import DeferredToolResults, UsageLimits
@@ -65,20 +66,39 @@ class Subject:
         with self.probed():
             if shown is None:
                 return await self.agent.run(text, **options)
-            return await _streamed(self.agent.run_stream_events(text, **options), shown)
+            return await _streamed(self.agent, text, options, shown)
 
     def probed(self) -> AbstractContextManager[None]:
         """Within, a person's agent runs with the scripted model and through the probes."""
         return self._probes.around() if self._probes else nullcontext()
 
 
-async def _streamed(events: Any, shown: Callable[[Any], None]) -> Any:
+async def _streamed(
+    agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
+) -> Any:
     """Consumes a stream to its end and gives the result that its last event carries."""
+    if not hasattr(agent, "run_stream_events"):
+        return await _handled(agent, text, options, shown)
+    events: Any = agent.run_stream_events(text, **options)
     result = None
     async with events if hasattr(events, "__aenter__") else nullcontext(events) as stream:
         async for event in stream:
             shown(event)
             result = getattr(event, "result", result) if event.event_kind == "agent_run_result" else result
+    return result
+
+
+async def _handled(
+    agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
+) -> Any:
+    """Before there was a stream of all events, a handler was told those of the model and the tools."""
+
+    async def handler(_: Any, events: AsyncIterable[Any]) -> None:
+        async for event in events:
+            shown(event)
+
+    result = await agent.run(text, event_stream_handler=handler, **options)
+    shown(SimpleNamespace(event_kind="agent_run_result", result=result))
     return result
 
 

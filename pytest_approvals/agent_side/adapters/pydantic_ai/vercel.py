@@ -130,6 +130,7 @@ class Vercel(Web):
 
     capabilities = facts.CLAIMED_VERCEL
     missing = facts.MISSING_VERCEL
+    needs = ("ui/vercel_ai/_adapter.py", "sdk_version")
     client = VercelClient
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
