@@ -6,7 +6,7 @@ message. What is open is kept in the `AgentSession`, which the caller keeps.
 
 Flavours: by default an agent with its session; in `approval_middleware`, `ToolApprovalMiddleware` stands around it,
 which shows one request at a time and approves by rules; in `workflow` a workflow runs the agent, and is kept in
-checkpoints.
+checkpoints. In `openai`, `openai_unstored` and `openai_chat` an agent has the framework's own clients.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ...contract import Agent
 from .agui import Interface, InterfaceChat
 from .hosting import Hosted, HostedChat, HostedConversation, HostedWorkflow
 from .session import Approving, Session
+from .wire import OpenAI, OpenAIChat, OpenAIUnstored
 from .workflow import Workflow
 
 __all__ = [
@@ -26,6 +27,9 @@ __all__ = [
     "HostedWorkflow",
     "Interface",
     "InterfaceChat",
+    "OpenAI",
+    "OpenAIChat",
+    "OpenAIUnstored",
     "Session",
     "Workflow",
 ]
@@ -34,6 +38,9 @@ FLAVOURS: dict[str, type[Agent]] = {
     "": Session,
     "approval_middleware": Approving,
     "workflow": Workflow,
+    "openai": OpenAI,
+    "openai_unstored": OpenAIUnstored,
+    "openai_chat": OpenAIChat,
     "hosted": Hosted,
     "hosted_chat": HostedChat,
     "hosted_conversation": HostedConversation,

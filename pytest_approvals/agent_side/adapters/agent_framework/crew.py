@@ -40,12 +40,17 @@ ClientOf = Callable[..., Any]
 MiddlewareOf = Callable[[Sequence[ToolSpec]], Sequence[Any]]
 """Gives the middleware around an agent with these tools."""
 
+FurtherOf = Callable[[Sequence[ToolSpec]], Sequence[Any]]
+"""Gives the tools that are no functions of an agent with these tools."""
+
 
 def made_crew(
     blueprint: Blueprint,
     *,
     client: ClientOf = ScriptedClient,
     middleware: MiddlewareOf | None = None,
+    further: FurtherOf | None = None,
+    history: bool = True,
     **options: Any,
 ) -> Crew:
     """
@@ -54,11 +59,13 @@ def made_crew(
     Arguments:
         client: Makes their clients.
         middleware: Gives their middleware; None for none.
+        further: Gives their tools that are no functions; None for none.
+        history: Their sessions hold the conversation; else the provider does.
         options: Further keyword arguments for the main agent.
     """
     agents: dict[str, Any] = {}
 
-    def agent(name: str, **further: Any) -> Any:
+    def agent(name: str, **settings: Any) -> Any:
         own = [spec for spec in blueprint.tools if spec.agent == name]
         for spec in own:
             if spec.runs is not None and spec.runs not in agents:
@@ -67,12 +74,15 @@ def made_crew(
         return Agent(
             client=client(agent=name, answer=answer, function_invocation_configuration=_limited(blueprint.limits)),
             name=name,
-            tools=[made(spec, agents) for spec in own],
+            tools=[
+                *(made(spec, agents) for spec in own if spec.kind == "function"),
+                *(further(own) if further else ()),
+            ],
             middleware=[*middleware(own)] if middleware else None,
-            **{"context_providers": histories(), **further},
+            **{"context_providers": histories() if history else None, **settings},
         )
 
-    agents[MAIN] = agent(MAIN, **_answering(blueprint), **options)
+    agents[MAIN] = agent(MAIN, **_answering(blueprint, **options))
     return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools)
 
 
@@ -90,10 +100,10 @@ def _limited(limits: Limits) -> dict[str, Any] | None:
     return {name: limit for name, limit in given.items() if limit is not None} or None
 
 
-def _answering(blueprint: Blueprint) -> dict[str, Any]:
+def _answering(blueprint: Blueprint, **options: Any) -> dict[str, Any]:
     if not blueprint.answer:
-        return {}
-    return {"default_options": {"response_format": _answer(blueprint)}}
+        return options
+    return {**options, "default_options": {**options.get("default_options", {}), "response_format": _answer(blueprint)}}
 
 
 def _answer(blueprint: Blueprint) -> type[BaseModel]:

@@ -12,6 +12,8 @@ PACKAGES = ("agent_framework",)
 
 STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"}
 
+CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
+
 _ALL: Mapping[str, str] = {
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
@@ -50,6 +52,34 @@ MIDDLEWARE_MISSING: Mapping[str, str] = {
     "slow_conditions": "a rule is awaited before any call of its reply starts, and so cannot wait for one of them",
 }
 """With `ToolApprovalMiddleware`."""
+
+RESPONSES_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_ASKING_AGAIN,
+    **_NO_POLICY,
+    "mcp": _CHAT["mcp"],
+    "missing_ids": "Responses gives every call an id",
+    "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
+    "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
+}
+"""With the client for Responses."""
+
+UNSTORED_MISSING: Mapping[str, str] = {name: why for name, why in RESPONSES_MISSING.items() if name != "trim"}
+"""With the client for Responses, where the session holds the history."""
+
+_CHECKPOINT = "a workflow is kept in checkpoints, which a storage keeps; nothing gives one as text"
+
+WORKFLOW_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "serialize.json": _CHECKPOINT,
+    "message_with_answers": "`Workflow.run` takes a message or responses, and refuses both together",
+    "contradiction": "responses are a mapping by the ids of requests, which holds one for each",
+    "malformed_address": "responses are a mapping by the ids of requests, so that an address is an id",
+    "cancel": "`cancel_pending_requests` goes on with the run at once, as with rejections",
+    "trim": "the session of an agent in a workflow is the workflow's own",
+    "structured_answer": "an executor's output is a response with text and messages",
+}
+"""Where a workflow runs the agent."""
 
 
 def claimed(missing: Mapping[str, str], stores: Mapping[str, str] = STORES) -> frozenset[str]:

@@ -25,8 +25,11 @@ class Shown:
         from .contents import carries, result_text
 
         for content in update.contents:
-            if content.type == "text" and content.text and not carries(content.text, self._answer):
-                yield "text", {"text": content.text}
+            if content.type == "text":
+                # At its end some clients give a text once more as a whole.
+                again = getattr(content, "merge_mode", None) == "replace"
+                if content.text and not again and not carries(content.text, self._answer):
+                    yield "text", {"text": content.text}
             elif content.type == "function_call":
                 yield from self._call(content)
             elif content.type == "function_result":
