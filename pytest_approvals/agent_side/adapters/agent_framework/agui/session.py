@@ -33,6 +33,7 @@ class Interface(Agent):
         self._thread = str(uuid4())
         self._messages: list[dict[str, Any]] = []
         self._interrupts: list[dict[str, Any]] = []
+        self._confirms: dict[str, str] = {}
 
     def _made(self) -> Any:
         from agent_framework_ag_ui import AgentFrameworkAgent
@@ -59,7 +60,7 @@ class Interface(Agent):
         told = await self._run(text, decisions, stream=stream)
         if told.messages is not None:
             self._messages = told.messages
-        self._interrupts = told.interrupts
+        self._interrupts, self._confirms = told.interrupts, told.confirms
         if requests := requests_in(told.interrupts):
             return Paused(requests=requests, text=told.text or None)
         return Finished(output=_value(told.text) if self.blueprint.answer else told.text)
@@ -78,12 +79,19 @@ class Interface(Agent):
         return told
 
     def _input(self, text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
-        """Gives what a run is started with; a message is the thread's only when its run did not fail."""
-        from .events import resume
+        """
+        Gives what a run is started with; a message is the thread's only when its run did not fail.
 
-        said = [] if text is None else [{"id": str(uuid4()), "role": "user", "content": text}]
+        Early releases take answers as messages, the others as entries of `resume`.
+        """
+        from .events import confirmations, is_early, resume
+
+        early = any(map(is_early, self._interrupts))
+        said = confirmations(decisions, self._confirms) if early else []
+        if text is not None:
+            said.append({"id": str(uuid4()), "role": "user", "content": text})
         given = {"thread_id": self._thread, "run_id": str(uuid4()), "messages": [*self._messages, *said]}
-        return {**given, "resume": resume(decisions)} if decisions else given
+        return {**given, "resume": resume(decisions)} if decisions and not early else given
 
     async def pending(self) -> Sequence[Request]:
         """Gives the interrupts that the last run ended with."""
