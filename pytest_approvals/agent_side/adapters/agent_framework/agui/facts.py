@@ -8,6 +8,7 @@ FRAMEWORK = "agent-framework-ag-ui"
 
 _ENTRY = "an entry of `resume` is about one interrupt"
 _MEMORY = "`InMemoryAGUIApprovalStateStore` is documented as local to one process, and there is no other store"
+_NESTED = "`Agent.as_tool` is documented to fail closed where an inner call needs a person"
 _MODE = "`approval_mode` is always or never"
 
 MISSING: Mapping[str, str] = {
@@ -22,6 +23,8 @@ MISSING: Mapping[str, str] = {
     "trim": "the interface sends the whole thread each time",
     "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
     "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    "nested": _NESTED,
+    "nested_parallel": _NESTED,
     "conditional_approval": _MODE,
     "slow_conditions": _MODE,
     "raising_conditions": _MODE,
@@ -33,9 +36,13 @@ MISSING: Mapping[str, str] = {
     "rewind": _MEMORY,
     "tools_change": _MEMORY,
     "answer.restored": _MEMORY,
+    "missing_ids": "Responses has an id for every call",
     "mcp": "tools of a server that an agent connects to are the business of the flavours without an interface",
 }
 """Where the model is reached with Responses."""
 
-CHAT_MISSING: Mapping[str, str] = {**MISSING, "hosted_mcp": "Chat Completions has no hosted servers"}
+CHAT_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in MISSING.items() if name != "missing_ids"},
+    "hosted_mcp": "Chat Completions has no hosted servers",
+}
 """Where the model is reached with Chat Completions."""

@@ -9,6 +9,7 @@ FRAMEWORK = "agent-framework-foundry-hosting"
 STORES: Mapping[str, str] = {"files": "the server's own files below `AGENTSERVER_STATE_ROOT`"}
 
 _SAYS = "an `mcp_approval_response` says yes or no, and why"
+_NESTED = "`Agent.as_tool` is documented to fail closed where an inner call needs a person"
 _MODE = "`approval_mode` is always or never"
 _KEEPS = "the server keeps its state in its own store"
 
@@ -23,6 +24,8 @@ MISSING: Mapping[str, str] = {
     "trim": "the server reads the whole transcript each time",
     "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
     "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    "nested": _NESTED,
+    "nested_parallel": _NESTED,
     "conditional_approval": _MODE,
     "slow_conditions": _MODE,
     "raising_conditions": _MODE,
@@ -30,11 +33,15 @@ MISSING: Mapping[str, str] = {
     "serialize.copy": _KEEPS,
     "serialize.json": f"{_KEEPS}; nothing gives it as text",
     "history.append": _KEEPS,
+    "missing_ids": "Responses has an id for every call",
     "mcp": "tools of a server that an agent connects to are the business of the flavours without a server in front",
 }
 """Where a client goes on with `previous_response_id`."""
 
-CHAT_MISSING: Mapping[str, str] = {**MISSING, "hosted_mcp": "Chat Completions has no hosted servers"}
+CHAT_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in MISSING.items() if name != "missing_ids"},
+    "hosted_mcp": "Chat Completions has no hosted servers",
+}
 """Where the model is reached with Chat Completions."""
 
 CONVERSATION_MISSING: Mapping[str, str] = {
