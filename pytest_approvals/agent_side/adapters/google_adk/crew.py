@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -73,7 +74,11 @@ def runner_of(agent: Any, service: Any, *, resumable: bool) -> Any:
     from google.adk.apps import App
     from google.adk.apps.app import ResumabilityConfig
 
-    app = App(name=APP, root_agent=agent, resumability_config=ResumabilityConfig(is_resumable=True))
+    with warnings.catch_warnings():
+        # The framework says once in each process that this is experimental, as the person who asks for it knows.
+        warnings.simplefilter("ignore", UserWarning)
+        resuming = ResumabilityConfig(is_resumable=True)
+    app = App(name=APP, root_agent=agent, resumability_config=resuming)
     return Runner(app=app, session_service=service)
 
 

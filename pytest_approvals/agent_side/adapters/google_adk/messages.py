@@ -8,6 +8,12 @@ from typing import Any
 
 from ...contract import Item
 
+QUOTED = ("For context:", "<<<BEGIN_QUOTED_AGENT_CONTENT>>>")
+"""What a content begins with in which the framework quotes another agent; it is sent in the user's role."""
+
+ALONE = "Important: You will not receive any user replies"
+"""What the framework adds to the messages of an agent that a tool runs."""
+
 
 def items(contents: Iterable[Any]) -> list[Item]:
     """Gives the input of the model as a provider would get it."""
@@ -51,9 +57,26 @@ def _items(content: Any, number: int, names: Unnamed) -> Iterator[Item]:
             name = result.id or names.of_result(result.name)
             yield Item(kind="result", id=name, tool=result.name, text=told(result.response), message=number)
         elif part.text is not None:
-            yield Item(kind="say" if content.role == "model" else "user", text=part.text, message=number)
+            yield _said(content, part.text, number)
         else:
             yield Item(kind="other", message=number)
+
+
+def _said(content: Any, text: str, number: int) -> Item:
+    if content.role == "model":
+        return Item(kind="say", text=text, message=number)
+    first = content.parts[0].text or ""
+    if first.startswith(QUOTED) or text.startswith(ALONE):
+        return Item(kind="other", text=text, message=number)
+    return Item(kind="user", text=_unwrapped(text), message=number)
+
+
+def _unwrapped(text: str) -> str:
+    """Gives what an agent is asked that a tool runs, which the framework writes as JSON of the tool's arguments."""
+    if not text.startswith('{"input":'):
+        return text
+    asked: str = json.loads(text)["input"]
+    return asked
 
 
 def told(response: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,35 +51,40 @@ def confirmations(event: Any) -> Iterator[Any]:
     return (call for call in event.get_function_calls() if call.name == CONFIRMATION)
 
 
-@dataclass(slots=True)
-class _Open:
-    call: Any
-    event: Any
-    answered: bool = False
-
-    @property
-    def about(self) -> Any:
-        return ((self.call.args or {}).get("originalFunctionCall") or {}).get("id")
-
-
 def open_requests(events: Iterable[Any]) -> dict[str, tuple[Any, Any]]:
     """
-    Gives by id the requests that no answer has settled, each as its call and its event.
+    Gives by id the requests that wait for an answer, each as its call and its event.
 
-    As the framework has it, a request is settled when the agent has a result of its call after the person's answer.
+    A request that a person answered waits still while the agent has done nothing since: the framework takes an answer
+    into the session before it looks at it, and where it refuses it or fails, another one is taken as well.
     """
-    waiting: dict[str, _Open] = {}
+    waiting: dict[str, tuple[Any, Any]] = {}
+    answered: set[str] = set()
     for event in standing(events):
-        for result in event.get_function_responses():
-            if event.author == "user" and result.name == CONFIRMATION:
-                if result.id in waiting:
-                    waiting[result.id].answered = True
-                continue
-            for settled in [one for one in waiting.values() if one.about == result.id and one.answered]:
-                del waiting[settled.call.id]
+        if event.author == "user":
+            answered |= {result.id for result in event.get_function_responses() if _answers(result)}
+        elif event.content is not None and event.content.parts:
+            waiting = {asked: one for asked, one in waiting.items() if asked not in answered}
         for call in confirmations(event):
-            waiting[call.id] = _Open(call, event)
-    return {one.call.id: (one.call, one.event) for one in waiting.values()}
+            waiting[call.id] = (call, event)
+    return waiting
+
+
+def _answers(result: Any) -> bool:
+    """Says whether the framework can read *result* as an answer to a request."""
+    from google.adk.tools.tool_confirmation import ToolConfirmation
+    from pydantic import ValidationError
+
+    if result.name != CONFIRMATION:
+        return False
+    response = result.response
+    if isinstance(response, dict) and list(response) == ["response"]:
+        response = json.loads(response["response"])
+    try:
+        ToolConfirmation.model_validate(response)
+    except ValidationError:
+        return False
+    return True
 
 
 def standing(events: Iterable[Any]) -> list[Any]:
