@@ -31,7 +31,7 @@ _ASKING_AGAIN: Mapping[str, str] = {
 
 _CHAT: Mapping[str, str] = {
     "hosted_mcp": "Chat Completions has no hosted servers",
-    "mcp": "later",
+    "mcp": "the adapter connects no `MCPTool` to a server",
 }
 
 _NO_POLICY: Mapping[str, str] = {

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
 from . import facts
@@ -33,8 +34,15 @@ class Session(Agent):
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: Crew = beside._crew if beside else self._crew_of(blueprint)
+        self._crew: Crew = beside._crew if beside else self._attached(blueprint) or self._crew_of(blueprint)
         self._session: Any = self._crew.main.create_session()
+
+    def _attached(self, blueprint: Blueprint) -> Crew | None:
+        if blueprint.attachment is None:
+            return None
+        from .attach import attached_crew
+
+        return attached_crew(blueprint.attachment)
 
     def _crew_of(self, blueprint: Blueprint) -> Crew:
         from .crew import made_crew
@@ -93,13 +101,15 @@ class Session(Agent):
         return requests_of(waiting(self._session))
 
     async def dump(self) -> str:
-        """Gives the session as the framework writes it, or its id where a store keeps it."""
+        """Gives the session as the framework writes it, or where the store keeps it."""
         if not self.blueprint.serialize.startswith("native."):
             return json.dumps(self._session.to_dict())
         from .stores import opened
 
-        await opened(self.blueprint).set(self._session.session_id, self._session)
-        return str(self._session.session_id)
+        # A save of its own each time, so that an older one can be taken up again.
+        place = f"{self._session.session_id}-{uuid4().hex}"
+        await opened(self.blueprint).set(place, self._session)
+        return place
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""

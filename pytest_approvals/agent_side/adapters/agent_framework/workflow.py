@@ -35,6 +35,8 @@ class Workflow(Agent):
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Workflow | None = None) -> None:
         super().__init__(world, blueprint)
+        if blueprint.attachment is not None:
+            raise Unsupported("attach", "an agent is attached by itself, without the workflow that runs it")
         from .crew import made_crew
 
         self._crew: Crew = beside._crew if beside else made_crew(blueprint)
