@@ -62,7 +62,8 @@ class Client:
             StreamBroke: The response never ended.
         """
         async with exchange(self._application, "POST", "/responses", {**body, "stream": True}) as one:
-            return _whole(await _followed(one, shown))
+            response = await _followed(one, shown)
+        return _whole(_ended(one.status, response))
 
     async def get(self, response: str) -> dict[str, Any]:
         """Asks for a response that was made before."""
@@ -71,7 +72,7 @@ class Client:
     async def _asked(self, method: str, path: str, body: Any) -> dict[str, Any]:
         async with exchange(self._application, method, path, body) as one:
             text = await one.text()
-            return _read(one.status, text)
+        return _read(one.status, text)
 
 
 def _read(status: int, text: str) -> dict[str, Any]:
@@ -82,25 +83,34 @@ def _read(status: int, text: str) -> dict[str, Any]:
 
 
 async def _followed(one: Exchange, shown: Shown) -> dict[str, Any]:
-    """Gives the response that a stream tells: its items as they were done, and how it ended."""
+    """
+    Gives the response that a stream tells: its items as they were done, and how it ended.
+
+    One that never ended has no status, and the errors that came instead.
+    """
     output: list[Any] = []
-    ended: dict[str, Any] | None = None
-    rest: list[str] = []
+    ended: dict[str, Any] = {}
     async for event in one.events():
         kind = event.get("type", "")
         if kind in _ENDS:
             ended = event["response"]
         elif kind == "error" or "error" in event:
-            rest.append(json.dumps(event))
+            ended = {"error": event}
         else:
             for what, told in shown_in(event):
                 shown(what, **told)
             if kind == "response.output_item.done":
                 output.append(event["item"])
-    if one.status >= 400 or ended is None:
-        raise RequestRefused(one.status, "; ".join(rest)) if one.status >= 400 else StreamBroke("; ".join(rest))
     shown("end")
     return {**ended, "output": output}
+
+
+def _ended(status: int, response: dict[str, Any]) -> dict[str, Any]:
+    if status >= 400:
+        raise RequestRefused(status, json.dumps(response.get("error")))
+    if "status" not in response:
+        raise StreamBroke(json.dumps(response.get("error")))
+    return response
 
 
 def _whole(response: dict[str, Any]) -> dict[str, Any]:
