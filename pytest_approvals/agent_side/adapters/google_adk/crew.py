@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from google.adk.agents import LlmAgent
 from google.adk.runners import Runner
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from ...contract import MAIN, Blueprint, ToolSpec
 from . import tools as made
@@ -59,11 +59,20 @@ Tool = Callable[[ToolSpec], Any]
 def made_crew(blueprint: Blueprint, tool: Tool, *, resumable: bool) -> Crew:
     """Makes the agents that *blueprint* describes."""
     crew = _Making(blueprint, tool)
-    agent = crew.agent(MAIN, MAIN)
+    agent = crew.agent(MAIN, MAIN, **({"output_schema": _answer(blueprint)} if blueprint.answer else {}))
     reading = Reading(names=crew.names, tools=blueprint.tools)
     limit = blueprint.limits.model_replies
     options = {} if limit is None else {"max_llm_calls": limit}
     return Crew(runner=partial(runner_of, agent, resumable=resumable), reading=reading, options=options)
+
+
+def _answer(blueprint: Blueprint) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        name: (made.TYPES.get(one.type, Any), ... if one.required else one.default)
+        for name, one in blueprint.answer.items()
+    }
+    answer: type[BaseModel] = create_model("Answer", **fields)
+    return answer
 
 
 def runner_of(agent: Any, service: Any, *, resumable: bool) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 
 from ...contract import Item
 
+ANSWERS = "set_model_response"
+"""The tool by which a model that has other tools gives a structured answer."""
+
 QUOTED = ("For context:", "<<<BEGIN_QUOTED_AGENT_CONTENT>>>")
 """What a content begins with in which the framework quotes another agent; it is sent in the user's role."""
 
@@ -48,7 +51,9 @@ class Unnamed:
 
 def _items(content: Any, number: int, names: Unnamed) -> Iterator[Item]:
     for part in content.parts or ():
-        if part.function_call is not None:
+        if ANSWERS in (getattr(part.function_call, "name", None), getattr(part.function_response, "name", None)):
+            yield Item(kind="other", message=number)
+        elif part.function_call is not None:
             call = part.function_call
             name = call.id or names.of_call(call.name)
             yield Item(kind="call", id=name, tool=call.name, arguments=dict(call.args or {}), message=number)

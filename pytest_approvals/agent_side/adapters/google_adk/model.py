@@ -6,7 +6,8 @@ As the framework's class for Gemini does it, a stream gives text in partial resp
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
@@ -14,7 +15,7 @@ from google.genai import types
 
 from ...contract import MAIN, ModelCall, ModelDown, Reply
 from .current import world
-from .messages import items
+from .messages import ANSWERS, items
 
 
 class ScriptedModel(BaseLlm):
@@ -39,7 +40,9 @@ async def answered(request: Any, agent: str, stream: bool) -> AsyncIterator[LlmR
         if reply.breaks:
             raise ModelDown(0)
     used = types.GenerateContentResponseUsageMetadata()
-    yield LlmResponse(content=_content(*_parts(reply)), finish_reason=types.FinishReason.STOP, usage_metadata=used)
+    yield LlmResponse(
+        content=_content(*_parts(reply, offered)), finish_reason=types.FinishReason.STOP, usage_metadata=used
+    )
 
 
 def _texts(reply: Reply) -> Iterator[str]:
@@ -50,11 +53,20 @@ def _content(*parts: types.Part) -> types.Content:
     return types.Content(role="model", parts=list(parts))
 
 
-def _parts(reply: Reply) -> Iterator[types.Part]:
+def _parts(reply: Reply, offered: Sequence[str]) -> Iterator[types.Part]:
     if reply.say:
         yield types.Part(text=reply.say)
     for call in reply.calls:
         yield types.Part(function_call=_call(call))
+    if reply.answer is not None:
+        yield _answer(dict(reply.answer), offered)
+
+
+def _answer(answer: dict[str, Any], offered: Sequence[str]) -> types.Part:
+    """Gives a structured answer: where the framework offers a tool for it, as its call, or else as JSON."""
+    if ANSWERS in offered:
+        return types.Part(function_call=types.FunctionCall(name=ANSWERS, args=answer))
+    return types.Part(text=json.dumps(answer))
 
 
 def _call(call: ModelCall) -> types.FunctionCall:

@@ -163,7 +163,11 @@ class Session(Agent):
         # What the person saw before and has not answered is open still, whatever else the run did.
         known = {one: both for one, both in {**before, **new}.items() if one in waiting or one in new}
         last = said[-1] if said else None
-        return Paused(requests=self._requests(known), text=last) if known else Finished(output=last)
+        return Paused(requests=self._requests(known), text=last) if known else Finished(output=self._output(last))
+
+    def _output(self, said: str | None) -> Any:
+        """Gives what a run ends with; a structured answer stands in its last text as JSON."""
+        return json.loads(said) if self.blueprint.answer and said else said
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

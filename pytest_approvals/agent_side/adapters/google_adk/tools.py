@@ -19,7 +19,7 @@ from .current import world
 
 WAITS = {"error": "This tool call requires confirmation, please approve or reject."}
 
-_TYPES: Mapping[str, Any] = {
+TYPES: Mapping[str, Any] = {
     "string": str,
     "integer": int,
     "number": float,
@@ -179,7 +179,7 @@ def signature(spec: ToolSpec) -> inspect.Signature:
         inspect.Parameter(
             name,
             kind,
-            annotation=_TYPES.get(one.type, Any),
+            annotation=TYPES.get(one.type, Any),
             default=inspect.Parameter.empty if one.required else one.default,
         )
         for name, one in spec.parameters.items()
