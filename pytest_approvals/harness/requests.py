@@ -87,6 +87,17 @@ class Requests:
             one.open = one in now
         return now
 
+    def still_in(self, session: str, listed: Sequence[Request], progress: Progress) -> list[Surfaced]:
+        """Gives those of the open requests that are in a list, and takes nothing in: nobody was shown what is new."""
+        taken: set[str] = set()
+        still: list[Surfaced] = []
+        for request in listed:
+            label = _label(request, progress, taken)
+            taken |= {label} if label is not None else set()
+            known = next((one for one in self.open(session) if one not in still and _same(one, request, label)), None)
+            still += [self._again(known, request)] if known else []
+        return still
+
     def close(self, session: str, label: str) -> None:
         """Closes a request that has led to an execution: what its call asks after that is another request."""
         for one in self._all:

@@ -200,11 +200,12 @@ class Session:
         """
         Gives the requests that can be answered now.
 
-        After a failed turn nobody was shown anything, so the agent is asked; where it cannot say, nothing is open.
+        After a failed turn nobody was shown anything: of what was shown before, that is open which the agent lists
+        still; where it cannot say, nothing is.
         """
         if self.ended == "failed":
             with suppress(Exception):
-                return await self.pending()
+                return self.play.requests.still_in(self.name, await self._agent.pending(), self.world.progress)
             return []
         return self.play.requests.open(self.name)
 
