@@ -5,20 +5,24 @@ The framework has no approvals of tool calls. What was asked for in microsoft/au
 approval function for each tool, or for each agent, which a run awaits before a tool runs.
 
 Flavours: by default, and as `workbench`, the approval functions stand around a workbench; in `tools` around each tool.
+In `swarm` the caller talks to a team. `code_executor` has the approvals that the framework does have: those of code.
 In `intervention` there is no AgentChat: an intervention handler of the runtime sees each call on its way to a tool.
 """
 
 from __future__ import annotations
 
 from ...contract import Agent
+from .code import CodeExecuting
 from .core import Intervening
-from .session import Tooled, Workbenched
+from .session import Swarming, Tooled, Workbenched
 
-__all__ = ["FLAVOURS", "Intervening", "Tooled", "Workbenched"]
+__all__ = ["FLAVOURS", "CodeExecuting", "Intervening", "Swarming", "Tooled", "Workbenched"]
 
 FLAVOURS: dict[str, type[Agent]] = {
     "": Workbenched,
     "workbench": Workbenched,
     "tools": Tooled,
+    "code_executor": CodeExecuting,
+    "swarm": Swarming,
     "intervention": Intervening,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...contract import MAIN, Blueprint, Decision, World
+from ...contract import MAIN, Blueprint, Decision, Unsupported, World
 from . import facts
 from .session import Session
 
@@ -26,9 +26,12 @@ class Intervening(Session):
 
     capabilities = facts.claimed(facts.INTERVENTION_MISSING)
     missing = facts.INTERVENTION_MISSING
-    framework = "autogen-core"
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
+        if blueprint.attachment is not None:
+            raise Unsupported(
+                "attach", "a loop of autogen-core is a person's own code, with no agent object to hand over"
+            )
         super().__init__(world, blueprint)
         self._runtime: Any = None
         self._history: list[Any] = []
@@ -64,12 +67,15 @@ class Intervening(Session):
         from autogen_core import SingleThreadedAgentRuntime
         from autogen_core.tool_agent import ToolAgent
 
+        from .crew import Crew
         from .intervention import Asking
 
+        crew = self._crew
+        assert isinstance(crew, Crew)
         specs = [spec for spec in self.blueprint.tools if spec.agent == MAIN]
-        tools = self._crew.working(specs)
+        tools = crew.working(specs)
         if self._runtime is None:
-            handler = Asking(self._crew.approvals(MAIN, specs), self._work, self.blueprint.options)
+            handler = Asking(crew.approvals(MAIN, specs), self._work, self.blueprint.options)
             self._runtime = SingleThreadedAgentRuntime(intervention_handlers=[handler])
             await ToolAgent.register(self._runtime, TOOLS, lambda: ToolAgent("Runs tools.", list(tools)))
             self._runtime.start()

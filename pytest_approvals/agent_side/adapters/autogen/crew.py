@@ -53,6 +53,7 @@ class Crew:
         asked: Says what a person was asked before.
         gate: What stands in front of the tools.
         work: Is told what the agents work on.
+        teamed: The caller talks to a team.
         options: Keyword arguments for the framework's run calls.
         goes_on: An agent goes on by itself after its tools ran.
     """
@@ -63,6 +64,7 @@ class Crew:
     asked: AskedBefore
     gate: Gate
     work: Work
+    teamed: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     goes_on: bool = bool(releases.rounds(1))
     _contexts: dict[str, Any] = field(default_factory=dict)
@@ -93,8 +95,7 @@ class Crew:
 
     async def reaching(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
         """Gives those of *calls* that a tool will be given."""
-        known = {tool["name"] for bench in benches for tool in await bench.list_tools()}
-        return [(call.id, call.name) for call in calls if call.name in known and is_json(call.arguments)]
+        return await reaching(calls, benches)
 
     @property
     def speakers(self) -> list[str]:
@@ -107,13 +108,12 @@ class Crew:
 
     def main(self, *, stream: bool) -> Any:
         """Gives what the caller talks to: an agent, or a team of those that hand the conversation over."""
-        names = self.speakers
-        if len(names) == 1:
+        if not self.teamed:
             return self.agent(MAIN, stream=stream)
         if stream not in self._teams:
             from .team import swarm
 
-            self._teams[stream] = swarm([self.agent(name, stream=stream) for name in names])
+            self._teams[stream] = swarm([self.agent(name, stream=stream) for name in self.speakers])
         return self._teams[stream]
 
     def agent(self, name: str, *, stream: bool) -> Any:
@@ -197,3 +197,9 @@ class Crew:
             output_content_type=fields_model("Answer", answer) if answer and name == MAIN else None,
             **releases.rounds(most),
         )
+
+
+async def reaching(calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
+    """Gives those of *calls* that a tool in *benches* will be given, an id and a tool each."""
+    known = {tool["name"] for bench in benches for tool in await bench.list_tools()}
+    return [(call.id, call.name) for call in calls if call.name in known and is_json(call.arguments)]

@@ -36,8 +36,24 @@ MISSING: Mapping[str, str] = {
     **_INSIDE,
     "nested_parallel": "the documentation of `AgentTool` forbids parallel calls beside it: agents cannot run "
     "concurrently",
+    "hand_offs": "an `AssistantAgent` ends with a `HandoffMessage`; another one goes on in a team, as in `swarm`",
 }
 """Where approval functions stand around a workbench or around tools."""
+
+_RUNNING = "the documentation of `save_state` warns that the state of a team that is running may not be consistent"
+
+SWARM_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in MISSING.items() if name != "hand_offs"},
+    "message_while_pending": "`Swarm.run` refuses with `ValueError`: the team is already running",
+    "simultaneous": _RUNNING,
+    "serialize.copy": _RUNNING,
+    "serialize.json": _RUNNING,
+    "fresh": _RUNNING,
+    "rewind": _RUNNING,
+    "tools_change": _RUNNING,
+    "answer.restored": _RUNNING,
+}
+"""Where the caller talks to a team."""
 
 
 _LOCAL = "`tool_agent_caller_loop` keeps what it is at in variables of its own, and gives it away at its end"
@@ -64,6 +80,31 @@ INTERVENTION_MISSING: Mapping[str, str] = {
     "answer.restored": _LOCAL,
 }
 """Where an intervention handler of autogen-core sees each call."""
+
+_CODE = "code has neither call ids nor arguments in JSON"
+
+_NO_TOOLS = "the executor runs code, and no tools"
+
+CODE_MISSING: Mapping[str, str] = {
+    **SWARM_MISSING,
+    "malformed_verdict": "a run whose `approval_func` returns anything else than an `ApprovalResponse` ends with it",
+    "parallel": "there is one `ApprovalRequest` for all blocks of code in a message",
+    "partial_answers": "there is one `ApprovalRequest` for all blocks of code in a message",
+    "concurrent_tools": "there is one `ApprovalRequest` for all blocks of code in a message",
+    "edit": "`ApprovalResponse` has `approved` and `reason`",
+    "trim": "the context of the coder has nothing to do with the approval of the executor",
+    "repeated_ids": _CODE,
+    "broken_arguments": _CODE,
+    "unknown_tools": _NO_TOOLS,
+    "asks_again": _NO_TOOLS,
+    "nested": _NO_TOOLS,
+    "nested_gate": _NO_TOOLS,
+    "hand_offs": _NO_TOOLS,
+    "mcp": _NO_TOOLS,
+    "structured_answer": _NO_TOOLS,
+    "limit_model_replies": "`max_turns` of a team counts the turns of both agents",
+}
+"""Where the approval function of `CodeExecutorAgent` is asked about code."""
 
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:

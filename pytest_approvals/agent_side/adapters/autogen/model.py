@@ -10,7 +10,7 @@ from autogen_core import FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, RequestUsage
 from pydantic import BaseModel
 
-from ...contract import ModelCall, ModelDown, Reply, World
+from ...contract import Item, ModelCall, ModelDown, Reply, World
 from .messages import items
 
 INFO = ModelInfo(
@@ -46,20 +46,23 @@ class ScriptedClient(ChatCompletionClient):
 
     async def create(self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any) -> CreateResult:
         """See `ChatCompletionClient.create`."""
-        reply = await self._world.model(items(messages), agent=self._agent, tools=_names(tools))
+        reply = await self._world.model(self._items(messages), agent=self._agent, tools=_names(tools))
         return self._result(reply, _names(tools))
 
     async def create_stream(
         self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
         """See `ChatCompletionClient.create_stream`."""
-        reply = await self._world.model(items(messages), agent=self._agent, stream=True, tools=_names(tools))
+        reply = await self._world.model(self._items(messages), agent=self._agent, stream=True, tools=_names(tools))
         for chunk in reply.chunks:
             if chunk.text:
                 yield chunk.text
         if reply.breaks:
             raise ModelDown(0)
         yield self._result(reply, _names(tools))
+
+    def _items(self, messages: Sequence[Any]) -> list[Item]:
+        return items(messages)
 
     def _result(self, reply: Reply, offered: Sequence[str]) -> CreateResult:
         said = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say

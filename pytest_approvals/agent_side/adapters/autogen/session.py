@@ -11,7 +11,7 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...contract import MAIN, Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported, World
 from . import facts
@@ -19,6 +19,7 @@ from .work import Work
 
 if TYPE_CHECKING:
     from .approval import ToolApprovalRequest, ToolApprovalResult
+    from .attach import AttachedCrew
     from .crew import Crew, Gate
 
 HOPS = 30
@@ -40,6 +41,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = facts.ISSUES
     packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
+    teamed: ClassVar[bool] = False
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -51,7 +53,11 @@ class Session(Agent):
         self._task: asyncio.Task[Any] | None = None
         self._token: Any = None
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
+    def _crew_of(self, blueprint: Blueprint) -> Crew | AttachedCrew:
+        if blueprint.attachment is not None:
+            from .attach import AttachedCrew
+
+            return AttachedCrew(blueprint.attachment, self.world, self.ask, self._work)
         from .crew import Crew
 
         return Crew(
@@ -61,6 +67,7 @@ class Session(Agent):
             asked=self.asked_before,
             gate=self._gate(),
             work=self._work,
+            teamed=self.teamed,
         )
 
     def _gate(self) -> Gate:
@@ -289,7 +296,13 @@ class Session(Agent):
 
     async def close(self) -> None:
         """See `Agent.close`."""
-        await self._given_up()
+        task, self._task = self._task, None
+        self._unasked()
+        # A team waits for its agents, and one that hangs never lets it go: it is told twice.
+        for _ in range(2):
+            if task is not None and not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=0.05)
         await self._crew.close()
 
 
@@ -315,3 +328,11 @@ class Tooled(Session):
         from .crew import gated_tools
 
         return gated_tools
+
+
+class Swarming(Workbenched):
+    """The caller talks to a `Swarm`, whose agents hand the conversation over."""
+
+    capabilities = facts.claimed(facts.SWARM_MISSING)
+    missing = facts.SWARM_MISSING
+    teamed = True
