@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...contract import MAIN, Request, Unsupported
 
 if TYPE_CHECKING:
-    from langgraph.types import Interrupt
+    from langgraph.types import Interrupt, StateSnapshot
 
 SEPARATOR = "/"
 """Stands between an interrupt's id and the position of a call in it, where one interrupt asks about several."""
@@ -45,6 +45,21 @@ def _request(id: str, call_id: str | None, shown: Mapping[str, Any], names: Coll
         agent=who if isinstance(who, str) and who in names else MAIN,
         handle=handle,
     )
+
+
+def waiting(state: StateSnapshot) -> list[Interrupt]:
+    """
+    Gives what a thread waits for, by task, in the order of the calls.
+
+    A task that runs another graph has that one's interrupts in the order in which they came up, which differs from run
+    to run; they are told by the ids of their calls.
+    """
+    return [interrupt for task in state.tasks for interrupt in sorted(task.interrupts, key=_call_id)]
+
+
+def _call_id(interrupt: Any) -> str:
+    value = interrupt.value
+    return str(value.get("tool_call_id", "")) if isinstance(value, Mapping) else ""
 
 
 def in_order(shown: Collection[Interrupt], waiting: Iterable[Interrupt]) -> list[Interrupt]:

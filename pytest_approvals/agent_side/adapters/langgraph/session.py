@@ -129,12 +129,12 @@ class Session(Agent):
 
     async def _outcome(self, graph: Any, shown: Sequence[Any]) -> Outcome:
         from .messages import text_of
-        from .requests import in_order, requests_of
+        from .requests import in_order, requests_of, waiting
 
         state = await graph.aget_state(self._config)
         messages = state.values.get("messages", ())
         if shown:
-            requests = requests_of(in_order(shown, state.interrupts), self._crew.names)
+            requests = requests_of(in_order(shown, waiting(state)), self._crew.names)
             return Paused(requests=requests, text=_beside(messages))
         if self.blueprint.answer:
             return Finished(output=state.values.get("structured_response"))
@@ -143,10 +143,10 @@ class Session(Agent):
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _waiting(self) -> Sequence[Any]:
+        from .requests import waiting
+
         graph = await self._ready()
-        state = await graph.aget_state(self._config)
-        interrupts: Sequence[Any] = state.interrupts
-        return interrupts
+        return waiting(await graph.aget_state(self._config))
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""

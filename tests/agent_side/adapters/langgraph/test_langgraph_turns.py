@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("langchain", reason="langchain is not installed here")
 
-from pytest_approvals import approve, calls, decide, edit, fails, go_on, raises, reject, returns, say, tool
+from pytest_approvals import approve, calls, decide, edit, fails, go_on, let_oracle, raises, reject, returns, say, tool
 from pytest_approvals.agent_side.contract import Limits
 from pytest_approvals.scenario.parts import Variant
 
@@ -180,3 +180,34 @@ def test_an_answer_at_the_newest_checkpoint_is_an_answer(play: Play, flavour: st
     played = play(flavour=flavour, variant=stored, options={"pinned": True})
 
     assert [("pay", {"amount": 5})] == played.ran
+
+
+def test_what_a_failed_turn_did_not_show_is_not_answered(play: Play) -> None:
+    """The free call raises; whatever the thread lists of its sibling, nobody has seen a request."""
+    broken = tool("look", raises("the site is down"), parameters={"what": "string"})
+    pay = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
+    asked = two(("look", {"what": "x"}), PAYS[0])
+    played = play(asked, tools=[broken, pay], caller=["Go.", let_oracle()], flavour="per_call")
+
+    assert (["ToolRaised"], []) == (played.outcomes, played.events("caller.decide"))
+
+
+def test_requests_of_a_sub_agent_stand_in_the_order_of_their_calls(play: Play) -> None:
+    """They come up in any order."""
+    text = """
+tools:
+  delegate: {parameters: {input: string}, runs: helper}
+  helper/pay: {approval: always, parameters: {amount: integer}}
+agents:
+  helper:
+    model:
+      - calls: [{id: c1, tool: pay, arguments: {amount: 5}}, {id: c2, tool: pay, arguments: {amount: 6}}]
+      - say: Paid.
+model:
+  - calls: [{id: o1, tool: delegate, arguments: {input: Pay}}]
+  - say: Done.
+oracles: [approve_all]
+"""
+    played = [play(text=text, flavour="per_call") for _ in range(5)]
+
+    assert [["o1/c1", "o1/c2"]] * 5 == [one.requests[0] for one in played]
