@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 from ....contract import Decision, Request, Unsupported
 
@@ -29,13 +28,11 @@ class Told:
     What the events of one run tell.
 
     Attributes:
-        messages: The last snapshot of the thread; None where there was none.
         interrupts: What the run waits for.
         text: What the agent said.
         confirms: The calls that stand for questions, by the ids of the calls that they ask about.
     """
 
-    messages: list[dict[str, Any]] | None = None
     interrupts: list[dict[str, Any]] = field(default_factory=list)
     text: str = ""
     confirms: dict[str, str] = field(default_factory=dict)
@@ -51,9 +48,7 @@ class Told:
         kind = event["type"]
         if kind == "RUN_ERROR":
             raise RunError(event)
-        if kind == "MESSAGES_SNAPSHOT":
-            self.messages = event["messages"]
-        elif kind == "RUN_FINISHED":
+        if kind == "RUN_FINISHED":
             self.interrupts = (event.get("outcome") or {}).get("interrupts") or event.get("interrupt") or []
         elif kind == "TEXT_MESSAGE_CONTENT":
             self.text += event["delta"]
@@ -120,21 +115,19 @@ def _entry(decision: Decision) -> dict[str, Any]:
     return {"interruptId": _address(decision), "status": "resolved", "payload": payload}
 
 
-def confirmations(decisions: Sequence[Decision], confirms: Mapping[str, str]) -> list[dict[str, Any]]:
+def confirmations(decisions: Sequence[Decision], confirms: Mapping[str, str]) -> list[tuple[Any, str]]:
     """
-    Gives decisions as early releases take them: as messages with the results of the calls that stand for questions.
+    Gives decisions as early releases take them: the results of the calls that stand for questions, by their ids.
 
     Arguments:
         confirms: Those calls, by the ids of the calls that they ask about.
     """
+    # Edited arguments stand beside the answer.
     return [
-        {
-            "id": str(uuid4()),
-            "role": "tool",
-            "toolCallId": confirms.get(str(_address(one)), _address(one)),
-            # Edited arguments stand beside the answer.
-            "content": json.dumps({"accepted": _approved(one), **(one.arguments or {})}),
-        }
+        (
+            confirms.get(str(_address(one)), _address(one)),
+            json.dumps({"accepted": _approved(one), **(one.arguments or {})}),
+        )
         for one in decisions
     ]
 

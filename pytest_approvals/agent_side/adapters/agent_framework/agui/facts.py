@@ -13,6 +13,8 @@ _MODE = "`approval_mode` is always or never"
 
 MISSING: Mapping[str, str] = {
     "partial_answers": "a `resume` has to say something about every open interrupt, or is refused",
+    "go_on_without_answer": "a run without answers is refused while interrupts are open",
+    "structured_answer": "a structured answer becomes state that is shared with the interface, and no message",
     "reject_reason": "a payload with a reason is refused: fields besides the answer are taken for edited arguments",
     "edit_tool": "`editedArgs` replaces the arguments, and nothing replaces the tool",
     "always": _ENTRY,

@@ -11,6 +11,7 @@ from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, 
 from ..current import recorded_by
 from ..facts import ISSUES, PACKAGES, claimed
 from . import facts
+from .thread import Thread
 
 if TYPE_CHECKING:
     from ..crew import ClientOf
@@ -30,8 +31,7 @@ class Interface(Agent):
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Interface | None = None) -> None:
         super().__init__(world, blueprint)
         self._behind: Any = beside._behind if beside else self._made()
-        self._thread = str(uuid4())
-        self._messages: list[dict[str, Any]] = []
+        self._thread = Thread()
         self._interrupts: list[dict[str, Any]] = []
         self._confirms: dict[str, str] = {}
 
@@ -58,8 +58,6 @@ class Interface(Agent):
         from .events import requests_in
 
         told = await self._run(text, decisions, stream=stream)
-        if told.messages is not None:
-            self._messages = told.messages
         self._interrupts, self._confirms = told.interrupts, told.confirms
         if requests := requests_in(told.interrupts):
             return Paused(requests=requests, text=told.text or None)
@@ -70,27 +68,26 @@ class Interface(Agent):
 
         told = Told()
         with recorded_by(self.world):
-            async for event in self._behind.run(self._input(text, decisions)):
-                for what, facts_ in told.take(event.model_dump(mode="json", by_alias=True, exclude_none=True)):
+            async for one in self._behind.run(self._input(text, decisions)):
+                event = one.model_dump(mode="json", by_alias=True, exclude_none=True)
+                self._thread.take(event)
+                for what, shown in told.take(event):
                     if stream:
-                        self.world.shown(what, **facts_)
+                        self.world.shown(what, **shown)
         if stream:
             self.world.shown("end")
         return told
 
     def _input(self, text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
-        """
-        Gives what a run is started with; a message is the thread's only when its run did not fail.
-
-        Early releases take answers as messages, the others as entries of `resume`.
-        """
+        """Gives what a run is started with: early releases take answers as messages, the others beside them."""
         from .events import confirmations, is_early, resume
 
         early = any(map(is_early, self._interrupts))
-        said = confirmations(decisions, self._confirms) if early else []
+        for call, content in confirmations(decisions, self._confirms) if early else ():
+            self._thread.add("tool", content, toolCallId=call)
         if text is not None:
-            said.append({"id": str(uuid4()), "role": "user", "content": text})
-        given = {"thread_id": self._thread, "run_id": str(uuid4()), "messages": [*self._messages, *said]}
+            self._thread.add("user", text)
+        given = {"thread_id": self._thread.id, "run_id": str(uuid4()), "messages": self._thread.messages}
         return {**given, "resume": resume(decisions)} if decisions and not early else given
 
     async def pending(self) -> Sequence[Request]:
