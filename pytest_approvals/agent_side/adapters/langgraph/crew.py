@@ -70,9 +70,10 @@ def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
             own = [spec for spec in blueprint.tools if spec.agent == name]
             tools = [made(spec, agents, asking=gate is None) for spec in own]
             middleware = [*_limits(blueprint.limits), *(gate(own, written) if gate else ())]
-            # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer.
+            # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer, unless it must not.
+            inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
-            agents[name] = _agent(name, tools, middleware, saver if name == MAIN else None, answer)
+            agents[name] = _agent(name, tools, middleware, saver if name == MAIN else inherited, answer)
         return agents[MAIN]
 
     return Crew(main=main, names=frozenset(names), tools=blueprint.tools)
