@@ -80,7 +80,10 @@ def test_what_is_no_spec_is_refused(text: str) -> None:
 
 def test_the_reference_agent_comes_first() -> None:
     """The adapters of this package are named in a fixed order."""
-    assert ("reference", "langgraph", "openai_agents", "pydantic_ai") == adapter_names()[:4]
+    names = adapter_names()
+
+    assert "reference" == names[0]
+    assert sorted(names[1:]) == list(names[1:])
 
 
 def test_all_agents_are_all_flavours() -> None:

@@ -21,6 +21,8 @@ COMMANDS = {
     "agents": ("agents", "say which agents can run here, and what they can and cannot do"),
     "smoke": ("smoke", "see whether an agent runs at all"),
     "check": ("check", "take the verdicts on recorded journals again"),
+    "matrix": ("matrix", "see which check fails in which release of an agent"),
+    "bisect": ("bisect", "find the release of an agent that changed a verdict"),
     "recall": ("recall", "see whether the catalogue finds known bugs: a table of bad and good releases"),
     "environments": ("environments", "list the environments that were made for agents, or remove old ones"),
     "new-adapter": ("new_adapter", "write a commented adapter and its test into this folder"),

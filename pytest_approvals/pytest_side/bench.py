@@ -64,7 +64,10 @@ class Bench:
         from pytest_approvals.pytest_side.judging import load_checks
 
         load_checks()
-        found, self.results.absent = candidates(self.settings, CHECKS)
+        found, absent = candidates(self.settings, CHECKS)
+        self.results.absent = {name: str(error) for name, error in absent.items()}
+        if absent and not found:
+            raise next(iter(absent.values()))
         return found
 
     @property

@@ -59,13 +59,12 @@ class Candidate:
         return () if self.updates else self.stored
 
 
-def candidates(settings: Settings, checks: Iterable[str]) -> tuple[tuple[Candidate, ...], dict[str, str]]:
+def candidates(settings: Settings, checks: Iterable[str]) -> tuple[tuple[Candidate, ...], dict[str, AgentUnavailable]]:
     """
     Gives the agents that the settings name, or else all that can run here; and for each that could not be started, the
     reason.
 
     Errors:
-        AgentUnavailable: None of them could be started.
         WaiverError: A file of waivers has a mistake.
         UsageError: A fault is wanted, and the reference agent takes no part.
     """
@@ -84,9 +83,7 @@ def candidates(settings: Settings, checks: Iterable[str]) -> tuple[tuple[Candida
             found.append(_candidate(spec, settings, slugs))
         except AgentUnavailable as error:
             absent[str(spec)] = error
-    if absent and not found:
-        raise next(iter(absent.values()))
-    return tuple(found), {name: str(error) for name, error in absent.items()}
+    return tuple(found), absent
 
 
 def make_environments(settings: Settings) -> None:

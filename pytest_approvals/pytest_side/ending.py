@@ -88,6 +88,8 @@ def _untold(bench: Bench, terminal: pytest.TerminalReporter) -> Iterator[str]:
     reports = [*terminal.stats.get("error", ()), *terminal.stats.get("failed", ())]
     texts = Counter(one.longreprtext for one in reports if not getattr(one, "approvals_told", False))
     for text, count in texts.items():
+        if text in bench.results.absent.values():
+            continue  # the summary tells it
         yield f"{text}\n  and {count - 1} times more" if count > 1 else text
 
 

@@ -98,11 +98,15 @@ def matrix(report: Report, width: int = 120) -> str:
     rows = list(_rows(table, agents_of(report)))
     used = {cell.state for row in table.values() for cell in row.values()}
     legend = "   ".join(f"{symbol} {meaning}" for state, (symbol, meaning) in SYMBOLS.items() if state in used)
-    parts = _split(rows, _headings(report), width)
-    return "\n\n".join([*("\n".join(_aligned(part, width)) for part in parts), *([legend] if legend else [])])
+    return "\n\n".join([laid_out(rows, _headings(report), width), *([legend] if legend else [])])
 
 
 Row = list[str]
+
+
+def laid_out(rows: Sequence[Row], headings: Sequence[Row], width: int) -> str:
+    """Gives rows below their headings, as several tables below each other where one would be too wide."""
+    return "\n\n".join("\n".join(_aligned(part, width)) for part in _split(rows, headings, width))
 
 
 def _headings(report: Report) -> list[Row]:

@@ -1,0 +1,103 @@
+"""`pytest-approvals bisect`: the release of an agent that changed a verdict."""
+
+from __future__ import annotations
+
+import argparse
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from pytest_approvals.agents import AgentSpec, adapter_of
+from pytest_approvals.cli.parser import Parser
+from pytest_approvals.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from pytest_approvals.recall.bisect import Change
+
+
+def add_arguments(parser: Parser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("--agent", required=True, metavar="NAME", help="the agent, NAME or NAME.FLAVOUR")
+    parser.add_argument("--check", required=True, metavar="SLUG", help="the check whose verdict changed")
+    parser.add_argument("--good", required=True, metavar="VERSION", help="a release on which it does not fail")
+    parser.add_argument("--bad", required=True, metavar="VERSION", help="a release on which it fails; older or newer")
+    parser.add_argument(
+        "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
+    )
+    parser.add_argument("--with", dest="requirements", action="append", default=[], metavar="REQUIREMENT")
+    parser.add_argument("--python", default="", metavar="VERSION", help="the Python of the environments")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time limit of one run (default: 10)"
+    )
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Finds the release and says so."""
+    from pytest_approvals.catalogues import chosen
+    from pytest_approvals.checks import CHECKS
+    from pytest_approvals.recall.bisect import bisected, telling
+    from pytest_approvals.recall.suspects import Suspect
+    from pytest_approvals.recall.table import Release
+    from pytest_approvals.scenario.load import load_scenario
+
+    if args.check not in CHECKS:
+        raise UnknownName("check", args.check, CHECKS)
+    files = chosen(args.scenario, Path.cwd())
+    versions = _versions(args)
+    catalogue = {name: load_scenario(path, root=_root(name, path)) for name, path in files.items()}
+
+    @cache
+    def suspect(version: str) -> Suspect:
+        spec = AgentSpec.parse(f"{args.agent}=={version}")
+        release = Release(spec=spec, requirements=tuple(args.requirements), python=args.python)
+        return Suspect(release, catalogue, args.time_limit)
+
+    together = CHECKS[args.check].group is not None
+    witness = telling(args.check, suspect(versions[0]), suspect(versions[-1]), catalogue, together=together)
+    print(f"{witness}: {args.check} holds in {versions[0]} and fails in {versions[-1]}", flush=True)
+    change = bisected(witness, versions, suspect, step=lambda version, what: print(f"{version}: {what}", flush=True))
+    print(_said(args.agent, change))
+    return 0
+
+
+def _said(agent: str, change: Change) -> str:
+    between = f"; not judged in between: {', '.join(change.between)}" if change.between else ""
+    older, newer = sorted((change.last, change.first), key=Version)
+    how = (
+        f"came with {agent}=={newer}, and is not in {older}"
+        if newer == change.first
+        else (f"went with {agent}=={newer}, and is still in {older}")
+    )
+    rerun = f"pytest-approvals run {change.witness.scenario} --agent {agent}=={change.first}"
+    return f"the failure {how}{between}\n{rerun}"
+
+
+def _root(name: str, path: Path) -> Path:
+    """Gives the folder that the id of a scenario counts from."""
+    return path.parents[name.count("/")]
+
+
+def _versions(args: argparse.Namespace) -> tuple[str, ...]:
+    """Gives the releases from the good one to the bad one, both included."""
+    from pytest_approvals.releases import releases
+
+    spec = AgentSpec.parse(args.agent)
+    framework = adapter_of(spec).framework
+    if spec.version or spec.checkout or framework is None:
+        raise UsageError(f"--agent: {args.agent!r} has no releases; write NAME or NAME.FLAVOUR of a framework's agent")
+    good, bad = _version("--good", args.good), _version("--bad", args.bad)
+    if good == bad:
+        raise UsageError(f"--good and --bad are both {good}")
+    low, high = sorted((good, bad))
+    inside = [one for one in releases(framework, f">={low},<={high}", python=args.python) if low < Version(one) < high]
+    ends = (args.good, *inside, args.bad) if good < bad else (args.good, *reversed(inside), args.bad)
+    return tuple(ends)
+
+
+def _version(option: str, text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        raise UsageError(f"{option}: {text!r} is no version") from None

@@ -1,0 +1,85 @@
+"""
+The releases of a distribution, as uv finds them: whatever registry it is set up for, no other client is needed.
+
+uv lists nothing, but it names the newest release that fits; the next one is the newest below that.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from pytest_approvals.errors import AgentUnavailable, UsageError
+from pytest_approvals.harness.environments.uv import PATIENCE, find_uv
+
+_FOUND = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)
+
+
+def releases(distribution: str, wanted: str, *, python: str = "") -> tuple[str, ...]:
+    """
+    Gives the releases of a distribution that fit a specifier, the oldest first.
+
+    Arguments:
+        wanted: A version specifier: `>=0.8`, `>=1.0,<2`, `~=1.4`. Pre-releases count where it names one.
+        python: The version of Python that they must run on; empty: the one that runs this.
+
+    Errors:
+        UsageError: *wanted* is no specifier, or no release fits it.
+        AgentUnavailable: There is no uv.
+    """
+    specifier = specifier_of(wanted)
+    found = tuple(_downwards(distribution, specifier, python))
+    if not found:
+        raise UsageError(f"no release of {distribution} fits {wanted!r}, as far as uv can see")
+    return tuple(reversed(found))
+
+
+def specifier_of(text: str) -> SpecifierSet:
+    """
+    Reads a version specifier.
+
+    Errors:
+        UsageError: It is none.
+    """
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier:
+        raise UsageError(f"{text!r} is no version specifier; write '>=0.8', '>=1.0,<2' or '==1.*'") from None
+
+
+def _downwards(distribution: str, specifier: SpecifierSet, python: str) -> Iterator[str]:
+    ask = _question(distribution, python, prereleases=bool(specifier.prereleases))
+    newest = _newest(ask, distribution, str(specifier))
+    while newest is not None:
+        yield newest
+        # `<1.2b1` would leave out 1.2a1 only by convention; what uv names must be older, or the walk would not end.
+        older = _newest(ask, distribution, f"{specifier},<{newest}".lstrip(","))
+        newest = older if older is not None and Version(older) < Version(newest) else None
+
+
+def _question(distribution: str, python: str, *, prereleases: bool) -> list[str]:
+    words = [find_uv(distribution), "pip", "compile", "--quiet", "--no-deps", "--no-header", "--no-annotate"]
+    words += ["--python-version", python] if python else []
+    return [*words, "--prerelease", "allow" if prereleases else "if-necessary", "-"]
+
+
+def _newest(ask: list[str], distribution: str, specifier: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ask,
+            input=f"{distribution}{specifier}\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            env={**os.environ, "UV_NO_PROGRESS": "1"},
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AgentUnavailable(distribution, f"uv cannot be asked for its releases ({error})", "try again") from None
+    found = _FOUND.search(done.stdout)
+    return found[1] if found else None

@@ -1,0 +1,47 @@
+"""The table of releases."""
+
+from __future__ import annotations
+
+from pytest_approvals.report.by_release import by_release
+from pytest_approvals.report.lines import ReportedAgent, ReportedCheck, ReportedStatus, ReportHeader, VerdictLine
+from pytest_approvals.report.whole import Report
+
+TABLE = """\
+frame                   1.2  1.9 - 1.10  2.0
+every-gated-call-asked  ✗ 1  w 1         ✓
+sessions-isolated       ✗ 2  ✓           ✗ 1
+
+✓ all checks hold   w fails, and is waived   ✗ fails"""
+
+
+def whole(*failures: tuple[str, str, str, ReportedStatus]) -> Report:
+    """A report about four releases: version, check, scenario and status of what does not hold."""
+    agents = tuple(ReportedAgent(agent=f"frame=={version}") for version in ("2.0", "1.10", "1.2", "1.9"))
+    checks = {slug: ReportedCheck(requirement="It must.") for slug in ("every-gated-call-asked", "sessions-isolated")}
+    report = Report(header=ReportHeader(package="1", python="3.11", agents=agents, checks=checks))
+    for version, check, scenario, status in failures:
+        line = VerdictLine(
+            scenario=scenario, agent=f"frame=={version}", variant="none-held", check=check, status=status
+        )
+        report.add(line)
+    return report
+
+
+def test_releases_that_do_not_differ_share_a_column() -> None:
+    """They stand in the order of their versions; a number counts scenarios."""
+    report = whole(
+        ("1.2", "every-gated-call-asked", "a/one", "fail"),
+        ("1.2", "sessions-isolated", "a/one", "fail"),
+        ("1.2", "sessions-isolated", "a/two", "fail"),
+        ("1.9", "every-gated-call-asked", "a/one", "waived"),
+        ("1.10", "every-gated-call-asked", "a/one", "waived"),
+        ("2.0", "sessions-isolated", "a/one", "fail"),
+        ("2.0", "every-gated-call-asked", "a/one", "pass"),
+    )
+
+    assert TABLE == by_release(report)
+
+
+def test_nothing_is_listed_where_all_holds() -> None:
+    """A line says so."""
+    assert "frame 1.2 - 2.0: all checks hold" == by_release(whole()).strip()
