@@ -26,6 +26,7 @@ _ALL: Mapping[str, str] = {
     "always": "a requirement is about one call; nothing approves further ones",
     "never": "a requirement is about one call; nothing rejects further ones",
     "stage": "a decision goes in with the call that continues the run",
+    "concurrent_tools": "a continued run runs the confirmed calls one after the other",
     "asks_again": "the body of a tool cannot pause the run that it is in",
     "hand_offs": "an agent has no hand-offs; the leader of a team is asked first in every turn, in mode `route`, too",
     "conditional_approval": _GATE,

@@ -1,9 +1,19 @@
-"""Outputs of runs that the caller keeps as text."""
+"""Sessions as a database keeps them, and outputs of runs that the caller keeps as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from inspect import isawaitable
 from typing import Any
+
+
+async def stored(db: Any, main: Any, session: str) -> Any:
+    """Gives the session as the database has it; None where it has none."""
+    from agno.db.base import SessionType
+
+    kind = SessionType.TEAM if hasattr(main, "members") else SessionType.AGENT
+    found = db.get_session(session_id=session, session_type=kind)
+    return await found if isawaitable(found) else found
 
 
 def outputs(main: Any, dumped: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -13,15 +13,23 @@ if TYPE_CHECKING:
     from agno.models.message import Message
 
 
-def items(messages: Iterable[Message], delegations: Delegations) -> list[Item]:
-    """Gives the input of the model as a provider would get it."""
-    return [item for number, message in enumerate(messages) for item in _items(message, number, delegations)]
+def items(messages: Iterable[Message], delegations: Delegations, *, answers: bool = False) -> list[Item]:
+    """
+    Gives the input of the model as a provider would get it.
+
+    Arguments:
+        answers: The model answers with an object, as text; such texts are nothing that it says.
+    """
+    return [item for number, message in enumerate(messages) for item in _items(message, number, delegations, answers)]
 
 
-def _items(message: Any, number: int, delegations: Delegations) -> Iterator[Item]:
+def _items(message: Any, number: int, delegations: Delegations, answers: bool) -> Iterator[Item]:
     text = text_of(message.content)
     if message.role == "assistant":
-        yield from _said(message, text, number, delegations)
+        if text:
+            answer = answers and is_object(text)
+            yield Item(kind="other" if answer else "say", text=text, message=number)
+        yield from _called(message, number, delegations)
     elif message.role == "tool":
         tool = message.tool_name
         yield Item(kind="result", id=message.tool_call_id, tool=tool, text=text, message=number)
@@ -29,9 +37,7 @@ def _items(message: Any, number: int, delegations: Delegations) -> Iterator[Item
         yield Item(kind="user" if message.role == "user" else "other", text=text, message=number)
 
 
-def _said(message: Any, text: str, number: int, delegations: Delegations) -> Iterator[Item]:
-    if text:
-        yield Item(kind="say", text=text, message=number)
+def _called(message: Any, number: int, delegations: Delegations) -> Iterator[Item]:
     for call in message.tool_calls or ():
         function = call["function"]
         name, arguments = delegations.neutral(function["name"], parsed(function["arguments"]))
@@ -47,6 +53,11 @@ def parsed(arguments: Any) -> Any:
     except ValueError:
         return arguments
     return value if isinstance(value, dict) else arguments
+
+
+def is_object(text: str) -> bool:
+    """Says whether *text* is an object."""
+    return isinstance(parsed(text), dict)
 
 
 def text_of(content: Any) -> str:

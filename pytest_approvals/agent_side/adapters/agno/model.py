@@ -16,7 +16,7 @@ from agno.exceptions import ModelProviderError
 from agno.models.base import Model
 from agno.models.response import ModelResponse
 
-from ...contract import MAIN, Chunk, ModelCall, ModelDown
+from ...contract import MAIN, Chunk, Item, ModelCall, ModelDown
 from .current import world
 from .delegation import Delegations
 from .messages import items
@@ -36,9 +36,7 @@ class ScriptedModel(Model):
     async def ainvoke(self, messages: Any, *_: Any, **options: Any) -> ModelResponse:
         """See `Model.ainvoke`."""
         with _failing():
-            reply = await world().model(
-                items(messages, self.delegations), agent=self.agent, tools=self._offered(options)
-            )
+            reply = await world().model(self._items(messages, options), agent=self.agent, tools=self._offered(options))
         calls, _chunks = self.delegations.made(reply)
         text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
         return ModelResponse(role="assistant", content=text, tool_calls=[_call(call) for call in calls])
@@ -46,9 +44,8 @@ class ScriptedModel(Model):
     async def ainvoke_stream(self, messages: Any, *_: Any, **options: Any) -> AsyncIterator[ModelResponse]:
         """See `Model.ainvoke_stream`."""
         with _failing():
-            reply = await world().model(
-                items(messages, self.delegations), agent=self.agent, stream=True, tools=self._offered(options)
-            )
+            given = self._items(messages, options)
+            reply = await world().model(given, agent=self.agent, stream=True, tools=self._offered(options))
         _calls, chunks = self.delegations.made(reply)
         for chunk in chunks:
             yield _piece(chunk)
@@ -57,6 +54,9 @@ class ScriptedModel(Model):
                 raise ModelDown(0)
         if reply.answer is not None:
             yield ModelResponse(role="assistant", content=json.dumps(dict(reply.answer)))
+
+    def _items(self, messages: Any, options: dict[str, Any]) -> list[Item]:
+        return items(messages, self.delegations, answers=options.get("response_format") is not None)
 
     def _offered(self, options: dict[str, Any]) -> list[str]:
         return self.delegations.names(_names(options.get("tools") or ()))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ...contract import Finished, Outcome, Paused
-from .messages import text_of
+from .messages import is_object, text_of
 from .requests import Served, requests_of
 
 Shown = Callable[..., None]
@@ -61,7 +61,9 @@ async def streamed(
             continue
         kind = event.event.removeprefix("Team")
         for what, facts in _seen(kind, event):
-            shown(what, **facts)
+            # An answer that has to be an object is streamed as text, and is not what the agent says.
+            if what != "text" or main.output_schema is None or not is_object(event.content):
+                shown(what, **facts)
         if not _of(main, event):
             continue
         if kind == "RunPaused":

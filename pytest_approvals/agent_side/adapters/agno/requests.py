@@ -30,7 +30,8 @@ def requests_of(requirements: Iterable[RunRequirement] | None, run: str, served:
 
 def _request(requirement: Any, run: str, served: Served) -> Request:
     call = requirement.tool_execution
-    agent = requirement.member_agent_id or MAIN
+    # Before teams could pause, a requirement named no member.
+    agent = getattr(requirement, "member_agent_id", None) or MAIN
     offered = served.get((agent, call.tool_name))
     return Request(
         id=f"{run}{SEPARATOR}{requirement.id}",

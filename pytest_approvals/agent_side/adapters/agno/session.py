@@ -10,11 +10,15 @@ from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Outcome, Paused, Request, ToolSpec, Unsupported, World
 from . import facts
+from .answers import answered
 from .current import recorded_by
+from .kept import outputs, session_of, stored
+from .outcome import outcome_of, streamed
+from .requests import requests_of, run_of, served
+from .stores import Store, borrowed, opened
 
 if TYPE_CHECKING:
     from .crew import Crew
-    from .stores import Store
 
 
 class Session(Agent):
@@ -52,8 +56,6 @@ class Session(Agent):
         raise NotImplementedError
 
     def _store_of(self, blueprint: Blueprint) -> Store:
-        from .stores import borrowed, opened
-
         own = self._crew.db if blueprint.serialize == "none" else None
         return borrowed(own) if own is not None else opened(blueprint)
 
@@ -76,8 +78,6 @@ class Session(Agent):
             return await self._answer(text, decisions, stream)
 
     async def _answer(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> Outcome:
-        from .requests import run_of
-
         by_run: dict[str | None, list[Decision]] = {} if decisions else {self._last: []}
         for decision in decisions:
             by_run.setdefault(run_of(decision.request) or self._last, []).append(decision)
@@ -90,8 +90,6 @@ class Session(Agent):
     async def _continue(
         self, run: str | None, decisions: Sequence[Decision], text: str | None, stream: bool
     ) -> Outcome:
-        from .answers import answered
-
         given: dict[str, Any] = {} if text is None else {"input": text}
         output = await self._output_of(run)
         known = (output.requirements if output is not None else None) or []
@@ -105,9 +103,6 @@ class Session(Agent):
         return await self._run(self._crew.main.acontinue_run, stream, **given)
 
     async def _run(self, call: Any, stream: bool, **given: Any) -> Outcome:
-        from .outcome import outcome_of, streamed
-        from .requests import served
-
         given |= self._crew.options
         offered = served(self.tools())
         if not stream:
@@ -128,21 +123,19 @@ class Session(Agent):
         """Gives the outputs of all runs of this session that the caller talked to."""
         if self._kept:
             return list(self._outputs.values())
-        stored = await self._stored()
-        runs = (stored.runs if stored is not None else None) or []
+        found = await self._stored()
+        runs = (found.runs if found is not None else None) or []
         # A database in memory shares what it gives out; requirements are there to be changed.
         return [deepcopy(run) for run in runs if not run.parent_run_id]
 
     async def _stored(self) -> Any:
-        return await self._crew.main.aget_session(session_id=self._session)
+        return await stored(self._store.db, self._crew.main, self._session)
 
     async def _output_of(self, run: str | None) -> Any:
         return next((one for one in await self._runs() if one.run_id == run), None)
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        from .requests import requests_of, served
-
         offered = served(self.tools())
         return [
             request
@@ -181,8 +174,6 @@ class Session(Agent):
         kept = [json.loads(part) for part in parts]
         self._session, self._last = kept[-1]["session"], kept[-1]["last"]
         if self._kept:
-            from .kept import outputs, session_of
-
             self._outputs = outputs(self._crew.main, [run for one in kept for run in one["runs"]])
             self._store.db.upsert_session(session_of(self._crew.main, self._session, self._outputs.values()))
 
@@ -191,9 +182,9 @@ class Session(Agent):
         assert isinstance(other, Session)
         self._session, self._last = other._session, other._last
         self._outputs = deepcopy(other._outputs)
-        stored = await other._stored()
-        if stored is not None:
-            self._store.db.upsert_session(deepcopy(stored))
+        found = await other._stored()
+        if found is not None:
+            self._store.db.upsert_session(deepcopy(found))
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
