@@ -10,6 +10,7 @@ from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, Param
 from .current import world
 from .model import ScriptedModel
 from .structured import response_format
+from .team import around, handing_over, members
 from .tools import made
 
 
@@ -23,6 +24,7 @@ class Crew:
         names: All agents, as the description of a request may name them.
         options: Keyword arguments for the graph's run calls.
         saver: The checkpointer that a person's own graph has.
+        inner: What a consumer of the stream wants to see happens in graphs inside of the main one.
         release: Undoes what was done to a person's own graph.
         sessions: The driven sessions that use the crew, by identity.
     """
@@ -32,6 +34,7 @@ class Crew:
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     saver: Any = None
+    inner: bool = False
     release: Callable[[], None] = lambda: None
     sessions: set[int] = field(default_factory=set)
 
@@ -63,20 +66,26 @@ def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
     """
     names = _names(blueprint.tools)
     written = str(blueprint.options.get("gate", ""))
+    team = members(blueprint.tools)
 
     def main(saver: Any) -> Any:
         agents: dict[str, Any] = {}
         for name in names:
             own = [spec for spec in blueprint.tools if spec.agent == name]
-            tools = [made(spec, agents, asking=gate is None) for spec in own]
+            tools = [_tool(spec, agents, asking=gate is None) for spec in own]
             middleware = [*_limits(blueprint.limits), *(gate(own, written) if gate else ())]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer, unless it must not.
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
-            agents[name] = _agent(name, tools, middleware, saver if name == MAIN else inherited, answer)
-        return agents[MAIN]
+            owns = name == MAIN and not team
+            agents[name] = _agent(name, tools, middleware, saver if owns else inherited, answer)
+        return around(agents, team, saver) if team else agents[MAIN]
 
-    return Crew(main=main, names=frozenset(names), tools=blueprint.tools)
+    return Crew(main=main, names=frozenset(names), tools=blueprint.tools, inner=bool(team))
+
+
+def _tool(spec: ToolSpec, agents: Mapping[str, Any], *, asking: bool) -> Any:
+    return handing_over(spec) if spec.hands_over_to else made(spec, agents, asking=asking)
 
 
 def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any, answer: Mapping[str, Parameter]) -> Any:
@@ -95,7 +104,9 @@ def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any, answe
 def _names(specs: Iterable[ToolSpec]) -> list[str]:
     names = [MAIN]
     for spec in specs:
-        names += [name for name in (spec.agent, spec.runs) if name is not None and name not in names]
+        names += [
+            name for name in (spec.agent, spec.runs, spec.hands_over_to) if name is not None and name not in names
+        ]
     return names
 
 

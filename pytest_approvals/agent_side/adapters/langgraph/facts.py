@@ -30,7 +30,6 @@ _ALL: Mapping[str, str] = {
     "missing_ids": "`ToolMessage` takes no None as the id of its call; chat model classes fill in missing ids",
     "mcp": "tools of a server come from another distribution, langchain-mcp-adapters, as tools like any other",
     "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
-    "hand_offs": "create_agent makes one agent; the adapter builds no parent graph around several",
     "serialize.json": _STATE,
     "history.append": _STATE,
     **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),

@@ -116,11 +116,12 @@ class Session(Agent):
         from .streaming import interrupts, seen
 
         shown: list[Any] = []
-        chunks = graph.astream(given, self._config, stream_mode=list(self.streamed), **self._crew.options)
-        async for mode, chunk in chunks:
+        options = {"subgraphs": True, **self._crew.options} if self._crew.inner else self._crew.options
+        async for *_, mode, chunk in graph.astream(given, self._config, stream_mode=list(self.streamed), **options):
             for what, told in seen(mode, chunk):
                 self.world.shown(what, **told)
-            new = interrupts(mode, chunk)
+            # A request of a graph inside comes from that one and from the one around it.
+            new = [one for one in interrupts(mode, chunk) if one not in shown]
             shown += new
             for request in requests_of(new, self._crew.names):
                 self.world.shown("request", id=request.id)

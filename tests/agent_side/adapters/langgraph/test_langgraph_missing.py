@@ -33,7 +33,6 @@ EVERYWHERE = {
     "missing_ids",
     "mcp",
     "hosted_mcp",
-    "hand_offs",
     "serialize.json",
     "history.append",
 }
