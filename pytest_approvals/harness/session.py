@@ -262,6 +262,11 @@ class Session:
         before = self._latest.parts if self.play.variant.history == "append" and self._latest else ()
         return Save(parts=(*before, part), progress=progress)
 
+    async def saved_text(self) -> str | None:
+        """Saves the state and gives what the agent dumped; None where it could not."""
+        await self.save()
+        return self._latest.parts[-1] if self._latest is not None and self._latest.parts else None
+
     async def rewind(self, name: str) -> bool:
         """Takes up the save called *name*, however old; says whether there is one."""
         if name not in self._saves:
