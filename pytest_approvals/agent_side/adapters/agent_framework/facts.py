@@ -53,6 +53,11 @@ MIDDLEWARE_MISSING: Mapping[str, str] = {
 }
 """With `ToolApprovalMiddleware`."""
 
+_STORED: Mapping[str, str] = {
+    "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
+    "go_on_without_answer": "the client refuses a run that has no message, because the conversation is elsewhere",
+}
+
 RESPONSES_MISSING: Mapping[str, str] = {
     **_ALL,
     **_ASKING_AGAIN,
@@ -60,11 +65,11 @@ RESPONSES_MISSING: Mapping[str, str] = {
     "mcp": _CHAT["mcp"],
     "missing_ids": "Responses gives every call an id",
     "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
-    "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
+    **_STORED,
 }
 """With the client for Responses."""
 
-UNSTORED_MISSING: Mapping[str, str] = {name: why for name, why in RESPONSES_MISSING.items() if name != "trim"}
+UNSTORED_MISSING: Mapping[str, str] = {name: why for name, why in RESPONSES_MISSING.items() if name not in _STORED}
 """With the client for Responses, where the session holds the history."""
 
 _CHECKPOINT = "a workflow is kept in checkpoints, which a storage keeps; nothing gives one as text"

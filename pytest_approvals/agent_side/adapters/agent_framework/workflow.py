@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
 from . import facts
@@ -40,6 +42,7 @@ class Workflow(Agent):
         from .crew import made_crew
 
         self._crew: Crew = beside._crew if beside else made_crew(blueprint)
+        self._place = uuid4().hex
         self._storage = self._opened()
         self._workflow = self._built()
         self._checkpoint: str | None = None
@@ -54,32 +57,41 @@ class Workflow(Agent):
         from agent_framework import FileCheckpointStorage, InMemoryCheckpointStorage
 
         if self.blueprint.serialize == "native.file":
-            return FileCheckpointStorage(self.blueprint.directory)
+            return FileCheckpointStorage(os.path.join(self.blueprint.directory, self._place))
         return InMemoryCheckpointStorage()
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        given = _given(text, decisions)
+        runs = await self._runs(text, decisions)
         with recorded_by(self.world):
-            if self._checkpoint is not None and "responses" in given:
-                given["checkpoint_id"], self._checkpoint = self._checkpoint, None
-            await self._taken_up()
-            return await (self._streamed(given) if stream else self._run(given))
+            for given in runs:
+                result, said = await (self._streamed(given) if stream else self._run(given))
+        if stream:
+            self.world.shown("end")
+        return await self._outcome(result, said)
 
-    async def _taken_up(self) -> None:
-        """Takes up the checkpoint that was loaded, which runs nothing."""
+    async def _runs(self, text: str | None, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+        """Gives the arguments of the run calls: a message, answers by ids, or a checkpoint to go on from."""
+        if text is not None and decisions:
+            raise Unsupported("message_with_answers", facts.WORKFLOW_MISSING["message_with_answers"])
+        if text is None and not decisions:
+            newest = await self._newest()
+            return [{"checkpoint_id": newest.checkpoint_id if newest is not None else None}]
         checkpoint, self._checkpoint = self._checkpoint, None
-        if checkpoint is not None:
-            await self._workflow.run(checkpoint_id=checkpoint)
+        if text is None:
+            answers = {_address(decision): _answer(decision) for decision in decisions}
+            return [{"responses": answers, "checkpoint_id": checkpoint}]
+        taken_up = [{"checkpoint_id": checkpoint}] if checkpoint is not None else []
+        return [*taken_up, {"message": text}]
 
-    async def _run(self, given: Mapping[str, Any]) -> Outcome:
+    async def _run(self, given: Mapping[str, Any]) -> tuple[Any, str]:
         result = await self._workflow.run(**given)
         messages = [message for output in result.get_outputs() for message in output.messages]
-        return _outcome(result, "".join(message.text for message in messages if message.role == "assistant"))
+        return result, "".join(message.text for message in messages if message.role == "assistant")
 
-    async def _streamed(self, given: Mapping[str, Any]) -> Outcome:
+    async def _streamed(self, given: Mapping[str, Any]) -> tuple[Any, str]:
         from .streaming import Shown
 
         shown, said = Shown(self.blueprint.answer), []
@@ -92,9 +104,14 @@ class Workflow(Agent):
                 for what, told in shown.seen(event.data):
                     if what != "request":
                         self.world.shown(what, **told)
-        result = await stream.get_final_response()
-        self.world.shown("end")
-        return _outcome(result, "".join(said))
+        return await stream.get_final_response(), "".join(said)
+
+    async def _outcome(self, result: Any, said: str) -> Outcome:
+        from agent_framework import WorkflowRunState
+
+        if result.get_final_state() != WorkflowRunState.IDLE_WITH_PENDING_REQUESTS:
+            return Finished(output=said)
+        return Paused(requests=tuple(await self.pending()), text=said or None)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -109,15 +126,18 @@ class Workflow(Agent):
         return await self._storage.get_latest(workflow_name=NAME)
 
     async def dump(self) -> str:
-        """Gives the id of the newest checkpoint."""
+        """Gives where the newest checkpoint is, and its id."""
         if self.blueprint.serialize != "native.file":
             raise Unsupported("serialize.json", facts.WORKFLOW_MISSING["serialize.json"])
         newest = await self._newest()
-        return newest.checkpoint_id if newest is not None else ""
+        return f"{self._place}/{newest.checkpoint_id if newest is not None else ''}"
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
-        self._checkpoint = parts[-1] or None
+        self._place, _, checkpoint = parts[-1].partition("/")
+        self._checkpoint = checkpoint or None
+        self._storage = self._opened()
+        self._workflow = self._built()
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
@@ -136,15 +156,6 @@ class Workflow(Agent):
         return self._crew.tools
 
 
-def _given(text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
-    """Gives the arguments of the run call: a message, or answers by the ids of requests."""
-    if text is not None and decisions:
-        raise Unsupported("message_with_answers", facts.WORKFLOW_MISSING["message_with_answers"])
-    if text is not None:
-        return {"message": text}
-    return {"responses": {_address(decision): _answer(decision) for decision in decisions}}
-
-
 def _address(decision: Decision) -> Any:
     return decision.request.id if decision.request is not None else decision.address
 
@@ -153,11 +164,6 @@ def _answer(decision: Decision) -> Any:
     from .answers import plain
 
     return decision.raw if decision.verdict == "raw" else plain(decision)
-
-
-def _outcome(result: Any, said: str) -> Outcome:
-    requests = _requests(result.get_request_info_events())
-    return Paused(requests=requests, text=said or None) if requests else Finished(output=said)
 
 
 def _requests(events: Any) -> tuple[Request, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ....contract import Blueprint
+from ....contract import Blueprint, Unsupported
 from .. import facts
 from ..session import Session
 
@@ -45,6 +45,13 @@ class OpenAI(Session):
             history=not self.stored,
             default_options=options,
         )
+
+
+    async def trim(self, keep: int) -> None:
+        """See `Agent.trim`."""
+        if self.stored:
+            raise Unsupported("trim", facts.RESPONSES_MISSING["trim"])
+        await super().trim(keep)
 
 
 class OpenAIUnstored(OpenAI):
