@@ -18,10 +18,9 @@ def response_format(fields: Mapping[str, Parameter]) -> Any:
     # pydantic wants these, before Python 3.12.
     from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
-    annotations = {name: TYPES.get(one.type, Any) for name, one in fields.items()}
-    schema: Any = TypedDict(  # type: ignore[operator]
-        ANSWER, {name: kind if fields[name].required else NotRequired[kind] for name, kind in annotations.items()}
-    )
+    kinds: dict[str, Any] = {name: TYPES.get(one.type, Any) for name, one in fields.items()}
+    make: Any = TypedDict
+    schema = make(ANSWER, {name: kind if fields[name].required else NotRequired[kind] for name, kind in kinds.items()})
     return ToolStrategy(schema)
 
 
