@@ -27,7 +27,6 @@ class Surfaced:
         held: As it was first shown, in the process that showed it.
         latest: As the agent showed or listed it last.
         open: Whether it was in the last list that the agent gave.
-        told: Whether it stands in the journal.
     """
 
     q: str
@@ -36,7 +35,6 @@ class Surfaced:
     held: Request
     latest: Request
     open: bool = True
-    told: bool = False
 
     def copy_from(self, source: AnswerSource) -> Request:
         """Gives the copy of the request that an answer is made from."""
@@ -46,7 +44,6 @@ class Surfaced:
 
     def written(self) -> dict[str, Any]:
         """Gives the request as it stands in a journal."""
-        self.told = True
         label = {} if self.label is None else {"label": self.label}
         return {"q": self.q, **label, **written_request(self.latest)}
 
