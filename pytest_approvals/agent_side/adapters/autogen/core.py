@@ -8,6 +8,8 @@ message, and raises a `ToolException` where a person refuses it. What the caller
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...contract import MAIN, Blueprint, Decision, Unsupported, World
@@ -97,4 +99,10 @@ class Intervening(Session):
         await super().close()
         runtime, self._runtime = self._runtime, None
         if runtime is not None:
-            await runtime.stop()
+            # A loop that died with its handler, or still waits for it, does not stop.
+            await asyncio.wait({asyncio.create_task(_stopped(runtime))}, timeout=0.2)
+
+
+async def _stopped(runtime: Any) -> None:
+    with suppress(Exception):
+        await runtime.stop()

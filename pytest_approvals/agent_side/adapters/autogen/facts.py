@@ -44,6 +44,8 @@ _RUNNING = "the documentation of `save_state` warns that the state of a team tha
 
 SWARM_MISSING: Mapping[str, str] = {
     **{name: why for name, why in MISSING.items() if name != "hand_offs"},
+    "model_failure": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
+    "broken_stream": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
     "message_while_pending": "`Swarm.run` refuses with `ValueError`: the team is already running",
     "simultaneous": _RUNNING,
     "serialize.copy": _RUNNING,
@@ -56,15 +58,21 @@ SWARM_MISSING: Mapping[str, str] = {
 """Where the caller talks to a team."""
 
 
+_ONE_BY_ONE = "the loop of the runtime awaits the handler, so that the next call is seen when this one is decided"
+
 _LOCAL = "`tool_agent_caller_loop` keeps what it is at in variables of its own, and gives it away at its end"
 
 INTERVENTION_MISSING: Mapping[str, str] = {
     **{name: why for name, why in _INSIDE.items() if name not in ("edit_tool", "malformed_verdict")},
     "streaming": "`tool_agent_caller_loop` gives nothing before it ends",
+    "message_while_pending": "the loop of the runtime awaits the handler, and handles no other message meanwhile",
     "trim": "the conversation is the caller's own list",
+    "broken_stream": "`tool_agent_caller_loop` asks for no stream",
     "limit_model_replies": "`tool_agent_caller_loop` goes on for as long as the model calls tools",
     "structured_answer": "`tool_agent_caller_loop` asks for no form of answer",
-    "partial_answers": "the runtime handles messages one by one, so that there is one request at a time",
+    "partial_answers": _ONE_BY_ONE,
+    "concurrent_tools": _ONE_BY_ONE,
+    "slow_conditions": _ONE_BY_ONE,
     "nested": "agents behind tools are AgentChat's (`AgentTool`)",
     "nested_gate": "agents behind tools are AgentChat's (`AgentTool`)",
     "nested_parallel": "agents behind tools are AgentChat's (`AgentTool`)",
