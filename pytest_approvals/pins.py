@@ -55,10 +55,30 @@ class Pin:
         >>> Pin(distribution="frame", beside=(some,)).requirements("1.4")
         ('frame[mcp]==1.4', 'core==1.4')
         """
-        concerned = [one for one in self.beside if one.concerns(version)]
-        extras = ",".join(extra for one in concerned for extra in one.extras)
-        others = [text.format(version=version) for one in concerned for text in one.requirements]
+        extras = ",".join(self.extras(version))
+        others = [text.format(version=version) for one in self._concerned(version) for text in one.requirements]
         return (f"{self.distribution}{f'[{extras}]' if extras else ''}=={version}", *others)
+
+    def extras(self, version: str) -> tuple[str, ...]:
+        """Gives the extras that a release is installed with."""
+        return tuple(extra for one in self._concerned(version) for extra in one.extras)
+
+    def beside_checkout(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """
+        Gives what a checkout is installed with, extras and requirements: as the pinned release, but for what has to be
+        of the same version.
+
+        >>> some = Beside(versions=">=0", extras=("mcp",), requirements=("core=={version}", "store"))
+        >>> Pin(distribution="frame", release="1.4", beside=(some,)).beside_checkout()
+        (('mcp',), ('store',))
+        """
+        if self.release is None:
+            return (), ()
+        texts = (text for one in self._concerned(self.release) for text in one.requirements)
+        return self.extras(self.release), tuple(text for text in texts if "{version}" not in text)
+
+    def _concerned(self, version: str) -> list[Beside]:
+        return [one for one in self.beside if one.concerns(version)]
 
 
 @cache

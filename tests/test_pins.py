@@ -42,8 +42,15 @@ def test_an_old_release_gets_what_it_needs_beside_it() -> None:
 
 def test_extras_belong_to_releases() -> None:
     """An extra is installed where the adapter can use it."""
-    assert ("pydantic-ai-slim[mcp]==2.68.0",) == pin_of("pydantic-ai-slim").requirements("2.68.0")
-    assert ("pydantic-ai-slim==2.41.0",) == pin_of("pydantic-ai-slim").requirements("2.41.0")
+    pin = pin_of("pydantic-ai-slim")
+
+    assert ("pydantic-ai-slim[mcp,ag-ui]==2.68.0",) == pin.requirements("2.68.0")
+    assert ("pydantic-ai-slim[ag-ui]==2.41.0", "ag-ui-protocol==0.1.22") == pin.requirements("2.41.0")
+
+
+def test_a_checkout_gets_what_the_pinned_release_gets() -> None:
+    """Its extras and what stands beside it, but for what must have its version."""
+    assert (("mcp", "ag-ui"), ()) == pin_of("pydantic-ai-slim").beside_checkout()
 
 
 def test_an_unknown_distribution_needs_nothing() -> None:

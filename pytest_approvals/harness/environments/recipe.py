@@ -29,11 +29,13 @@ class Recipe:
         requirements: What uv is to install, as for pip.
         python: The version of Python that was asked for; empty: the one that runs this.
         checkout: A folder with sources that are installed as they stand there.
+        extras: The extras that the checkout is installed with.
     """
 
     requirements: tuple[str, ...]
     python: str = ""
     checkout: str | None = None
+    extras: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -43,14 +45,15 @@ class Recipe:
             "platform": sysconfig.get_platform(),
             "python": self.python or f"{platform.python_implementation()} {platform.python_version()}",
             "requirements": sorted(self.requirements),
-            "checkout": self.checkout and [self.checkout, _declared(Path(self.checkout))],
+            "checkout": self.checkout and [self.checkout, *self.extras, _declared(Path(self.checkout))],
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
     @property
     def words(self) -> tuple[str, ...]:
         """What uv is told to install."""
-        return (*(("--editable", self.checkout) if self.checkout else ()), *self.requirements)
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        return (*(("--editable", f"{self.checkout}{extras}") if self.checkout else ()), *self.requirements)
 
     def __str__(self) -> str:
         python = (f"Python {self.python}",) if self.python else ()
@@ -75,12 +78,18 @@ def recipe_for(
     """
     wished = [checked_requirement(text) for text in requirements]
     if checkout is not None:
-        return Recipe(requirements=tuple(map(str, wished)), python=python, checkout=_project(checkout))
+        extras, others = pin_of(distribution).beside_checkout()
+        every = (*_not_in(wished, others), *map(str, wished))
+        return Recipe(requirements=every, python=python, checkout=_project(checkout), extras=extras)
     assert version is not None
+    first, *beside = pin_of(distribution).requirements(version)
+    return Recipe(requirements=(first, *_not_in(wished, beside), *map(str, wished)), python=python)
+
+
+def _not_in(wished: Iterable[Requirement], others: Iterable[str]) -> tuple[str, ...]:
+    """Those of *others* that are about distributions that are not among the *wished*."""
     names = {canonicalize_name(one.name) for one in wished}
-    first, *others = pin_of(distribution).requirements(version)
-    kept = [text for text in others if canonicalize_name(Requirement(text).name) not in names]
-    return Recipe(requirements=(first, *kept, *map(str, wished)), python=python)
+    return tuple(text for text in others if canonicalize_name(Requirement(text).name) not in names)
 
 
 def checked_requirement(text: str) -> Requirement:

@@ -63,6 +63,14 @@ def test_a_checkout_is_installed_as_it_stands(tmp_path: Path) -> None:
     assert key != recipe_for("frame", checkout=str(tmp_path)).key
 
 
+def test_a_checkout_has_the_extras_of_the_pinned_release(tmp_path: Path) -> None:
+    """What the adapter uses is there; a person's requirement takes the place of one that the pins have."""
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    recipe = recipe_for("pydantic-ai-slim", checkout=str(tmp_path))
+
+    assert ("--editable", f"{tmp_path}[mcp,ag-ui]") == recipe.words
+
+
 def test_a_folder_without_a_project_is_no_checkout(tmp_path: Path) -> None:
     """The error names it."""
     with pytest.raises(UsageError) as caught:

@@ -20,6 +20,8 @@ from .inline import Inline
 from .kept import PydanticAI, Raised
 from .vercel import Vercel
 
+__all__ = ["AGUI", "FLAVOURS", "Inline", "PydanticAI", "Raised", "Vercel"]
+
 FLAVOURS: Mapping[str, type[Agent]] = {
     "": PydanticAI,
     "raised": Raised,

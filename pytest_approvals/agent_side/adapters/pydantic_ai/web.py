@@ -24,6 +24,7 @@ from pytest_approvals.agent_side.contract import (
     Outcome,
     Paused,
     Request,
+    Unsupported,
     World,
 )
 
@@ -176,6 +177,9 @@ class Web(Session):
     @property
     def _raw_in(self) -> str:
         return str(self.blueprint.options.get("raw_in", "approvals"))
+
+    async def cancel(self) -> None:
+        raise Unsupported("cancel", self.missing["cancel"])
 
     # --- state --------------------------------------------------------------------------------------------------------
 

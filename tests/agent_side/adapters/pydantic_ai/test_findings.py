@@ -18,6 +18,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.scenario.load import scenario_from_text
 from pytest_approvals.scenario.parts import Variant
 
+VARIANTS = {"base": Variant(), "json-restored": Variant(serialize="json", source="restored")}
 PAGES = sorted(Path(__file__).parents[4].joinpath("docs", "findings").glob("pydantic-ai-*.md"))
 
 
@@ -30,6 +31,7 @@ class Page:
     check: str
     requirement: str
     status: str
+    variant: str
     scenario: str
 
     @classmethod
@@ -46,6 +48,7 @@ class Page:
             check=check[1],
             status=check[2],
             requirement=check[3],
+            variant=rows["variant"],
             scenario=scenario[1],
         )
 
@@ -53,12 +56,12 @@ class Page:
         scenario = scenario_from_text(self.scenario, name=f"findings/{path.stem}", path=str(path))
         adapter = FLAVOURS[self.flavour]
         source = InThisProcess(name="pydantic_ai", adapter=adapter, facts=facts_of(adapter))
-        return History.of(asyncio.run(run_scenario(scenario, Variant(), source)).events)
+        return History.of(asyncio.run(run_scenario(scenario, VARIANTS[self.variant], source)).events)
 
 
 def test_there_are_pages() -> None:
     """The folder is where it is looked for."""
-    assert 8 == len(PAGES)
+    assert 12 == len(PAGES)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
