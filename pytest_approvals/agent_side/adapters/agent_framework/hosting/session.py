@@ -68,12 +68,17 @@ class Hosted(Agent):
 
         body = {"model": "scripted", "input": given(text, decisions), **self._place()}
         with recorded_by(self.world), self._root.used():
-            response = await (self._client.stream(body, self.world.shown) if stream else self._client.create(body))
+            response = await (self._client.stream(body, self._shown) if stream else self._client.create(body))
         self._last = response["id"]
         output = response["output"]
         if requests := requests_in(output):
             return Paused(requests=requests, text=text_in(output) or None)
         return Finished(output=value_in(output) if self.blueprint.answer else text_in(output))
+
+    def _shown(self, what: str, **told: Any) -> None:
+        # A structured answer comes as a text, and is none.
+        if what != "text" or not self.blueprint.answer:
+            self.world.shown(what, **told)
 
     async def pending(self) -> Sequence[Request]:
         """Gives the requests in the last response, which the server is asked for."""
