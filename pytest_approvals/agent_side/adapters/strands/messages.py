@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -36,7 +37,12 @@ def _call(use: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
     tools[use["toolUseId"]] = use["name"]
     if use["name"] == ANSWER:
         return Item(kind="other", message=number)
-    return Item(kind="call", id=use["toolUseId"], tool=use["name"], arguments=use["input"], message=number)
+    return Item(kind="call", id=use["toolUseId"], tool=use["name"], arguments=as_sent(use["input"]), message=number)
+
+
+def as_sent(input: Any) -> Mapping[str, Any] | str:
+    """Gives the input of a call: an object, or the text of whatever else it is."""
+    return input if isinstance(input, Mapping) else json.dumps(input)
 
 
 def _result(result: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:

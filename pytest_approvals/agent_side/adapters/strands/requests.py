@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...contract import MAIN, Kind, Request, ToolSpec, Unsupported
+from .messages import as_sent
 
 _PROMPT = re.compile(r'Approve "(?P<tool>.*?)".*?\n  Input: (?P<input>.*)', re.DOTALL)
 """The question of `HumanInTheLoop`."""
@@ -57,7 +58,7 @@ def _prompted(interrupt: Any, tool: str, input: Any, specs: Sequence[ToolSpec]) 
     server = next((spec.server for spec in specs if spec.name == tool), None)
     kind: Kind = "mcp" if server else "function"
     return Request(
-        id=interrupt.id, call_id=None, tool=tool, arguments=input, kind=kind, server=server, handle=interrupt
+        id=interrupt.id, call_id=None, tool=tool, arguments=as_sent(input), kind=kind, server=server, handle=interrupt
     )
 
 
@@ -67,7 +68,7 @@ def _told(interrupt: Any, reason: Mapping[str, Any]) -> Request:
         id=interrupt.id,
         call_id=reason.get("call"),
         tool=reason["tool"],
-        arguments=reason["input"],
+        arguments=as_sent(reason["input"]),
         kind=kind,
         server=reason.get("server"),
         agent=reason.get("agent", MAIN),

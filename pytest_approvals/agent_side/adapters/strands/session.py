@@ -117,10 +117,14 @@ class Session(Agent):
         return requests_of(interrupts, self._crew.tools, interrupted_calls(agent))
 
     async def trim(self, keep: int) -> None:
-        """Lets a `SlidingWindowConversationManager` with a window of that size do its work."""
-        from strands.agent.conversation_manager import SlidingWindowConversationManager
-
-        SlidingWindowConversationManager(window_size=keep).apply_management(self._ready())
+        """Gives the agent's `SlidingWindowConversationManager` such a window for once, and saves what it did."""
+        agent = self._ready()
+        window = agent.conversation_manager
+        before, window.window_size = window.window_size, keep
+        window.apply_management(agent)
+        window.window_size = before
+        if self._manager is not None:
+            self._manager.sync_agent(agent)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
