@@ -55,7 +55,6 @@ MIDDLEWARE_MISSING: Mapping[str, str] = {
 
 _STORED: Mapping[str, str] = {
     "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
-    "go_on_without_answer": "the client refuses a run that has no message, because the conversation is elsewhere",
 }
 
 RESPONSES_MISSING: Mapping[str, str] = {
@@ -64,6 +63,7 @@ RESPONSES_MISSING: Mapping[str, str] = {
     **_NO_POLICY,
     "mcp": _CHAT["mcp"],
     "missing_ids": "Responses gives every call an id",
+    "go_on_without_answer": "a run without a message asks the model anew, or is refused where the provider keeps all",
     "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
     **_STORED,
 }
