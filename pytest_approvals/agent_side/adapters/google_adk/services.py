@@ -39,9 +39,12 @@ def _file(blueprint: Blueprint) -> str:
 
 
 def _database(address: str) -> Opened:
-    from google.adk.sessions import DatabaseSessionService
+    from google.adk.sessions import database_session_service as module
 
-    return _closing(DatabaseSessionService(address))
+    if not hasattr(module, "create_async_engine"):
+        # Before 1.20 it took the address of a driver that blocks.
+        address = address.replace("+aiosqlite", "").replace("+asyncpg", "")
+    return _closing(module.DatabaseSessionService(address))
 
 
 def _asynchronous(address: str) -> str:
