@@ -22,6 +22,8 @@ _GATE = "`requires_confirmation` is a mark of the tool, true or false; nothing a
 
 _OUTPUT = "a tool that runs an agent gets the output of the paused run; nothing surfaces from there"
 
+_CALL = "a team takes the decision from the requirement that is handed in, and the call from its own run"
+
 _ALL: Mapping[str, str] = {
     "always": "a requirement is about one call; nothing approves further ones",
     "never": "a requirement is about one call; nothing rejects further ones",
@@ -47,6 +49,8 @@ AGENT_MISSING: Mapping[str, str] = {
 
 TEAM_MISSING: Mapping[str, str] = {
     **_ALL,
+    "edit": _CALL,
+    "edit_tool": _CALL,
     "nested_gate": "the leader's tool `delegate_task_to_member` is made by the team, and takes no marks",
 }
 """Where a team is run."""
