@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import fields
+from inspect import getsource, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pydantic_ai
 import pytest
@@ -19,7 +20,7 @@ from pydantic_ai import (
     ToolDenied,
     UserError,
 )
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.native_tools import MCPServerTool
 
@@ -36,6 +37,15 @@ TESTED = {
     "contradiction",
     "slow_conditions",
     "hosted_mcp",
+    "hand_offs",
+}
+WEB = (TESTED - {"partial_answers", "tampered_request", "contradiction"}) | {
+    "history.append",
+    "cancel",
+    "trim",
+    "nested",
+    "nested_parallel",
+    "nested_gate",
 }
 INLINE = {
     "message_while_pending",
@@ -93,10 +103,14 @@ def session() -> Any:
 
 
 def test_every_missing_capability_is_shown_here() -> None:
-    """What is listed as missing has a test below, or in that of the capabilities that only `inline` misses."""
-    assert [TESTED, TESTED - {"slow_conditions"}, (TESTED | INLINE) - {"partial_answers"}] == [
-        set(FLAVOURS[flavour].missing) for flavour in ("", "raised", "inline")
-    ]
+    """What is listed as missing has a test below, or in that of the capabilities that only some flavours miss."""
+    assert {
+        "": TESTED,
+        "raised": TESTED - {"slow_conditions"},
+        "inline": (TESTED | INLINE) - {"partial_answers"},
+        "vercel": WEB | {"edit", "contradiction"},
+        "agui": WEB | {"stage"},
+    } == {flavour: set(adapter.missing) for flavour, adapter in FLAVOURS.items()}
 
 
 def test_a_run_refuses_some_answers() -> None:
@@ -182,6 +196,76 @@ def test_hosted_tools_have_no_approval() -> None:
 
     assert [] == [field.name for field in fields(MCPServerTool) if "approv" in field.name]
     assert 1 == sources.count("require_approval=") == sources.count("require_approval='never'")
+
+
+def test_nothing_hands_a_conversation_over() -> None:
+    """hand_offs: an agent is made with tools, toolsets and an output type, and none of them is another agent."""
+    taken = signature(Agent.__init__).parameters
+
+    assert [] == [name for name in taken if "hand" in name or "agents" in name]
+
+
+# --- behind a web client ----------------------------------------------------------------------------------------------
+
+
+def test_an_answer_in_a_ui_message_says_yes_or_no(session: Callable[..., Story]) -> None:
+    """vercel: edit, edit_tool, contradiction, always, never: an approval has an id, `approved`, and a reason."""
+    from pydantic_ai.ui.vercel_ai.request_types import ToolApprovalResponded, ToolUIPart
+
+    waiting = session("vercel")
+    (request,) = waiting.paused("Pay.")
+
+    assert {"id", "approved", "reason"} == set(ToolApprovalResponded.model_fields)
+    assert {"approval"} == {name for part in get_args(ToolUIPart) for name in part.model_fields if "approval" in name}
+    for verdict in ("edit", "always", "never"):
+        with pytest.raises(Unsupported):
+            waiting.turn(None, Decision(request=request, verdict=verdict, arguments={}))  # type: ignore[arg-type]
+
+
+def test_an_entry_of_resume_answers_one_interrupt(session: Callable[..., Story]) -> None:
+    """agui: edit_tool, always, never, cancel: the payload holds `approved`, arguments, and a reason."""
+    from pydantic_ai.ui.ag_ui._interrupt import _ResumePayload
+
+    waiting = session("agui")
+    (request,) = waiting.paused("Pay.")
+
+    assert {"approved", "edited_args", "reason"} == set(_ResumePayload.model_fields)
+    for verdict, other in (("edit", "look"), ("always", None), ("never", None)):
+        with pytest.raises(Unsupported):
+            waiting.turn(None, Decision(request=request, verdict=verdict, tool=other, arguments={}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("flavour", ["vercel", "agui"])
+def test_a_client_refuses_what_its_protocol_has_no_place_for(session: Callable[..., Story], flavour: str) -> None:
+    """cancel, trim; stage, too, where answers are no part of the messages."""
+    waiting = session(flavour)
+    waiting.paused("Pay.")
+    steps = [waiting.agent.cancel(), waiting.agent.trim(1), *([waiting.agent.stage(())] if flavour == "agui" else [])]
+
+    for step in steps:
+        with pytest.raises(Unsupported):
+            waiting.wait(step)
+
+
+def test_new_messages_alone_lose_a_result() -> None:
+    """vercel: history.append: what a resumed run added begins with results, whose parts are in an earlier message."""
+    from pydantic_ai.ui.vercel_ai import VercelAIAdapter
+
+    added = [ModelRequest(parts=[ToolReturnPart("pay", "paid", "c1")]), ModelResponse(parts=[TextPart("Done.")])]
+    parts = [part for message in VercelAIAdapter.dump_messages(added, sdk_version=6) for part in message.parts]
+
+    assert ["text"] == [part.type for part in parts]
+
+
+@pytest.mark.parametrize("flavour", ["vercel", "agui"])
+def test_an_answer_carries_no_metadata(flavour: str) -> None:
+    """nested: the recipe for delegation needs the metadata of results, and a web client's answers make none."""
+    from pydantic_ai.ui.ag_ui import AGUIAdapter
+    from pydantic_ai.ui.vercel_ai import VercelAIAdapter
+
+    adapter = {"vercel": VercelAIAdapter, "agui": AGUIAdapter}[flavour]
+
+    assert "metadata=" not in getsource(adapter.deferred_tool_results.func)
 
 
 # --- inline -----------------------------------------------------------------------------------------------------------
