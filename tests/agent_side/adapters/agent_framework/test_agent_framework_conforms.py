@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pytest_approvals.agent_side.adapters.agent_framework import (
     Approving,
     OpenAI,
@@ -10,7 +12,7 @@ from pytest_approvals.agent_side.adapters.agent_framework import (
     Session,
     Workflow,
 )
-from pytest_approvals.testing import AdapterTests
+from pytest_approvals.testing import AdapterTests, Story, approve, call, reply
 
 
 class TestSession(AdapterTests):
@@ -23,6 +25,15 @@ class TestApproving(AdapterTests):
     """`ToolApprovalMiddleware` stands around the agent."""
 
     adapter = Approving
+
+    def test_parallel_calls_surface_together(self, story: Callable[..., Story]) -> None:
+        """As documented, they surface one after the other."""
+        both = reply(None, call("delete_file", "c1", path="a.txt"), call("delete_file", "c2", path="b.txt"))
+        session = story(both, reply("Done."))
+        (first,) = session.paused("Delete a.txt and b.txt.")
+        (second,) = session.paused(None, approve(first))
+
+        assert [{"path": "a.txt"}, {"path": "b.txt"}] == [first.arguments, second.arguments]
 
 
 class TestWorkflow(AdapterTests):

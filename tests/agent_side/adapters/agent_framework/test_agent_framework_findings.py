@@ -63,6 +63,7 @@ def test_there_are_pages() -> None:
     assert PAGES
 
 
+@pytest.mark.filterwarnings("ignore:An actionable function_call had an empty call_id:FutureWarning")
 @pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
 def test_the_scenario_shows_the_finding(path: Path) -> None:
     """Played as the page says, it fails the check that the page names."""

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("agent_framework", reason="agent-framework-core is not installed here")
 
-from pytest_approvals import approve, calls, decide, fails, go_on, raises, reject, returns, say, tool
+from pytest_approvals import approve, calls, decide, fails, go_on, raises, reject, say, tool
 from pytest_approvals.scenario.parts import Variant
 
 Play = Callable[..., Any]
@@ -161,7 +161,7 @@ tools:
     parameters: {amount: integer, to: {type: string, default: ann}}
     returns: paid
 model:
-  - calls: [{id: c1, tool: pay, arguments: {amount: "5"}}]
+  - calls: [{id: c1, tool: pay, arguments: {amount: "5"}, invalid: true}]
   - say: Done.
 caller:
   - send: Pay.

@@ -1,0 +1,169 @@
+"""What the framework cannot do: for each capability that is not claimed, the API that is missing or refuses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agent_framework_openai", reason="agent-framework-openai is not installed here")
+
+from agent_framework import AgentSession, Content, FunctionTool, ToolApprovalMiddleware, Workflow
+
+from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
+from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
+from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
+
+Begin = Callable[..., Story]
+
+EVERYWHERE = {
+    "edit",
+    "edit_tool",
+    "never",
+    "stage",
+    "cancel",
+    "history.append",
+    "hand_offs",
+    "limit_model_replies",
+    "asks_again",
+    "mcp",
+}
+NO_POLICY = {"conditional_approval", "slow_conditions", "raising_conditions", "always"}
+RESPONSES = {"missing_ids", "structured_answer", "go_on_without_answer"}
+WORKFLOW = {
+    "serialize.json",
+    "message_with_answers",
+    "contradiction",
+    "malformed_address",
+    "trim",
+    "structured_answer",
+}
+
+
+@pytest.fixture
+def session() -> Iterator[Begin]:
+    """Begins a session of a flavour with a gated tool."""
+    begun: list[Story] = []
+
+    def begin(flavour: str = "") -> Story:
+        tools = (tool("pay", "always", amount="integer"),)
+        world = SmallWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
+        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.end()
+
+
+def parameters(method: Any) -> set[str]:
+    return set(inspect.signature(method).parameters)
+
+
+def test_every_missing_capability_is_shown_here() -> None:
+    """What is listed as missing has a test below."""
+    assert {
+        "": EVERYWHERE | NO_POLICY | {"hosted_mcp"},
+        "openai_chat": EVERYWHERE | NO_POLICY | {"hosted_mcp"},
+        "approval_middleware": EVERYWHERE | {"hosted_mcp", "partial_answers", "slow_conditions"},
+        "openai": EVERYWHERE | NO_POLICY | RESPONSES | {"trim"},
+        "openai_unstored": EVERYWHERE | NO_POLICY | RESPONSES,
+        "workflow": EVERYWHERE | NO_POLICY | WORKFLOW | {"hosted_mcp"},
+    } == {
+        one: set(FLAVOURS[one].missing)
+        for one in ("", "openai_chat", "approval_middleware", "openai", "openai_unstored", "workflow")
+    }
+
+
+def test_an_answer_is_yes_or_no() -> None:
+    """edit, edit_tool, never: a response says whether a call is approved, and takes nothing else."""
+    assert {"self", "approved"} == parameters(Content.to_function_approval_response)
+
+
+@pytest.mark.parametrize("verdict", ["edit", "never"])
+def test_another_answer_is_not_made_up(session: Begin, verdict: Any) -> None:
+    """edit, never: the adapter has nothing to hand over for them."""
+    paused = session()
+    (request,) = paused.paused("Pay.")
+
+    with pytest.raises(Unsupported, match=verdict):
+        paused.turn(None, Decision(request=request, verdict=verdict, arguments={"amount": 1}))
+
+
+def test_a_session_has_no_answers_of_its_own(session: Begin) -> None:
+    """stage, cancel, history.append: a session is written as a whole, and nothing puts answers into it."""
+    assert {"create", "from_dict", "to_dict", "service_session_id", "session_id", "state"} >= {
+        name for name in dir(AgentSession) if not name.startswith("_")
+    }
+    paused = session()
+    paused.paused("Pay.")
+    for step in (paused.agent.stage(()), paused.agent.cancel()):
+        with pytest.raises(Unsupported):
+            paused.wait(step)
+
+
+def test_a_gate_is_a_word() -> None:
+    """conditional_approval, slow_conditions, raising_conditions, asks_again: a tool is told always or never."""
+    assert "approval_mode" in parameters(FunctionTool)
+    assert not {"needs_approval", "condition", "when"} & parameters(FunctionTool)
+
+
+def test_the_middleware_has_rules_that_approve(session: Begin) -> None:
+    """never, partial_answers: there are rules for yes, and what waits is queued."""
+    assert {"source_id", "auto_approval_rules"} == parameters(ToolApprovalMiddleware)
+    assert 1 == len(session("approval_middleware").paused("Pay."))
+
+
+def test_a_workflow_takes_one_thing_at_a_time(session: Begin) -> None:
+    """message_with_answers, contradiction, malformed_address: a message, or a mapping by the ids of requests."""
+    paused = session("workflow")
+    (request,) = paused.paused("Pay.")
+    assert {"message", "responses", "checkpoint_id", "checkpoint_storage"} <= parameters(Workflow.run)
+
+    with pytest.raises(Unsupported, match="message_with_answers"):
+        paused.turn("And hurry.", Decision(request=request, verdict="approve"))
+
+
+def test_a_workflow_is_not_text(session: Begin) -> None:
+    """serialize.json, trim, structured_answer: a storage keeps checkpoints, and they hold the agent's session."""
+    paused = session("workflow")
+    paused.paused("Pay.")
+
+    with pytest.raises(Unsupported, match=r"serialize\.json"):
+        paused.wait(paused.agent.dump())
+
+
+def test_a_stored_conversation_is_the_providers(session: Begin) -> None:
+    """trim, go_on_without_answer: there is nothing to trim, and a run without a message is refused."""
+    paused = session("openai")
+    paused.paused("Pay.")
+
+    with pytest.raises(Unsupported, match="trim"):
+        paused.wait(paused.agent.trim(1))
+    with pytest.raises(Exception, match="Messages are required"):
+        paused.turn(None)
+
+
+def test_rounds_are_limited_and_not_replies() -> None:
+    """limit_model_replies: what is left is one more reply without tools, as documented."""
+    from agent_framework import FunctionInvocationConfiguration
+
+    assert "max_iterations" in FunctionInvocationConfiguration.__annotations__
+    assert not {"max_replies", "max_turns"} & set(FunctionInvocationConfiguration.__annotations__)
+
+
+def test_agents_hand_over_in_another_distribution() -> None:
+    """hand_offs: they are workflows of agent-framework-orchestrations; an agent has no place for them."""
+    from agent_framework import Agent
+
+    assert not {"handoffs", "hand_offs"} & parameters(Agent)
+
+
+def test_chat_knows_no_hosted_servers() -> None:
+    """hosted_mcp: the client for Chat Completions makes no such tool."""
+    from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
+
+    assert hasattr(OpenAIChatClient, "get_mcp_tool")
+    assert not hasattr(OpenAIChatCompletionClient, "get_mcp_tool")
