@@ -46,7 +46,7 @@ class AttachedCrew:
         self._main = _made(attachment.subject, ScriptedClient(world, MAIN, work.expect))
         self._undo: list[Callable[[], None]] = []
         self._specs: list[ToolSpec] = []
-        for agent, label in _reached(self._main, MAIN):
+        for agent, label in list(_reached(self._main, MAIN)):
             self._specs += [_spec(tool, label, self._gated) for tool in _tools(agent)]
             self._probe(agent, label)
 

@@ -79,9 +79,11 @@ class Session(Agent):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         if text is not None and decisions:
-            raise Unsupported("message_with_answers", facts.MISSING["message_with_answers"])
+            self._claims("message_with_answers")
         self._expected(decisions)
         if text is not None:
+            if self._task is not None:
+                self._claims("message_while_pending")
             await self._given_up()
             self._carried = []
             self._begin(lambda token: self._run(text, token, stream=stream))
@@ -264,18 +266,21 @@ class Session(Agent):
 
     async def trim(self, keep: int) -> None:
         """See `Agent.trim`."""
+        self._claims("trim")
         self._crew.trim(MAIN, keep)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def dump(self) -> str:
         """Gives the agent's own state and the open requests; see `state`."""
+        self._claims("serialize.json")
         from .state import dumped
 
         return dumped(await self._saved(), self._asked())
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
+        self._claims("serialize.json")
         from .state import read
 
         state, self._carried = read(parts[-1])
@@ -283,9 +288,14 @@ class Session(Agent):
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
+        self._claims("serialize.copy")
         assert isinstance(other, Session)
         self._carried = copy.deepcopy(other._asked())
         await self._crew.main(stream=False).load_state(copy.deepcopy(await other._saved()))
+
+    def _claims(self, capability: str) -> None:
+        if capability in self.missing:
+            raise Unsupported(capability, self.missing[capability])
 
     async def _saved(self) -> Any:
         return await self._crew.main(stream=False).save_state()

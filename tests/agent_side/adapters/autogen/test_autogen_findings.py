@@ -1,0 +1,88 @@
+"""The pages about what AutoGen gets wrong: each scenario is played, and its check says so still."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
+
+from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
+from pytest_approvals.checks import CHECKS, judge
+from pytest_approvals.harness.play import Limit
+from pytest_approvals.harness.run import run_scenario
+from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.journal.history import History
+from pytest_approvals.scenario.load import scenario_from_text
+from pytest_approvals.scenario.parts import Variant
+
+PAGES = sorted(Path(__file__).parents[4].joinpath("docs", "findings").glob("autogen-*.md"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    flavour: str
+    release: str
+    check: str
+    requirement: str
+    status: str
+    variant: Variant
+    scenario: str
+
+    @classmethod
+    def read(cls, path: Path) -> Page:
+        text = path.read_text()
+        rows = dict(re.findall(r"^\| (\w[\w ]*) \| (.*) \|$", text, re.MULTILINE))
+        check = re.fullmatch(r"`([a-z-]+)` \((\w+)\): (.*)", rows["check"])
+        scenario = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+        assert check
+        assert scenario
+        return cls(
+            flavour=rows["agent"].strip("`").partition(".")[2],
+            release=rows["release"],
+            check=check[1],
+            status=check[2],
+            requirement=check[3],
+            variant=_variant(rows["variant"]),
+            scenario=scenario[1],
+        )
+
+
+def _variant(written: str) -> Variant:
+    given: dict[str, Any] = dict(re.findall(r"(\w+): ([\w.]+)", written))
+    return Variant(**{name: True if value == "True" else value for name, value in given.items()})
+
+
+def test_there_are_pages() -> None:
+    """The folder is where it is looked for."""
+    assert "autogen-reason-of-a-tool-exception-is-lost" in {path.stem for path in PAGES}
+
+
+@pytest.mark.filterwarnings("ignore:Intervention handler:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
+def test_the_scenario_shows_the_finding(path: Path) -> None:
+    """Played as the page says, it fails the check that the page names."""
+    page = Page.read(path)
+    adapter = FLAVOURS[page.flavour]
+    scenario = scenario_from_text(page.scenario, name=f"findings/{path.stem}", path=str(path))
+    source = InThisProcess(name="autogen", adapter=adapter, facts=facts_of(adapter))
+    run = asyncio.run(run_scenario(scenario, page.variant, source, limit=Limit(seconds=3)))
+
+    found = {(verdict.check, verdict.status) for verdict in judge(History.of(run.events))}
+    assert (page.check, page.status) in found
+
+
+@pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
+def test_the_page_names_what_it_is_about(path: Path) -> None:
+    """The release that was looked at is the one that is tested, and the check is quoted as it stands."""
+    page = Page.read(path)
+
+    assert f"autogen-agentchat {version('autogen-agentchat')} " in page.release
+    assert CHECKS[page.check].requirement == page.requirement

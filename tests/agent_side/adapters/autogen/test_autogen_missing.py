@@ -1,0 +1,136 @@
+"""What the framework cannot do: for each capability that is not claimed, the API that is missing or refuses."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
+
+from autogen_agentchat.agents import ApprovalRequest, ApprovalResponse, AssistantAgent, CodeExecutorAgent
+from autogen_agentchat.teams import Swarm
+from autogen_agentchat.tools import AgentTool
+from autogen_core.models import FunctionExecutionResult
+from autogen_core.tool_agent import ToolAgent, tool_agent_caller_loop
+from pydantic import ValidationError
+
+from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
+from pytest_approvals.agent_side.adapters.autogen.approval import ToolApprovalResult
+from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
+from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
+
+INSIDE = {
+    "message_with_answers",
+    "stage",
+    "edit_tool",
+    "always",
+    "never",
+    "malformed_verdict",
+    "malformed_address",
+    "unknown_request",
+    "tampered_request",
+    "contradiction",
+    "repeated_decision",
+    "late_decision",
+    "missing_ids",
+    "hosted_mcp",
+    "limit_tool_calls",
+    "sessions",
+    "history.append",
+    "nested_parallel",
+    "hand_offs",
+}
+
+
+def parameters(method: Any) -> set[str]:
+    return set(inspect.signature(method).parameters)
+
+
+def began(flavour: str) -> Story:
+    tools = (tool("pay", "always", amount="integer"),)
+    world = SmallWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
+    return Story(FLAVOURS[flavour], Blueprint(tools=tools), world)
+
+
+@pytest.mark.parametrize("flavour", ["", "workbench", "tools"])
+def test_what_is_missing_around_tools(flavour: str) -> None:
+    """What is listed as missing has a test below."""
+    assert INSIDE == set(FLAVOURS[flavour].missing)
+
+
+@pytest.mark.parametrize("verdict", ["always", "never"])
+def test_a_result_is_about_one_call(verdict: Any) -> None:
+    """always, never, edit_tool: a result says whether, why, and with which arguments."""
+    story = began("")
+    (request,) = story.paused("Pay.")
+
+    assert {"approved", "reason", "arguments"} == set(ToolApprovalResult.model_fields)
+    with pytest.raises(Unsupported):
+        story.turn(None, Decision(request=request, verdict=verdict))
+    story.end()
+
+
+def test_an_answer_names_no_request() -> None:
+    """unknown_request, repeated_decision and the like: a run takes a task and nothing that answers."""
+    assert {"self", "task", "cancellation_token", "output_task_messages"} == parameters(AssistantAgent.run)
+
+
+def test_a_run_that_waits_takes_no_message() -> None:
+    """message_with_answers, stage: an answer goes to the run that waits."""
+    story = began("")
+    (request,) = story.paused("Pay.")
+
+    with pytest.raises(Unsupported):
+        story.turn("And hurry", approve(request))
+    with pytest.raises(Unsupported):
+        story.wait(story.agent.stage(()))
+    story.end()
+
+
+def test_a_call_has_an_id() -> None:
+    """missing_ids: the result of a call refuses to have none."""
+    nameless: Any = None
+    with pytest.raises(ValidationError):
+        FunctionExecutionResult(call_id=nameless, name="pay", content="paid")
+
+
+def test_nothing_counts_calls() -> None:
+    """limit_tool_calls: an agent counts rounds."""
+    limits = {name for name in parameters(AssistantAgent.__init__) if "max" in name or "limit" in name}
+
+    assert {"max_tool_iterations"} == limits
+
+
+def test_agents_are_not_shared() -> None:
+    """sessions, nested_parallel: the documentation forbids it."""
+    assert "not thread-safe or coroutine-safe" in str(AssistantAgent.__doc__)
+    assert "must** disable parallel tool calls" in str(AgentTool.__doc__)
+
+
+def test_code_is_approved_as_it_is() -> None:
+    """edit, parallel: a response to the one request about all code says yes or no, and why."""
+    assert {"approved", "reason"} == set(ApprovalResponse.model_fields)
+    assert {"code", "context"} == set(ApprovalRequest.model_fields)
+    assert "approval_func" in parameters(CodeExecutorAgent.__init__)
+
+
+def test_a_running_team_cannot_be_saved() -> None:
+    """serialize.json and what follows from it: the documentation warns of it."""
+    assert "may not be consistent" in str(Swarm.save_state.__doc__)
+
+
+def test_a_caller_loop_has_no_state() -> None:
+    """serialize.json, streaming, limit_model_replies: it takes messages and gives messages, at its end."""
+    assert {
+        "caller",
+        "tool_agent_id",
+        "model_client",
+        "input_messages",
+        "tool_schema",
+        "cancellation_token",
+        "caller_source",
+    } == parameters(tool_agent_caller_loop)
+    assert inspect.iscoroutinefunction(tool_agent_caller_loop)
+    assert {"self", "description", "tools"} == parameters(ToolAgent.__init__)
