@@ -18,16 +18,21 @@ from agent_framework import FunctionTool
 from pydantic_core import to_jsonable_python
 
 from ...contract import Attachment, Parameter, ToolSpec, Unsupported
-from .crew import Crew
+from .crew import ClientOf, Crew
 from .current import world
 from .model import ScriptedClient
 
 
-def attached_crew(attachment: Attachment) -> Crew:
-    """Makes a crew of the agent that a person hands over, or that their factory makes of the scripted client."""
+def attached_crew(attachment: Attachment, client: ClientOf = ScriptedClient) -> Crew:
+    """
+    Makes a crew of the agent that a person hands over, or that their factory makes of the scripted client.
+
+    Arguments:
+        client: Makes the scripted client.
+    """
     subject = attachment.subject
     made = not hasattr(subject, "run")
-    agent = copy(subject(ScriptedClient()) if made else subject)
+    agent = copy(subject(client()) if made else subject)
     options = dict(getattr(agent, "default_options", None) or {})
     if not hasattr(agent, "client"):
         raise Unsupported(
@@ -36,17 +41,17 @@ def attached_crew(attachment: Attachment) -> Crew:
     tools = list(options.get("tools") or ())
     if not made:
         _refuse_agents(tools)
-        agent.client = _scripted(agent.client)
+        agent.client = _scripted(agent.client, client)
     agent.default_options = {**options, "tools": [_probed(tool, attachment.stubs) for tool in tools]}
     specs = tuple(_spec(tool) for tool in tools if isinstance(tool, FunctionTool))
     return Crew(main=agent, tools=specs, options=dict(attachment.run_options))
 
 
-def _scripted(client: Any) -> ScriptedClient:
+def _scripted(own: Any, client: ClientOf) -> Any:
     """Gives the scripted client, with what a person told their own one about the calling of functions."""
-    return ScriptedClient(
-        function_invocation_configuration=getattr(client, "function_invocation_configuration", None),
-        middleware=[*(getattr(client, "function_middleware", None) or ())],
+    return client(
+        function_invocation_configuration=getattr(own, "function_invocation_configuration", None),
+        middleware=[*(getattr(own, "function_middleware", None) or ())],
     )
 
 

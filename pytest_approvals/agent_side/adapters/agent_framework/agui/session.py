@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, World
+from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
 from ..current import recorded_by
 from ..facts import ISSUES, PACKAGES, claimed
 from . import facts
@@ -30,6 +30,7 @@ class Interface(Agent):
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Interface | None = None) -> None:
         super().__init__(world, blueprint)
+        self._tools: tuple[ToolSpec, ...] = beside._tools if beside else blueprint.tools
         self._behind: Any = beside._behind if beside else self._made()
         self._thread = Thread()
         self._interrupts: list[dict[str, Any]] = []
@@ -38,12 +39,12 @@ class Interface(Agent):
     def _made(self) -> Any:
         from agent_framework_ag_ui import AgentFrameworkAgent
 
-        from ..crew import made_crew
+        from ..hosting.crew import hosted_crew
 
-        # The interface has the history, so that the agent needs none of its own.
-        agent = made_crew(self.blueprint, client=self._chat_client(), context_providers=None).main
+        crew = hosted_crew(self.blueprint, self._chat_client())
+        self._tools = crew.tools
         confirms = bool(self.blueprint.options.get("require_confirmation", True))
-        return AgentFrameworkAgent(agent, require_confirmation=confirms)
+        return AgentFrameworkAgent(crew.main, require_confirmation=confirms)
 
     def _chat_client(self) -> ClientOf:
         """What makes the chat clients of its agents."""
@@ -95,6 +96,10 @@ class Interface(Agent):
         from .events import requests_in
 
         return requests_in(self._interrupts)
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
+        return self._tools
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""

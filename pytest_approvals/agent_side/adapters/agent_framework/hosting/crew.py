@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ....contract import Blueprint
+from ..attach import attached_crew
 from ..crew import ClientOf, Crew, made_crew
 
 
 def hosted_crew(blueprint: Blueprint, client: ClientOf) -> Crew:
     """Makes the agents that *blueprint* describes, without a history of their own: the server has it."""
+    if blueprint.attachment is not None:
+        return attached_crew(blueprint.attachment, client)
     return made_crew(blueprint, client=client, context_providers=None)
 
 
@@ -19,8 +22,7 @@ def hosted_workflow(blueprint: Blueprint, client: ClientOf) -> Callable[[], Any]
     from agent_framework import WorkflowBuilder
 
     def made() -> Any:
-        return (
-            WorkflowBuilder(name="hosted", start_executor=made_crew(blueprint, client=client).main).build().as_agent()
-        )
+        main = made_crew(blueprint, client=client).main
+        return WorkflowBuilder(name="hosted", start_executor=main).build().as_agent()
 
     return made

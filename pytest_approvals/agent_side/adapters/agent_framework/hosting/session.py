@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported, World
+from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
 from ..current import recorded_by
 from ..facts import ISSUES, PACKAGES, claimed
 from . import facts
@@ -33,6 +33,7 @@ class Hosted(Agent):
         super().__init__(world, blueprint)
         self._borrowed = beside is not None
         self._root: Root = beside._root if beside else Root(blueprint.directory)
+        self._tools: tuple[ToolSpec, ...] = beside._tools if beside else blueprint.tools
         self._client: Client = beside._client if beside else self._connected()
         self._last = ""
 
@@ -48,7 +49,9 @@ class Hosted(Agent):
         """What the server hosts."""
         from .crew import hosted_crew
 
-        return hosted_crew(self.blueprint, self._chat_client()).main
+        crew = hosted_crew(self.blueprint, self._chat_client())
+        self._tools = crew.tools
+        return crew.main
 
     def _chat_client(self) -> ClientOf:
         """What makes the chat clients of its agents."""
@@ -115,6 +118,10 @@ class Hosted(Agent):
         """See `Agent.another_session`."""
         return type(self)(world, self.blueprint, beside=self)
 
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
+        return self._tools
+
     async def close(self) -> None:
         """See `Agent.close`."""
         if not self._borrowed:
@@ -165,5 +172,7 @@ class HostedWorkflow(Hosted):
         from .crew import hosted_workflow
         from .server import takes_factories
 
+        if self.blueprint.attachment is not None:
+            raise Unsupported("attach", "hand the agent over to another flavour, or the workflow's agent")
         workflow = hosted_workflow(self.blueprint, self._chat_client())
         return workflow if takes_factories() else workflow()
