@@ -20,7 +20,7 @@ STORES: Mapping[str, str] = {
 
 _GATE = "`requires_confirmation` is a mark of the tool, true or false; nothing asks about a call"
 
-_OUTPUT = "a tool that runs an agent gets the output of the paused run; nothing surfaces from there"
+_OUTPUT = "`as_tool` is for servers; a body that runs an agent gets the output of its paused run, and nothing surfaces"
 
 _CALL = "a team takes the decision from the requirement that is handed in, and the call from its own run"
 
