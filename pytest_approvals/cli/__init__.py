@@ -24,6 +24,7 @@ COMMANDS = {
     "matrix": ("matrix", "see which check fails in which release of an agent"),
     "bisect": ("bisect", "find the release of an agent that changed a verdict"),
     "recall": ("recall", "see whether the catalogue finds known bugs: a table of bad and good releases"),
+    "keep-state": ("keep_state", "store what a release saves while it is paused, for newer ones to take up"),
     "environments": ("environments", "list the environments that were made for agents, or remove old ones"),
     "new-adapter": ("new_adapter", "write a commented adapter and its test into this folder"),
 }

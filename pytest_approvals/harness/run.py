@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.failures import Unsupported
+from pytest_approvals.agents import AgentSpec
 from pytest_approvals.errors import AdapterError, HostError
 from pytest_approvals.journal.events import AgentLost, Event, RunEnd, ToolEnd, ToolStart, TurnEnd, TurnStart
 from pytest_approvals.journal.write import Journal
@@ -28,6 +29,7 @@ from .oracles import Oracle, oracle_named
 from .patience import AgentBlocks
 from .play import Limit, Play, header
 from .sources import AgentSource, InThisProcess
+from .takeover import TakesOver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,8 @@ async def run_scenario(
         lenient: Record what a real provider would refuse, but answer it.
         seed: Written into the header, for whoever derives values from it.
     """
+    if variant.saved_by:
+        source = TakesOver(source, scenario, variant, AgentSpec.parse(source.name).base)
     play = Play(
         scenario=scenario,
         variant=variant,

@@ -87,7 +87,8 @@ class Bench:
         from pytest_approvals.scenario.variants import missing_capabilities, variants
 
         settings, facts = self.settings, candidate.source.facts
-        found = variants(scenario, facts, strength=settings.strength, overrides=settings.pinned)
+        upgrade = (candidate.local.spec.base, facts.version) if facts.version else None
+        found = variants(scenario, facts, strength=settings.strength, overrides=settings.pinned, upgrade=upgrade)
         if found:
             self.results.planned(scenario.id, candidate.name, found)
         elif missing := missing_capabilities(scenario, facts):

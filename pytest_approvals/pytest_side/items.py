@@ -119,10 +119,11 @@ class ScenarioItem(pytest.Function):
         """
         Whether its transcript is compared with a stored one: in the catalogue for the pinned releases alone, in a
         project for every agent that was not asked for in a release of its own. Oracles that take no part in a usual
-        run have none. `pytest-approvals run` compares what is stored, and does not ask for what is not.
+        run have none, nor have states that other releases saved. `pytest-approvals run` compares what is stored, and
+        does not ask for what is not.
         """
         spec = self.candidate.local.spec
-        if self.file.bench.settings.fault or spec.version or spec.checkout:
+        if self.file.bench.settings.fault or spec.version or spec.checkout or self.variant.saved_by:
             return False
         agent = self.candidate.name
         name = transcript_name(agent, self.scenario, self.variant)

@@ -93,7 +93,9 @@ class Suspect:
     def variants(self, scenario: str) -> tuple[Variant, ...]:
         """Gives the variants in which it runs a scenario; none where it cannot."""
         if scenario not in self._variants:
-            self._variants[scenario] = variants(self._catalogue[scenario], self.source.facts)
+            facts = self.source.facts
+            upgrade = (self.release.spec.base, facts.version) if facts.version else None
+            self._variants[scenario] = variants(self._catalogue[scenario], facts, upgrade=upgrade)
         return self._variants[scenario]
 
     def broken(self, scenario: str, variant: Variant) -> frozenset[str]:

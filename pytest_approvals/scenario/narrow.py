@@ -61,12 +61,13 @@ def variant_from_id(name: str) -> Variant:
 
     >>> variant_from_id("json-stream-restored")
     Variant(serialize='json', resume='same', history='whole', stream=True, source='restored', oracle='script', \
-chunking='whole', protocol='native')
+chunking='whole', protocol='native', saved_by='')
 
     Errors:
         UsageError: It is no name of a variant.
     """
-    words = name.split("-")
+    plain, _, saved_by = name.partition("-from-")
+    words = plain.split("-")
     split = next((at for at, word in enumerate(words) if at and word in _AFTER_SERIALIZE), len(words))
     serialize, rest = "_".join(words[:split]), words[split:]
     found: dict[str, Any] = {"serialize": _value("serialize", serialize)}
@@ -79,7 +80,7 @@ chunking='whole', protocol='native')
     found["source"] = rest.pop(0)
     if rest:
         found["oracle"] = _value("oracle", "_".join(rest))
-    variant = Variant(**found)
+    variant = Variant(**found, saved_by=saved_by)
     if variant.id != name:
         raise UsageError(f"{name!r} is no name of a variant; this one is called {variant.id!r}")
     return variant

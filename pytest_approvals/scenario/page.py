@@ -26,6 +26,7 @@ FAMILIES = {
     "handoffs": "Conversations that one agent hands over to another.",
     "answers": "Structured answers, beside gated calls and after them.",
     "policies": "Approval that depends on arguments, and questions in the middle of a tool.",
+    "upgrades": "Paused runs that an older release saved and a newer one takes up.",
     "mixed": "Functions, tools of connected servers, and calls that the provider runs.",
 }
 """The families of the catalogue, and what their stories are about."""

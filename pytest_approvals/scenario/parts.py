@@ -391,6 +391,7 @@ class Variant:
             approved).
         chunking: How a streamed reply is cut: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
         protocol: How the model is reached: `native`.
+        saved_by: The older release that saved the state which is taken up after the first turn; see `states.py`.
     """
 
     serialize: str = "none"
@@ -401,6 +402,7 @@ class Variant:
     oracle: str = "script"
     chunking: str = "whole"
     protocol: str = "native"
+    saved_by: str = ""
 
     @property
     def id(self) -> str:
@@ -415,4 +417,5 @@ class Variant:
         streamed = (["stream"] if self.stream else []) + ([self.chunking] if self.chunking != "whole" else [])
         rest = [word for word, base in ((self.oracle, "script"), (self.protocol, "native")) if word != base]
         words = [self.serialize, *differs, *streamed, self.source, *rest]
-        return "-".join(word.replace("_", "-") for word in words)
+        taken_over = [f"from-{self.saved_by}"] if self.saved_by else []
+        return "-".join([*(word.replace("_", "-") for word in words), *taken_over])

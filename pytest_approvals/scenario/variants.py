@@ -8,13 +8,17 @@ them). What can stand together is said once, in `possible`; what an agent does n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, Protocol
 
+from packaging.version import Version
+
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, steps_of
+from pytest_approvals.scenario.states import stored_states
 from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS
 
 STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 2: 2, 3: 3, None: None}
@@ -22,6 +26,9 @@ STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 
 
 Overrides = Mapping[str, Sequence[Any]]
 """Dimensions with the values that a person asked for, in place of the default ones."""
+
+Upgrade = tuple[str, str]
+"""An agent's name without its release, and the release."""
 
 Row = tuple[Any, ...]
 
@@ -39,7 +46,12 @@ class Facts(Protocol):
 
 
 def variants(
-    scenario: Scenario, facts: Facts, *, strength: str | int | None = "2", overrides: Overrides | None = None
+    scenario: Scenario,
+    facts: Facts,
+    *,
+    strength: str | int | None = "2",
+    overrides: Overrides | None = None,
+    upgrade: Upgrade | None = None,
 ) -> tuple[Variant, ...]:
     """
     Gives the variants in which an agent runs *scenario*, the base variant first; none where it cannot.
@@ -47,6 +59,8 @@ def variants(
     Arguments:
         strength: How many values at a time are covered in every combination: 1, 2, 3, or `full`.
         overrides: Values that a person asked for; a value that the scenario does not allow gives no variant.
+        upgrade: What the agent is called without its release, and the release: states that older ones saved are taken
+            up in variants of their own.
 
     Errors:
         UnknownName: *strength* is none.
@@ -56,7 +70,8 @@ def variants(
     asked = overrides or {}
     allowed = [one for one in allowed_variants(scenario, facts, asked) if one.resume != "cold"]
     chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), STRENGTHS[strength])]
-    return (*chosen, *(one for one in _in_other_processes(scenario, facts, asked) if one not in chosen))
+    elsewhere = [one for one in _in_other_processes(scenario, facts, asked) if one not in chosen]
+    return (*chosen, *elsewhere, *_taken_over(scenario, facts, asked, upgrade))
 
 
 def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
@@ -229,6 +244,20 @@ def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) 
         yield from _one(scenario, facts, overrides, "fresh")
     if "cold" in dimensions(scenario, facts, overrides)["resume"]:
         yield from _one(scenario, facts, overrides, "cold")
+
+
+def _taken_over(scenario: Scenario, facts: Facts, overrides: Overrides, upgrade: Upgrade | None) -> Iterator[Variant]:
+    """Gives a variant for each oracle and each state that an older release saved."""
+    agent, version = upgrade or ("", "")
+    for state in stored_states(scenario, agent) if version else ():
+        if Version(state.version) >= Version(version):
+            continue
+        asked = {"serialize": (state.serialize,), "resume": ("same",), "history": ("whole",), "stream": (False,)}
+        if any(not set(values) & set(asked.get(name, values)) for name, values in overrides.items()):
+            continue
+        allowed = allowed_variants(scenario, facts, {**overrides, **asked, "source": ("restored", "rebuilt")})
+        for oracle in dict.fromkeys(one.oracle for one in allowed):
+            yield replace(next(one for one in allowed if one.oracle == oracle), saved_by=state.version)
 
 
 def _one(scenario: Scenario, facts: Facts, overrides: Overrides, resume: str) -> list[Variant]:
