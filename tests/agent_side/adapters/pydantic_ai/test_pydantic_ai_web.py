@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic_ai import Agent, DeferredToolRequests
 
 from pytest_approvals import approve, calls, decide, fails, go_on, raw, reject, restart, say, send
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
-from pytest_approvals.agent_side.contract import Blueprint, Decision
+from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision
 from pytest_approvals.scenario.parts import Variant
 from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
 
@@ -159,3 +160,20 @@ def test_turns_that_overlap_are_two_tabs(flavour: str) -> None:
         return list(world.ran)
 
     assert [("pay", {"amount": 5})] * 2 == asyncio.run(played())
+
+
+@WEB
+def test_a_persons_own_agent_can_stand_behind_a_client(play: Play, flavour: str) -> None:
+    """Its tools are probed, and its approvals travel as any other's."""
+    paid = []
+    agent = Agent("test", output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    def pay(amount: int) -> str:
+        paid.append(amount)
+        return f"really paid {amount}"
+
+    played = play(flavour=flavour, attach=Attachment(subject=lambda _: agent), tools=(), attached=True, variant=JSON)
+
+    assert ["paused", "finished"] == played.outcomes
+    assert ([5], {"c1": "really paid 5"}) == (paid, played.told)
