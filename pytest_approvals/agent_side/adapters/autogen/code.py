@@ -13,7 +13,7 @@ from typing import Any
 
 from ...contract import MAIN, Decision
 from . import facts
-from .session import Question, Session
+from .session import HOPS, Question, Session
 
 
 class CodeExecuting(Session):
@@ -22,6 +22,7 @@ class CodeExecuting(Session):
     capabilities = facts.claimed(facts.CODE_MISSING)
     missing = facts.CODE_MISSING
     wire_rules = "none"
+    hops = 10 * HOPS
 
     def _crew_of(self, blueprint: Any) -> Any:
         from .coding import CodingCrew

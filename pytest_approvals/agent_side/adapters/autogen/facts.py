@@ -46,6 +46,7 @@ SWARM_MISSING: Mapping[str, str] = {
     **{name: why for name, why in MISSING.items() if name != "hand_offs"},
     "model_failure": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
     "broken_stream": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
+    "structured_answer": "a team refuses a `StructuredMessage` whose type is not registered with it",
     "message_while_pending": "`Swarm.run` refuses with `ValueError`: the team is already running",
     "simultaneous": _RUNNING,
     "serialize.copy": _RUNNING,
@@ -94,7 +95,7 @@ _CODE = "code has neither call ids nor arguments in JSON"
 _NO_TOOLS = "the executor runs code, and no tools"
 
 CODE_MISSING: Mapping[str, str] = {
-    **SWARM_MISSING,
+    **{name: why for name, why in SWARM_MISSING.items() if name != "model_failure"},
     "malformed_verdict": "a run whose `approval_func` returns anything else than an `ApprovalResponse` ends with it",
     "parallel": "there is one `ApprovalRequest` for all blocks of code in a message",
     "partial_answers": "there is one `ApprovalRequest` for all blocks of code in a message",

@@ -42,6 +42,7 @@ class Session(Agent):
     issues = facts.ISSUES
     packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
     teamed: ClassVar[bool] = False
+    hops: ClassVar[int] = HOPS
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -175,7 +176,7 @@ class Session(Agent):
 
     async def _still(self) -> bool:
         """Lets what was shown arrive; says whether the run still waits after that."""
-        for _ in range(HOPS):
+        for _ in range(self.hops):
             await asyncio.sleep(0)
         return self._work.blocked() and self._task is not None and not self._task.done()
 
@@ -346,3 +347,4 @@ class Swarming(Workbenched):
     capabilities = facts.claimed(facts.SWARM_MISSING)
     missing = facts.SWARM_MISSING
     teamed = True
+    hops = 10 * HOPS
