@@ -5,8 +5,9 @@ A gated call ends the run with a request, a content of the response; a decision 
 message. What is open is kept in the `AgentSession`, which the caller keeps.
 
 Flavours: by default an agent with its session; in `approval_middleware`, `ToolApprovalMiddleware` stands around it,
-which shows one request at a time and approves by rules; in `workflow` a workflow runs the agent, and is kept in
-checkpoints. In `openai`, `openai_unstored` and `openai_chat` an agent has the framework's own clients.
+which shows one request at a time and approves by rules; in `replayed` the messages stand in rows of the caller's own;
+in `workflow` a workflow runs the agent, and is kept in checkpoints. In `openai`, `openai_unstored` and `openai_chat` an
+agent has the framework's own clients. See `hosting` and `agui` for the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from ...contract import Agent
 from .agui import Interface, InterfaceChat
 from .hosting import Hosted, HostedChat, HostedConversation, HostedWorkflow
+from .replayed import Replayed
 from .session import Approving, Session
 from .wire import OpenAI, OpenAIChat, OpenAIUnstored
 from .workflow import Workflow
@@ -30,6 +32,7 @@ __all__ = [
     "OpenAI",
     "OpenAIChat",
     "OpenAIUnstored",
+    "Replayed",
     "Session",
     "Workflow",
 ]
@@ -37,6 +40,7 @@ __all__ = [
 FLAVOURS: dict[str, type[Agent]] = {
     "": Session,
     "approval_middleware": Approving,
+    "replayed": Replayed,
     "workflow": Workflow,
     "openai": OpenAI,
     "openai_unstored": OpenAIUnstored,

@@ -53,6 +53,12 @@ MIDDLEWARE_MISSING: Mapping[str, str] = {
 }
 """With `ToolApprovalMiddleware`."""
 
+REPLAYED_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in MISSING.items() if name != "history.append"},
+    "trim": "the messages are the caller's, and so is their trimming",
+}
+"""Where the caller keeps the messages."""
+
 _STORED: Mapping[str, str] = {
     "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
 }

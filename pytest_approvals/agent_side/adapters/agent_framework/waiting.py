@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .requests import REQUEST
@@ -10,14 +10,17 @@ from .requests import REQUEST
 _STATE = "tool_approval"
 
 
-def waiting(session: Any) -> list[Any]:
+def waiting(session: Any, messages: Sequence[Any] | None = None) -> list[Any]:
     """
     Gives the open requests of *session*, in the order in which they were asked.
 
     The framework records them in the session's state; early releases have them in the stored messages only.
+
+    Arguments:
+        messages: The messages of the session, where it does not hold them itself.
     """
     if not _records():
-        return _unanswered(_messages(session.state))
+        return _unanswered(_messages(session.state) if messages is None else messages)
     kept = session.state.get(_STATE)
     if not isinstance(kept, Mapping):
         return []

@@ -99,7 +99,7 @@ def play() -> Callable[..., Played]:
     return played
 
 
-@pytest.fixture(params=["", "approval_middleware", "openai", "openai_unstored", "openai_chat"])
+@pytest.fixture(params=["", "approval_middleware", "openai", "openai_unstored", "openai_chat", "replayed"])
 def flavour(request: pytest.FixtureRequest) -> str:
     """The flavours in which the caller keeps the session, each once."""
     given: str = request.param

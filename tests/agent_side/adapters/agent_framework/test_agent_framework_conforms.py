@@ -9,6 +9,7 @@ from pytest_approvals.agent_side.adapters.agent_framework import (
     OpenAI,
     OpenAIChat,
     OpenAIUnstored,
+    Replayed,
     Session,
     Workflow,
 )
@@ -58,3 +59,9 @@ class TestOpenAIChat(AdapterTests):
     """The client for Chat Completions."""
 
     adapter = OpenAIChat
+
+
+class TestReplayed(AdapterTests):
+    """The messages stand in rows of the caller's own."""
+
+    adapter = Replayed

@@ -70,10 +70,11 @@ def test_every_missing_capability_is_shown_here() -> None:
         "approval_middleware": EVERYWHERE | {"hosted_mcp", "partial_answers", "slow_conditions"},
         "openai": EVERYWHERE | NO_POLICY | RESPONSES | {"trim"},
         "openai_unstored": EVERYWHERE | NO_POLICY | RESPONSES,
+        "replayed": (EVERYWHERE | NO_POLICY | {"hosted_mcp", "trim"}) - {"history.append"},
         "workflow": EVERYWHERE | NO_POLICY | WORKFLOW | {"hosted_mcp"},
     } == {
         one: set(FLAVOURS[one].missing)
-        for one in ("", "openai_chat", "approval_middleware", "openai", "openai_unstored", "workflow")
+        for one in ("", "openai_chat", "approval_middleware", "openai", "openai_unstored", "replayed", "workflow")
     }
 
 

@@ -46,7 +46,6 @@ class OpenAI(Session):
             default_options=options,
         )
 
-
     async def trim(self, keep: int) -> None:
         """See `Agent.trim`."""
         if self.stored:
