@@ -74,6 +74,20 @@ async def worked_off(
         namesakes[call.id] = asyncio.create_task(one(call, namesakes.get(call.id)))
         tasks.append(namesakes[call.id])
     await asyncio.gather(*tasks)
+    await _put_together(context)
+
+
+async def _put_together(context: Any) -> None:
+    """Leaves the results of a reply as the framework adds them: in one message, in the order of the calls."""
+    messages = await context.get_messages()
+    results: list[FunctionExecutionResult] = []
+    while messages[-1].type == "FunctionExecutionResultMessage":
+        results = [*messages.pop().content, *results]
+    ids = [call.id for call in messages[-1].content]
+    results.sort(key=lambda result: ids.index(result.call_id))
+    await context.clear()
+    for message in [*messages, FunctionExecutionResultMessage(content=results)]:
+        await context.add_message(message)
 
 
 async def _result(call: Any, benches: Sequence[Any], token: CancellationToken, see: See) -> FunctionExecutionResult:

@@ -13,9 +13,10 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.tools import AgentTool
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
+from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
 from pytest_approvals.agent_side.adapters.autogen.model import INFO
-from pytest_approvals.agent_side.contract import Finished, Unsupported
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.agent_side.contract import Attachment, Blueprint, Finished, Unsupported
+from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply
 
 Attach = Callable[..., Story]
 paid: list[int] = []
@@ -94,7 +95,9 @@ def test_the_probes_are_taken_out_again(attach: Attach) -> None:
     assert before == (agent._model_client, agent._workbench)
 
 
-def test_what_is_no_agent_is_refused(attach: Attach) -> None:
+def test_what_is_no_agent_is_refused() -> None:
     """It shows neither model nor tools."""
+    blueprint = Blueprint(attachment=Attachment(subject=lambda model: object()))
+
     with pytest.raises(Unsupported, match="no AssistantAgent"):
-        attach(lambda model: object())
+        FLAVOURS[""](SmallWorld((), ()), blueprint)
