@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 
 from ...capabilities import CAPABILITIES
 
@@ -10,7 +12,16 @@ FRAMEWORK = "agent-framework-core"
 ISSUES = "https://github.com/microsoft/agent-framework/issues"
 PACKAGES = ("agent_framework",)
 
-STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"}
+
+def _offers(name: str) -> bool:
+    """Says whether the release that is installed gives away a name; the newest one where none is."""
+    found = find_spec("agent_framework")
+    if found is None or found.origin is None:
+        return True
+    return f'"{name}"' in Path(found.origin).read_text(encoding="utf-8")
+
+
+STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"} if _offers("FileSessionStore") else {}
 
 CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
 
@@ -22,6 +33,7 @@ _ALL: Mapping[str, str] = {
     "cancel": "nothing gives up a request",
     "history.append": "`AgentSession.to_dict` gives the whole session each time",
     "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    **({} if _offers("CompactionProvider") else {"trim": "this release has no compaction of stored histories"}),
     "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
 }
 
@@ -75,7 +87,9 @@ RESPONSES_MISSING: Mapping[str, str] = {
 }
 """With the client for Responses."""
 
-UNSTORED_MISSING: Mapping[str, str] = {name: why for name, why in RESPONSES_MISSING.items() if name not in _STORED}
+UNSTORED_MISSING: Mapping[str, str] = {
+    name: why for name, why in RESPONSES_MISSING.items() if name in _ALL or name not in _STORED
+}
 """With the client for Responses, where the session holds the history."""
 
 _CHECKPOINT = "a workflow is kept in checkpoints, which a storage keeps; nothing gives one as text"
