@@ -53,6 +53,7 @@ class Session(Agent):
         self._carried: list[ToolApprovalRequest] = []
         self._task: asyncio.Task[Any] | None = None
         self._token: Any = None
+        self._ends = asyncio.Lock()
 
     def _crew_of(self, blueprint: Blueprint) -> Crew | AttachedCrew:
         if blueprint.attachment is not None:
@@ -90,8 +91,8 @@ class Session(Agent):
             self._begin(lambda token: self._run(text, token, stream=stream))
         elif self._task is None:
             self._begin(lambda token: self._gone_on(token, stream=stream))
-            if decisions:
-                await self._standing()
+            if decisions and self._task is not None:
+                await self._standing(self._task)
         self._answered(decisions)
         return await self._outcome()
 
@@ -162,30 +163,33 @@ class Session(Agent):
         self._carried = []
         return await self._run(None, token, stream=stream)
 
-    async def _standing(self) -> bool:
+    async def _standing(self, task: asyncio.Task[Any]) -> bool:
         """Waits until the run waits for a person, or has ended; says whether it waits."""
-        assert self._task is not None
-        self._task.add_done_callback(lambda _: self._moved.set())
-        while not self._task.done():
+        task.add_done_callback(lambda _: self._moved.set())
+        while not task.done():
             self._moved.clear()
-            if self._work.blocked() and await self._still():
+            if self._work.blocked() and await self._still(task):
                 return True
-            if not self._task.done():
+            if not task.done():
                 await self._moved.wait()
         return False
 
-    async def _still(self) -> bool:
+    async def _still(self, task: asyncio.Task[Any]) -> bool:
         """Lets what was shown arrive; says whether the run still waits after that."""
         for _ in range(self.hops):
             await asyncio.sleep(0)
-        return self._work.blocked() and self._task is not None and not self._task.done()
+        return self._work.blocked() and not task.done()
 
     async def _outcome(self) -> Outcome:
-        if await self._standing():
-            return Paused(requests=tuple(await self.pending()), text=await self._said())
-        assert self._task is not None
-        task, self._task = self._task, None
-        return Finished(output=self._output(await task))
+        task = self._task
+        assert task is not None
+        # Two turns of one run end in the order in which they began.
+        async with self._ends:
+            if await self._standing(task):
+                return Paused(requests=tuple(await self.pending()), text=await self._said())
+            if self._task is task:
+                self._task = None
+            return Finished(output=self._output(await task))
 
     def _output(self, result: Any) -> Any:
         content: Any = getattr(result.messages[-1], "content", None)
