@@ -92,7 +92,7 @@ class Session:
 
         Says whether it is; a session whose save could not be taken up is lost.
         """
-        if self._stale and self._latest is not None:
+        if self._stale and self._latest is not None and not self.lost:
             await self.restore(self._latest)
         return not self.lost
 
