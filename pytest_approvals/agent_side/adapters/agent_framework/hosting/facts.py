@@ -52,6 +52,7 @@ CONVERSATION_MISSING: Mapping[str, str] = {
 
 WORKFLOW_MISSING: Mapping[str, str] = {
     **MISSING,
+    "go_on_without_answer": "an agent made of a workflow does nothing with an input that answers nothing",
     "message_with_answers": "an agent made of a workflow takes a message or answers, and refuses both together",
     "structured_answer": "an agent made of a workflow takes no options for a run",
 }
