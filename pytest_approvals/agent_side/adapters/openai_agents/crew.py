@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import Agent, RunConfig, Tool
+from agents import Agent, AgentOutputSchema, Handoff, RunConfig, Tool, handoff
 
-from ...contract import MAIN, Blueprint, ToolSpec
+from ...contract import MAIN, Blueprint, Parameter, ToolSpec
 from .model import ScriptedChatModel, ScriptedModel
 from .servers import ScenarioServer
-from .tools import hosted, made, policy
+from .tools import hosted, made, policy, type_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +42,10 @@ class Crew:
         """Gives what the harness calls the agent that the SDK calls *name*."""
         return self.labels.get(name, name)
 
+    def key(self, agent: Agent[Any]) -> str:
+        """Gives the name by which *agent* stands in `agents`."""
+        return next(name for name, one in self.agents.items() if one is agent)
+
     def let_go(self, session: object) -> None:
         """Takes *session* from those that use the crew, and releases the agents when it was the last one."""
         if id(session) in self.sessions:
@@ -52,16 +56,24 @@ class Crew:
 
 def made_crew(blueprint: Blueprint, *, chat: bool) -> Crew:
     """
-    Makes the agents that *blueprint* describes; its option `agent_names` gives them other names than the harness has
-    for them, be it the same one twice.
+    Makes the agents that *blueprint* describes.
+
+    Its option `agent_names` gives them other names than the harness has for them, be it the same one twice; with
+    `item_ids: anew` the provider numbers the items of its replies anew in every conversation.
     """
     model = ScriptedChatModel if chat else ScriptedModel
+    anew = blueprint.options.get("item_ids") == "anew"
     called = blueprint.options.get("agent_names", {})
-    agents = {name: Agent[Any](name=called.get(name, name), model=model(name)) for name in _names(blueprint.tools)}
+    agents = {
+        name: Agent[Any](name=called.get(name, name), model=model(name, anew=anew)) for name in _names(blueprint.tools)
+    }
     for name, agent in agents.items():
         own = [spec for spec in blueprint.tools if spec.agent == name]
         agent.tools = _tools(own, agents)
+        agent.handoffs = [_handoff(spec, agents[spec.hands_over_to]) for spec in own if spec.hands_over_to is not None]
         agent.mcp_servers = [ScenarioServer(*one) for one in _by_server(own, "mcp")]
+    if blueprint.answer:
+        agents[MAIN].output_type = _answer(blueprint.answer)
     options: dict[str, Any] = {"run_config": RunConfig(tracing_disabled=True)}
     if blueprint.limits.model_replies is not None:
         options["max_turns"] = blueprint.limits.model_replies
@@ -69,14 +81,13 @@ def made_crew(blueprint: Blueprint, *, chat: bool) -> Crew:
 
 
 def _names(specs: Iterable[ToolSpec]) -> list[str]:
-    names = [MAIN]
-    for spec in specs:
-        names += [name for name in (spec.agent, spec.runs) if name is not None and name not in names]
-    return names
+    named = (name for spec in specs for name in (spec.agent, spec.runs, spec.hands_over_to) if name is not None)
+    return list(dict.fromkeys([MAIN, *named]))
 
 
 def _tools(own: list[ToolSpec], agents: dict[str, Agent[Any]]) -> list[Tool]:
-    tools: list[Tool] = [_local(spec, agents) for spec in own if spec.kind == "function"]
+    local = [spec for spec in own if spec.kind == "function" and spec.hands_over_to is None]
+    tools: list[Tool] = [_local(spec, agents) for spec in local]
     return tools + [hosted(*one) for one in _by_server(own, "hosted_mcp")]
 
 
@@ -86,6 +97,18 @@ def _local(spec: ToolSpec, agents: dict[str, Agent[Any]]) -> Tool:
     return agents[spec.runs].as_tool(
         spec.name, spec.description, needs_approval=policy(spec.name, spec.agent, spec.approval)
     )
+
+
+def _handoff(spec: ToolSpec, to: Agent[Any]) -> Handoff[Any, Agent[Any]]:
+    return handoff(to, tool_name_override=spec.name, tool_description_override=spec.description)
+
+
+def _answer(fields: Mapping[str, Parameter]) -> AgentOutputSchema:
+    from pydantic import create_model
+
+    given: dict[str, Any] = {name: (type_of(one), ... if one.required else one.default) for name, one in fields.items()}
+    # The strict form of a schema has no objects of unknown fields.
+    return AgentOutputSchema(create_model("Answer", **given), strict_json_schema=False)
 
 
 def _by_server(own: list[ToolSpec], kind: str) -> list[tuple[str, list[ToolSpec]]]:

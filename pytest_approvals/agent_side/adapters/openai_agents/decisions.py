@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Decision, Kind, Request, Unsupported
 from .items import field_of, parsed
 from .output import arguments_text
+from .releases import LACKS
 
 if TYPE_CHECKING:
     from agents import RunState, ToolApprovalItem
@@ -62,11 +63,16 @@ def _always(state: RunState[Any], item: Any, reason: str | None) -> None:
 
 
 def _reject(state: RunState[Any], item: Any, reason: str | None) -> None:
-    state.reject(item, rejection_message=reason)
+    state.reject(item, **_told(reason))
 
 
 def _never(state: RunState[Any], item: Any, reason: str | None) -> None:
-    state.reject(item, always_reject=True, rejection_message=reason)
+    state.reject(item, always_reject=True, **_told(reason))
+
+
+def _told(reason: str | None) -> dict[str, Any]:
+    # A release that has no place for a reason can still reject.
+    return {} if reason is None or "reject_reason" in LACKS else {"rejection_message": reason}
 
 
 _METHODS: dict[str, Callable[[Any, Any, str | None], None]] = {
@@ -90,15 +96,16 @@ def addressed(state: RunState[Any], decision: Decision, crew: Crew) -> Any:
         return decision.address
     if request.handle is not None:
         return request.handle
-    return listed(state, request, crew) or made_item(state, request, crew)
+    pending = state.get_interruptions()
+    return listed(pending, request, crew) or made_item(pending, request, crew)
 
 
-def listed(state: RunState[Any], request: Request, crew: Crew) -> ToolApprovalItem | None:
-    """Finds the pending item of *state* that shows what *request* says, by its call id and everything else."""
-    return next((item for item in state.get_interruptions() if request_of(item, crew) == request), None)
+def listed(items: Sequence[ToolApprovalItem], request: Request, crew: Crew) -> ToolApprovalItem | None:
+    """Finds the pending item that shows what *request* says, by its call id and everything else."""
+    return next((item for item in items if request_of(item, crew) == request), None)
 
 
-def made_item(state: RunState[Any], request: Request, crew: Crew) -> ToolApprovalItem:
+def made_item(items: Sequence[ToolApprovalItem], request: Request, crew: Crew) -> ToolApprovalItem:
     """
     Makes an item that says what *request* says; the SDK judges whether it was ever asked.
 
@@ -108,7 +115,7 @@ def made_item(state: RunState[Any], request: Request, crew: Crew) -> ToolApprova
     from openai.types.responses import ResponseFunctionToolCall
     from openai.types.responses.response_output_item import McpApprovalRequest
 
-    pending = next((request_of(item, crew) for item in state.get_interruptions()), request)
+    pending = next((request_of(item, crew) for item in items), request)
     tool = request.tool or pending.tool or next((spec.name for spec in crew.tools), "")
     arguments = arguments_text(request.arguments if request.tool else pending.arguments)
     raw: Any

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
 from . import facts
 from .current import recorded_by
+from .releases import CAN_ADD_INPUT
 
 if TYPE_CHECKING:
-    from agents import RunState
+    from agents import Agent as SdkAgent
 
     from .crew import Crew
+    from .runs import Run
 
 
 class OpenAIAgents(Agent):
-    """The caller keeps the input list of the conversation and the `RunState` of its run."""
+    """The caller keeps the input list of the conversation, the agent that has it, and the `RunState` of its run."""
 
     framework = "openai-agents"
     capabilities = facts.claimed(facts.MISSING)
@@ -40,7 +42,11 @@ class OpenAIAgents(Agent):
         stored = blueprint.serialize == "native.sqlite"
         path = os.path.join(blueprint.directory, "sessions.db") if stored and blueprint.directory else ":memory:"
         self._memory = Memory(
-            uses_session=stored or self.uses_session, path=path, name=session, given=self._crew.session
+            self._crew.main,
+            uses_session=stored or self.uses_session,
+            path=path,
+            name=session,
+            given=self._crew.session,
         )
 
     def _crew_of(self, blueprint: Blueprint) -> Crew:
@@ -66,21 +72,21 @@ class OpenAIAgents(Agent):
 
     async def _tell(self, text: str, stream: bool) -> Any:
         memory = self._memory
-        if not memory.unfinished:
+        if not memory.unfinished or not CAN_ADD_INPUT:
             return await self._begin(memory.input_with(text), stream)
-        memory.runs[-1].add_input(text)
+        memory.runs[-1].state.add_input(text)
         return await self._resume(memory.runs[-1], stream)
 
     async def _begin(self, given: Any, stream: bool) -> Any:
         self._memory.begins(given)
-        return await self._run(given, stream, resumed=None)
+        return await self._run(self._memory.agent, given, stream, resumed=None)
 
-    async def _resume(self, run: RunState[Any], stream: bool) -> Any:
-        return await self._run(run, stream, resumed=run)
+    async def _resume(self, run: Run, stream: bool) -> Any:
+        return await self._run(run.agent, run.state, stream, resumed=run)
 
-    async def _run(self, given: Any, stream: bool, *, resumed: RunState[Any] | None) -> Any:
+    async def _run(self, agent: SdkAgent[Any], given: Any, stream: bool, *, resumed: Run | None) -> Any:
         try:
-            result = await (self._streamed(given) if stream else self._plain(given))
+            result = await (self._streamed(agent, given) if stream else self._plain(agent, given))
         except Exception as error:
             self._memory.fails(error, resumed)
             raise
@@ -96,17 +102,17 @@ class OpenAIAgents(Agent):
             return await self._begin(memory.unanswered, stream)
         return await (self._resume(memory.runs[-1], stream) if memory.runs else self._begin(memory.history, stream))
 
-    async def _plain(self, given: Any) -> Any:
+    async def _plain(self, agent: SdkAgent[Any], given: Any) -> Any:
         from agents import Runner
 
-        return await Runner.run(self._crew.main, given, **self._run_options())
+        return await Runner.run(agent, given, **self._run_options())
 
-    async def _streamed(self, given: Any) -> Any:
+    async def _streamed(self, agent: SdkAgent[Any], given: Any) -> Any:
         from agents import Runner
 
         from .shown import tell
 
-        result = Runner.run_streamed(self._crew.main, given, **self._run_options())
+        result = Runner.run_streamed(agent, given, **self._run_options())
         async for event in result.stream_events():
             tell(event, self.world)
         self.world.shown("end")
@@ -116,7 +122,7 @@ class OpenAIAgents(Agent):
         session = self._memory.session
         return self._crew.options if session is None else {**self._crew.options, "session": session}
 
-    def _put(self, decisions: Sequence[Decision], text: str | None = None) -> list[RunState[Any]]:
+    def _put(self, decisions: Sequence[Decision], text: str | None = None) -> list[Run]:
         """
         Puts the decisions into the runs that they are about, and *text* into the newest of these.
 
@@ -129,19 +135,19 @@ class OpenAIAgents(Agent):
         pairs = [(self._run_of(decision), decision) for decision in decisions]
         runs = [run for run in self._memory.runs if any(run is one for one, _ in pairs)]
         if text is not None:
-            runs[-1].add_input(text)
+            runs[-1].state.add_input(text)
         for run, decision in pairs:
-            apply(run, decision, self._crew)
+            apply(run.state, decision, self._crew)
         self._memory.take_up(runs)
         return runs
 
-    def _run_of(self, decision: Decision) -> RunState[Any]:
+    def _run_of(self, decision: Decision) -> Run:
         from .decisions import listed
 
         newest = self._memory.runs[-1]
         if decision.request is None or len(self._memory.runs) == 1:
             return newest
-        listing = (run for run in reversed(self._memory.runs) if listed(run, decision.request, self._crew))
+        listing = (run for run in reversed(self._memory.runs) if listed(run.requests, decision.request, self._crew))
         return next(listing, newest)
 
     def _outcome(self, results: Sequence[Any]) -> Outcome:
@@ -158,7 +164,7 @@ class OpenAIAgents(Agent):
         """See `Agent.pending`; these are the requests of the newest run."""
         from .decisions import request_of
 
-        return [request_of(item, self._crew) for run in self._memory.runs[-1:] for item in run.get_interruptions()]
+        return [request_of(item, self._crew) for run in self._memory.runs[-1:] for item in run.requests]
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """See `Agent.stage`; a `RunState` is changed by each decision, whether it is resumed or not."""
@@ -167,7 +173,7 @@ class OpenAIAgents(Agent):
 
     async def dump(self) -> str:
         """See `Agent.dump`."""
-        return await self._memory.dump(self._crew.options.get("context"))
+        return await self._memory.dump(self._crew, self._crew.options.get("context"))
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""

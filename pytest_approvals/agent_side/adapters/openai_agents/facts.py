@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...capabilities import CAPABILITIES
+from .releases import LACKS
 
 ISSUES = "https://github.com/openai/openai-agents-python/issues"
 
@@ -20,9 +21,8 @@ MISSING = {
     "serialize.copy": "copy.deepcopy of a RunState loses the paused runs of agent tools, which live in a registry "
     "beside it (agents.agent_tool_state)",
     "history.append": "RunState.to_json gives the whole run each time",
-    "hand_offs": "the adapter gives `Agent.handoffs` none",
-    "structured_answer": "the adapter gives no `Agent.output_type`",
     "trim": "without a session nothing trims: the input list is the caller's",
+    **LACKS,
 }
 
 SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"} | {

@@ -2,7 +2,7 @@
 What the caller keeps between turns.
 
 Without a session: the input list of the next run. With one, its name, because the history is in the store. In both
-cases the `RunState` of each run that a decision may still be about.
+cases the agent that the conversation was handed over to, and each run that a decision may still be about.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from ...contract import MAIN
 from .outcome import input_after
+from .runs import Run
 
 if TYPE_CHECKING:
-    from agents import RunState, SQLiteSession
+    from agents import Agent, SQLiteSession
 
     from .crew import Crew
 
@@ -23,19 +25,22 @@ class Memory:
     The caller's side of one conversation.
 
     Arguments:
+        agent: The agent that the conversation begins with.
         path, name: Where the session is, which is opened when it is first needed.
         given: A person's own session, in place of that one; what it holds is theirs to keep.
 
     Attributes:
-        runs: The states of the runs, the newest last.
+        agent: The agent that has the conversation, `last_agent` of the newest result: the next run begins with it.
+        runs: The runs, the newest last.
         unanswered: The input of a run that failed before it had a state, to be handed in again.
         unfinished: The newest run goes on with the next message: it was resumed and failed, and nothing but its state
             tells what was done; or it holds decisions that were staged.
         limit: How many items of the history a new run gets; None gives all.
     """
 
-    def __init__(self, *, uses_session: bool, path: str, name: str, given: Any = None) -> None:
-        self.runs: list[RunState[Any]] = []
+    def __init__(self, agent: Agent[Any], *, uses_session: bool, path: str, name: str, given: Any = None) -> None:
+        self.agent = agent
+        self.runs: list[Run] = []
         self.unanswered: Any = None
         self.unfinished = False
         self.limit: int | None = None
@@ -76,16 +81,17 @@ class Memory:
         """Remembers the input of a run until it has ended well; the session has stored a text by then."""
         self.unanswered = [] if isinstance(given, str) else given
 
-    def ends(self, result: Any, resumed: RunState[Any] | None) -> None:
+    def ends(self, result: Any, resumed: Run | None) -> None:
         """Takes the result of a run that began with a message, or of one that was *resumed*."""
         self.unanswered, self.unfinished = None, False
         kept = self.runs if resumed is not None or self._uses_session else []
-        paused = [run for run in kept if run is not resumed and run.get_interruptions()]
-        self.runs = [*paused, result.to_state()]
+        paused = [run for run in kept if run is not resumed and run.requests]
+        self.runs = [*paused, Run(self.agent if resumed is None else resumed.agent, result=result)]
+        self.agent = result.last_agent
         if not self._uses_session:
             self._result = result
 
-    def fails(self, error: Exception, resumed: RunState[Any] | None) -> None:
+    def fails(self, error: Exception, resumed: Run | None) -> None:
         """Takes what the SDK's own errors tell of a run that failed; others tell nothing."""
         if self._uses_session:
             return
@@ -94,19 +100,22 @@ class Memory:
             self._history, self._result = done, None
             self.unanswered = done if resumed is None else None
         elif resumed is not None:
-            self.unfinished = not resumed.get_interruptions()
+            self.unfinished = not resumed.requests
 
     def waits(self) -> bool:
         """Says whether the newest run waits for decisions."""
-        return bool(self.runs and self.runs[-1].get_interruptions())
+        return bool(self.runs and self.runs[-1].requests)
 
-    def take_up(self, runs: list[RunState[Any]]) -> None:
+    def take_up(self, runs: list[Run]) -> None:
         """Makes *runs* the newest ones."""
         self.runs = [run for run in self.runs if not any(run is one for one in runs)] + runs
 
-    async def dump(self, context: Any) -> str:
+    async def dump(self, crew: Crew, context: Any) -> str:
         """Gives all of it as text; with a store, what the store holds is left there."""
-        written: dict[str, Any] = {"runs": [run.to_json(**_without(context)) for run in self.runs]}
+        written: dict[str, Any] = {"runs": [run.state.to_json(**_without(context)) for run in self.runs]}
+        agents = [crew.key(one) for one in (self.agent, *(run.agent for run in self.runs))]
+        if set(agents) != {MAIN}:
+            written["agent"], *written["began_with"] = agents
         if self.unanswered is not None:
             written["unanswered"] = self.unanswered
         if self.unfinished:
@@ -122,16 +131,18 @@ class Memory:
 
     async def load(self, text: str, crew: Crew, context: Any) -> None:
         """Takes up what `dump` gave."""
-        from agents import RunState
-
         written = json.loads(text)
         self._history = written.get("history", [])
         self._name, self.limit = written.get("session", self._name), written.get("limit")
         if "items" in written:
             await self.session.add_items(written["items"])
         self.unanswered, self.unfinished = written.get("unanswered"), written.get("unfinished", False)
-        override = {} if context is None else {"context_override": context}
-        self.runs = [await RunState.from_json(crew.main, run, **override) for run in written["runs"]]
+        self.agent = crew.agents[written.get("agent", MAIN)]
+        began_with = written.get("began_with", [MAIN] * len(written["runs"]))
+        self.runs = [
+            await _taken_up(run, crew.agents[name], context)
+            for run, name in zip(written["runs"], began_with, strict=True)
+        ]
 
     def close(self) -> None:
         """Closes the session."""
@@ -141,6 +152,13 @@ class Memory:
 
 
 _IN_MEMORY = ":memory:"
+
+
+async def _taken_up(written: Any, agent: Agent[Any], context: Any) -> Run:
+    from agents import RunState
+
+    override = {} if context is None else {"context_override": context}
+    return Run(agent, state=await RunState.from_json(agent, written, **override))
 
 
 def _without(context: Any) -> dict[str, Any]:

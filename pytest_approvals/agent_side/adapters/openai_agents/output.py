@@ -17,25 +17,28 @@ from openai.types.responses.response_output_item import McpApprovalRequest, McpC
 from ...contract import HostedResult, ModelCall, Reply
 
 
-def output_items(reply: Reply, key: str) -> list[ResponseOutputItem]:
+def output_items(reply: Reply, key: str, placeholder: str | None = None) -> list[ResponseOutputItem]:
     """
-    Gives the items of *reply*: what the provider ran, then the text, then the calls.
+    Gives the items of *reply*: what the provider ran, then the text, then the structured answer, then the calls.
 
     Arguments:
-        key: Makes the ids of the items; a provider never gives one twice.
+        key: Makes the ids of the items.
+        placeholder: The id of each item in place of these, where a provider gives items none.
     """
     items: list[ResponseOutputItem] = [_ran(result) for result in reply.hosted]
     if reply.say is not None:
-        items.append(message(reply.say, key))
-    items += [_call(call, f"fc_{key}_{index}") for index, call in enumerate(reply.calls)]
+        items.append(message(reply.say, placeholder or f"msg_{key}"))
+    if reply.answer is not None:
+        items.append(message(arguments_text(reply.answer), placeholder or f"msg_{key}_answer"))
+    items += [_call(call, placeholder or f"fc_{key}_{index}") for index, call in enumerate(reply.calls)]
     return items
 
 
-def message(text: str | None, key: str) -> ResponseOutputMessage:
+def message(text: str | None, item_id: str) -> ResponseOutputMessage:
     """Gives a message of the model; None is one that has not begun to speak."""
     parts = [] if text is None else [text_part(text)]
     return ResponseOutputMessage(
-        id=f"msg_{key}",
+        id=item_id,
         type="message",
         role="assistant",
         status="in_progress" if text is None else "completed",

@@ -26,7 +26,7 @@ from openai.types.responses import (
 from openai.types.responses.response_output_item import McpCall
 
 from ...contract import Chunk, ModelDown, Reply
-from .output import message, response, text_part
+from .output import arguments_text, message, response, text_part
 
 
 def events(reply: Reply, items: list[ResponseOutputItem], key: str) -> Iterator[ResponseStreamEvent]:
@@ -36,18 +36,21 @@ def events(reply: Reply, items: list[ResponseOutputItem], key: str) -> Iterator[
     Errors:
         ModelDown: The stream breaks after the last chunk.
     """
-    stream = _Stream(items, key)
+    stream = _Stream(items)
     yield stream.event(ResponseCreatedEvent, "response.created", response=response(key, [], "in_progress"))
-    first_call = len(reply.hosted) + (reply.say is not None)
-    for index in range(len(reply.hosted)):
+    first_text = len(reply.hosted)
+    first_call = first_text + (reply.say is not None) + (reply.answer is not None)
+    for index in range(first_text):
         yield from stream.open(index)
     for chunk in reply.chunks:
         if chunk.call is not None:
             yield from stream.call_delta(first_call + chunk.call, chunk)
         elif chunk.text is not None and reply.say is not None:
-            yield from stream.text_delta(len(reply.hosted), chunk.text)
+            yield from stream.text_delta(first_text, chunk.text)
     if reply.breaks:
         raise ModelDown(0)
+    if reply.answer is not None:
+        yield from stream.text_delta(first_call - 1, arguments_text(reply.answer))
     for index in range(len(items)):
         yield from stream.close(index)
     yield stream.event(ResponseCompletedEvent, "response.completed", response=response(key, items))
@@ -56,9 +59,8 @@ def events(reply: Reply, items: list[ResponseOutputItem], key: str) -> Iterator[
 class _Stream:
     """Opens and closes the items of one stream, each once, and numbers its events."""
 
-    def __init__(self, items: list[ResponseOutputItem], key: str) -> None:
+    def __init__(self, items: list[ResponseOutputItem]) -> None:
         self.items = items
-        self.key = key
         self._opened: set[int] = set()
         self._number = -1
 
@@ -78,7 +80,7 @@ class _Stream:
 
     def _begun(self, item: ResponseOutputItem) -> ResponseOutputItem:
         if isinstance(item, ResponseOutputMessage):
-            return message(None, self.key)
+            return message(None, item.id)
         if isinstance(item, ResponseFunctionToolCall):
             return item.model_copy(update={"arguments": "", "status": "in_progress"})
         return item

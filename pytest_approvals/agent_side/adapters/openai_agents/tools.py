@@ -63,7 +63,12 @@ def _prototype(spec: ToolSpec) -> FunctionTool:
 def _parameter(name: str, one: Parameter) -> inspect.Parameter:
     default = inspect.Parameter.empty if one.required else one.default
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=_TYPES.get(one.type, Any))
+    return inspect.Parameter(name, kind, default=default, annotation=type_of(one))
+
+
+def type_of(one: Parameter) -> Any:
+    """Gives the Python type that a parameter's JSON type stands for."""
+    return _TYPES.get(one.type, Any)
 
 
 def give_signature(body: Any, parameters: list[inspect.Parameter]) -> None:
