@@ -18,6 +18,16 @@ PAY = tool("pay", "always", amount="integer")
 LOOK = tool("look", what="string")
 
 
+class NotingWorld(SmallWorld):
+    """A world that notes which agent asks."""
+
+    asked: tuple[str, ...] = ()
+
+    async def model(self, items: Any, *, agent: str = "main", stream: bool = False, tools: Any = ()) -> Reply:
+        self.asked = (*self.asked, agent)
+        return await super().model(items, agent=agent, stream=stream, tools=tools)
+
+
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
     """Begins a session on a world of its own; all sessions are closed at the end."""
@@ -31,7 +41,7 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
         **more: Any,
     ) -> Story:
         blueprint = Blueprint(tools=tuple(tools), directory=str(tmp_path), **more)
-        begun.append(Story(adapter, blueprint, SmallWorld(replies, tools, results)))
+        begun.append(Story(adapter, blueprint, NotingWorld(replies, tools, results)))
         return begun[-1]
 
     yield story

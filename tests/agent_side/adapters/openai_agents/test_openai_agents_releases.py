@@ -1,0 +1,60 @@
+"""Releases of the SDK: what one lacks is read from its sources, and is not asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agent_side.adapters.openai_agents import decisions, driver, releases
+from pytest_approvals.testing import Story, approve, call, reject, reply
+
+Begin = Callable[..., Story]
+
+PAYS = reply(None, call("pay", amount=5))
+DONE = reply("Done.")
+
+
+def test_a_name_is_looked_for_in_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the SDK is imported for it."""
+    (tmp_path / "run_state.py").write_text("def reject(self, item): ...\n")
+    found = ModuleSpec("agents", None, origin=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(releases, "find_spec", {"agents": found}.get)
+    look = releases.has.__wrapped__
+
+    assert (True, False) == (look("run_state.py", "def reject"), look("run_state.py", "rejection_message"))
+
+
+def test_without_the_sdk_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The facts are those of the latest release then."""
+    monkeypatch.setattr(releases, "find_spec", {}.get)
+
+    assert releases.has.__wrapped__("run_state.py", "anything")
+
+
+def test_the_latest_release_lacks_nothing() -> None:
+    """What is missing there is missing by design."""
+    assert {} == releases.LACKS
+
+
+def test_a_release_without_reasons_still_rejects(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is told what the SDK tells it."""
+    monkeypatch.setattr(decisions, "LACKS", {"reject_reason": "no rejection_message"})
+    session = begin(PAYS, DONE)
+    session.finished(None, *(reject(request, "not today") for request in session.paused("Pay.")))
+
+    assert ["Tool execution was not approved."] == session.world.told()
+
+
+def test_where_a_run_takes_no_message_a_new_one_takes_it(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message after a resumed run that failed begins a run of its own."""
+    monkeypatch.setattr(driver, "CAN_ADD_INPUT", False)
+    session = begin(PAYS, RuntimeError("down"), DONE)
+    (request,) = session.paused("Pay.")
+    with pytest.raises(RuntimeError, match="down"):
+        session.turn(None, approve(request))
+    session.finished("And?")
+
+    assert "And?" == session.world.inputs[-1][-1].text
