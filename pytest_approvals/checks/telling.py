@@ -23,7 +23,8 @@ def result_delivered_once(history: History) -> Evaluations:
     Each call that the model is shown must have exactly one result there, and the result of what ran must be told.
 
     A model that is not told what it did does it again. Where the turn failed before the call was taken over into the
-    history, it may be missing there with its result; so may what the framework trimmed.
+    history, it may be missing there with its result; so may what the framework trimmed. An agent that a conversation
+    was handed over to may be told in words what the calls of the agent before it came to.
 
     Passes:
         send Pay 5
@@ -110,7 +111,21 @@ def _lost(history: History, call: CallSeen) -> tuple[int, Exchange] | None:
         return None
     if trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
         return None
+    if after.agent != call.agent and _is_handed_on(call, after):
+        return None
     return run.n, after
+
+
+def _is_handed_on(call: CallSeen, exchange: Exchange) -> bool:
+    """
+    Whether the agent that a conversation was handed over to is told of a call in words, or need not be: it knows that
+    it was handed over.
+    """
+    if call.declared is not None and call.declared.hands_over_to is not None:
+        return True
+    run = call.returned
+    text = run.end.result if run is not None and run.end is not None else None
+    return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
 
 
 def following(history: History, call: CallSeen, n: int) -> Iterator[Exchange]:
