@@ -56,6 +56,9 @@ MISTAKES: Mapping[str, dict[str, Any]] = {
 }
 """What a gate's configuration says of decisions, by the option `gate`."""
 
+MISNAMED = "misnamed"
+"""The option `gate` where the configuration says the right things of tools that do not exist."""
+
 
 def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
     """
@@ -142,8 +145,12 @@ def _transient(error: Exception) -> bool:
 def _gate(specs: Sequence[ToolSpec], written: str, **options: Any) -> list[Any]:
     from langchain.agents.middleware import HumanInTheLoopMiddleware
 
-    gated = {spec.name: _policy(spec, written) for spec in specs if spec.approval != "never"}
+    gated = {_named(spec, written): _policy(spec, written) for spec in specs if spec.approval != "never"}
     return [HumanInTheLoopMiddleware(gated, **options)]
+
+
+def _named(spec: ToolSpec, written: str) -> str:
+    return f"{spec.name}s" if written == MISNAMED else spec.name
 
 
 def _policy(spec: ToolSpec, written: str) -> Any:
