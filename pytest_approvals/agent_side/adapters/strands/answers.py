@@ -36,10 +36,15 @@ def _edit(decision: Decision) -> dict[str, Any]:
     return {"answer": "y", "input": dict(decision.arguments or {}), **tool}
 
 
+def _rejection(decision: Decision) -> Any:
+    """A bare no is False: a response is whatever JSON has, and one that counts as nothing in Python is one, too."""
+    return False if decision.reason is None else {"answer": "n", "reason": decision.reason}
+
+
 _DETAILED: Mapping[str, Callable[[Decision], Any]] = {
     "approve": lambda decision: {"answer": "y"},
     "always": lambda decision: {"answer": "t"},
-    "reject": lambda decision: {"answer": "n", **({} if decision.reason is None else {"reason": decision.reason})},
+    "reject": _rejection,
     "edit": _edit,
     "raw": lambda decision: decision.raw,
 }
@@ -63,7 +68,7 @@ def read(response: Any) -> Answer:
         ValueError: It says nothing that a gate understands.
     """
     said = response if isinstance(response, Mapping) else {"answer": response}
-    if said.get("answer") == "n":
+    if response is False or said.get("answer") == "n":
         return Answer(refusal=said.get("reason") or DENIED)
     if said.get("answer") in ("y", "t"):
         return Answer(trusted=said["answer"] == "t", input=said.get("input"), tool=said.get("tool"))
