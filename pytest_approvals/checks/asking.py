@@ -26,8 +26,8 @@ def every_gated_call_asked(history: History) -> Evaluations:
 
     A request that nobody sees is a call that nobody can decide about. By the end of its turn the call is asked about,
     or a standing decision covers it, or the turn failed visibly. The model may be answered instead where the tool is
-    not there, the arguments do not fit, the policy failed, a limit was reached, or a structured answer beside the call ended the run.
-    Requests of one reply may surface one after the other.
+    not there, the arguments do not fit, the policy failed, a limit was reached, or a structured answer beside the call
+    ended the run. Requests of one reply may surface one after the other.
 
     Passes:
         send Pay 5
