@@ -35,9 +35,15 @@ def items(messages: Iterable[Any], answer: Iterable[str] = ()) -> list[Item]:
 def _items(message: Any, number: int, fields: frozenset[str]) -> Iterator[Item]:
     role = str(getattr(message.role, "value", message.role))
     for content in message.contents:
-        # The framework's clients send no approvals of functions; those of hosted servers are the provider's.
-        if content.type not in (REQUEST, RESPONSE) or server_of(content.function_call) is not None:
+        if _is_sent(content):
             yield _item(role, content, number, fields)
+
+
+def _is_sent(content: Any) -> bool:
+    """Says whether a client sends *content*: no empty text, and approvals only of what the provider runs."""
+    if content.type == "text":
+        return bool(content.text)
+    return content.type not in (REQUEST, RESPONSE) or server_of(content.function_call) is not None
 
 
 def _item(role: str, content: Any, number: int, fields: frozenset[str]) -> Item:
