@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def request_of(item: ToolApprovalItem, crew: Crew) -> Request:
     """Gives what *item* shows to the human."""
-    kind, server = _kind(item)
+    kind, server = _kind(item, crew)
     call_id = item.call_id
     return Request(
         id=call_id or "",
@@ -32,13 +32,22 @@ def request_of(item: ToolApprovalItem, crew: Crew) -> Request:
     )
 
 
-def _kind(item: ToolApprovalItem) -> tuple[Kind, str | None]:
+def _kind(item: ToolApprovalItem, crew: Crew) -> tuple[Kind, str | None]:
     if field_of(item.raw_item, "type") == "mcp_approval_request":
         return "hosted_mcp", field_of(item.raw_item, "server_label")
-    origin = getattr(item, "tool_origin", None)  # early releases do not tell it
+    if not hasattr(item, "tool_origin"):
+        return _declared(item, crew)
+    origin = item.tool_origin
     if origin is not None and origin.type.value == "mcp":
         return "mcp", origin.mcp_server_name
     return "function", None
+
+
+def _declared(item: ToolApprovalItem, crew: Crew) -> tuple[Kind, str | None]:
+    """Early releases do not tell where a tool comes from; the agent's tools do."""
+    agent = crew.label(item.agent.name)
+    own = (spec for spec in crew.tools if (spec.agent, spec.name) == (agent, item.name))
+    return next(((spec.kind, spec.server) for spec in own), ("function", None))
 
 
 def apply(state: RunState[Any], decision: Decision, crew: Crew) -> None:

@@ -116,7 +116,7 @@ def _approval_response(written: Mapping[str, Any], message: int) -> Item:
 
 def _hosted_result(written: Mapping[str, Any], message: int) -> Item:
     error = written.get("error")
-    told = written.get("output") if error is None else text_of(error.get("content", [error]))
+    told = written.get("output") if error is None else _told_of(error)
     return Item(
         kind="hosted_result",
         id=written.get("approval_request_id") or written["id"],
@@ -125,6 +125,10 @@ def _hosted_result(written: Mapping[str, Any], message: int) -> Item:
         text=told,
         message=message,
     )
+
+
+def _told_of(error: Any) -> str:
+    return text_of(error.get("content", [error]) if isinstance(error, Mapping) else error)
 
 
 def _other(written: Mapping[str, Any], message: int) -> Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any, get_args
 
 from openai.types.responses import (
     Response,
@@ -94,8 +95,6 @@ def _call(call: ModelCall, item_id: str) -> ResponseOutputItem:
 
 
 def _ran(result: HostedResult) -> McpCall:
-    failed = result.error is not None
-    told = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": result.error}]}
     return McpCall.model_validate(
         {
             "type": "mcp_call",
@@ -105,7 +104,14 @@ def _ran(result: HostedResult) -> McpCall:
             "server_label": result.server or "",
             "arguments": arguments_text(result.arguments),
             "output": result.output,
-            "error": told if failed else None,
-            "status": "failed" if failed else "completed",
+            "error": None if result.error is None else _failure(result.error),
+            "status": "completed" if result.error is None else "failed",
         }
     )
+
+
+def _failure(text: str) -> Any:
+    # In early releases of the client an error is its text.
+    if str in get_args(McpCall.model_fields["error"].annotation):
+        return text
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
