@@ -64,6 +64,8 @@ def _written(event: Event) -> Mapping[str, Any]:
     written = event.to_dict()
     if written["event"] == "turn.end":
         written.pop("text", None)
+    if written["event"] == "caller.decide" and "q" in written:
+        written.pop("id", None)  # a request that is listed again may have another one
     return written
 
 

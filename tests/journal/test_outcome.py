@@ -92,3 +92,14 @@ def test_agents_that_run_at_the_same_time_come_in_any_order():
     assert swapped != SIDE_BY_SIDE
     assert outcome(SIDE_BY_SIDE) == outcome(swapped)
     assert outcome(SIDE_BY_SIDE) != outcome(SIDE_BY_SIDE.replace("@o2/helper Two.", "@o2/helper One."))
+
+
+def test_a_decision_names_its_call():
+    """By which of its ids the request was answered makes no difference: one that is listed again may have another."""
+    events = journal(PLAIN)
+    renamed = journal(PLAIN)
+    for event in renamed:
+        if event.kind == "caller.decide":
+            event.id = "another id of the same request"
+
+    assert [written for _, written in outcome_of(events)] == [written for _, written in outcome_of(renamed)]
