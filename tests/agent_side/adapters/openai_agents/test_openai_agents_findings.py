@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.adapters.openai_agents import FLAVOURS
-from pytest_approvals.checks import CHECKS, judge
+from pytest_approvals.checks import CHECKS, judge, judge_group
 from pytest_approvals.harness.run import run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
 from pytest_approvals.journal.history import History
@@ -68,9 +68,11 @@ def test_the_scenario_shows_the_finding(path: Path) -> None:
     adapter = FLAVOURS[page.flavour]
     scenario = scenario_from_text(page.scenario, name=f"findings/{path.stem}", path=str(path))
     source = InThisProcess(name="openai_agents", adapter=adapter, facts=facts_of(adapter))
-    run = asyncio.run(run_scenario(scenario, page.variant, source))
+    variants = {page.variant: None, Variant(): None}
+    runs = [asyncio.run(run_scenario(scenario, variant, source)) for variant in variants]
 
-    found = {(verdict.check, verdict.status) for verdict in judge(History.of(run.events))}
+    shown, *others = [History.of(run.events) for run in runs]
+    found = {(verdict.check, verdict.status) for verdict in (*judge(shown), *judge_group([*others, shown]))}
     assert (page.check, page.status) in found
 
 
