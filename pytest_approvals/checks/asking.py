@@ -101,7 +101,8 @@ def _is_answered(history: History, call: CallSeen) -> bool:
         return False
     raised = any(gate.raised is not None for gate in call.gates)
     repeated = call.occurrence > 1 or any(sibling.id == call.id for sibling in siblings(history, call))
-    ended = call.answer.answer is not None or history.header.limits is not None
+    limited = history.header is not None and history.header.limits is not None
+    ended = call.answer.answer is not None or limited
     return raised or repeated or ended or cannot_run(history, call, None)
 
 

@@ -173,7 +173,7 @@ class Bench:
 
         header = run.events[0]
         assert isinstance(header, Header)
-        subject = Subject.of(header, f"pytest {item.nodeid}" if own else "")
+        subject = Subject.of(header, f"pytest {item.nodeid}" if own else "", self.settings.rerun_words)
         result = judged(run.events, subject, flavour=flavour, waivers=waivers, strict=self.settings.strict)
         self.config.hook.pytest_approvals_run_ends(run=run, verdicts=result.verdicts, config=self.config)
         facts = source.facts

@@ -48,7 +48,7 @@ def judge_variants(bench: Bench, group: Group) -> None:
         return
     scenario, agent = group
     about = bench.results.agents[agent]
-    rerun = rerun_command(scenario, agent)
+    rerun = rerun_command(scenario, agent, more=bench.settings.rerun_words)
     subject = Subject(scenario=scenario, agent=agent, version=about.version, where=place_of(agent), rerun=rerun)
     verdicts = judge_group(histories)
     waivers = _waivers_of(bench, agent) if any(one.status in SHOWN for one in verdicts) else ()

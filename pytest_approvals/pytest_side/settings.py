@@ -51,6 +51,13 @@ class Settings:
     update_waivers: bool = False
     folders: tuple[Path, ...] = ()
 
+    @property
+    def rerun_words(self) -> tuple[str, ...]:
+        """What `pytest-approvals run` needs besides agent and variant to run the same once more."""
+        fault = ("--fault", self.fault) if self.fault else ()
+        python = ("--python", self.python) if self.python else ()
+        return (*fault, *(word for text in self.requirements for word in ("--with", text)), *python)
+
 
 def read_settings(config: pytest.Config) -> Settings:
     """

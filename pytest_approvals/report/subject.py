@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -49,8 +50,13 @@ class Subject:
     rerun: str = ""
 
     @classmethod
-    def of(cls, header: Header, rerun: str = "") -> Subject:
-        """Says what a journal is about; *rerun* stands for a command of this package's own."""
+    def of(cls, header: Header, rerun: str = "", more: Iterable[str] = ()) -> Subject:
+        """
+        Says what a journal is about.
+
+        Arguments:
+            rerun: Stands for a command of this package's own, which else has the words *more*.
+        """
         variant = Variant(**{name: header.variant[name] for name in Variant.__slots__ if name in header.variant})
         return cls(
             scenario=header.scenario,
@@ -59,7 +65,7 @@ class Subject:
             where=place_of(header.agent),
             variant=variant.id,
             mode=mode_of(variant),
-            rerun=rerun or rerun_command(header.scenario, header.agent, variant),
+            rerun=rerun or rerun_command(header.scenario, header.agent, variant, more),
         )
 
     @property
@@ -114,9 +120,12 @@ def mode_of(variant: Variant) -> str:
     return ", ".join(words)
 
 
-def rerun_command(scenario: str, agent: str, variant: Variant | None = None) -> str:
+def rerun_command(scenario: str, agent: str, variant: Variant | None = None, more: Iterable[str] = ()) -> str:
     """
     Gives the command that runs a scenario on an agent again, in one variant or in all.
+
+    Arguments:
+        more: Further words: what else decided which agent ran.
 
     >>> rerun_command("basics/pay", "reference", Variant(serialize="json", resume="fresh"))
     'pytest-approvals run basics/pay --agent reference --serialize json --resume fresh --stream off --answer held'
@@ -126,7 +135,7 @@ def rerun_command(scenario: str, agent: str, variant: Variant | None = None) -> 
         value = getattr(variant, name)
         if name in _ALWAYS_PINNED or value != getattr(_BASE, name):
             words += [option, _spelled(value)]
-    return " ".join(quote(word) for word in words)
+    return " ".join(quote(word) for word in [*words, *more])
 
 
 def _spelled(value: Any) -> str:

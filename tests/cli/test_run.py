@@ -91,7 +91,7 @@ def test_a_finding_is_shown_once_for_all_its_variants(folder: Folder) -> None:
     folder.write("scenarios/mine/one.approval.yaml", SCENARIO.replace("c1: approve", "c1: {reject: keep it}"))
     found = summary(folder.run("run", *words).stdout)
     rerun = re.search(r"^  rerun  pytest-approvals (.+)$", found, re.MULTILINE)[1]
-    again = folder.run(*rerun.split(), "--fault", "RejectedCallRuns")
+    again = folder.run(*rerun.split())
 
     assert 1 == found.count("rejected-never-runs: ")
     assert re.search(r"mine/one · reference · none, held · also in \d+ variants", found)
