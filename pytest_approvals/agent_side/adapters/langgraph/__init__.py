@@ -8,15 +8,16 @@ whatever waits, and a thread whose run failed is taken up again by running it wi
 
 Flavours: by default, `HumanInTheLoopMiddleware` asks once for all calls of a reply, and answers are a list by position;
 in `per_call` it asks for each call, and answers go by the interrupt's id; in `retry` that gate stands inside of a
-`ToolRetryMiddleware`; in `interrupt` there is no middleware, and the tools ask with `interrupt()` from within.
+`ToolRetryMiddleware`; in `interrupt` there is no middleware, and the tools ask with `interrupt()` from within;
+in `tool_node` they do so in a graph of one's own, in which one `ToolNode` runs all calls of a reply.
 """
 
 from __future__ import annotations
 
 from ...contract import Agent
-from .session import Batched, Interrupting, PerCall, Retrying
+from .session import Batched, Interrupting, OwnGraph, PerCall, Retrying
 
-__all__ = ["FLAVOURS", "Batched", "Interrupting", "PerCall", "Retrying"]
+__all__ = ["FLAVOURS", "Batched", "Interrupting", "OwnGraph", "PerCall", "Retrying"]
 
 FLAVOURS: dict[str, type[Agent]] = {
     "": Batched,
@@ -24,4 +25,5 @@ FLAVOURS: dict[str, type[Agent]] = {
     "per_call": PerCall,
     "retry": Retrying,
     "interrupt": Interrupting,
+    "tool_node": OwnGraph,
 }

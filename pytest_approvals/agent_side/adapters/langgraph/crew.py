@@ -9,6 +9,7 @@ from typing import Any
 from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, Parameter, ToolSpec
 from .current import world
 from .model import ScriptedModel
+from .own import own_graph
 from .structured import response_format
 from .team import around, handing_over, members
 from .tools import made
@@ -60,12 +61,13 @@ MISNAMED = "misnamed"
 """The option `gate` where the configuration says the right things of tools that do not exist."""
 
 
-def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
+def made_crew(blueprint: Blueprint, gate: Gate | None, *, own: bool = False) -> Crew:
     """
     Makes the graphs that *blueprint* describes.
 
     Arguments:
         gate: None lets the tools ask from within.
+        own: The agents are graphs of one's own around a `ToolNode`.
     """
     names = _names(blueprint.tools)
     written = str(blueprint.options.get("gate", ""))
@@ -74,14 +76,17 @@ def made_crew(blueprint: Blueprint, gate: Gate | None) -> Crew:
     def main(saver: Any) -> Any:
         agents: dict[str, Any] = {}
         for name in names:
-            own = [spec for spec in blueprint.tools if spec.agent == name]
-            tools = [_tool(spec, agents, asking=gate is None) for spec in own]
-            middleware = [*_limits(blueprint.limits), *(gate(own, written) if gate else ())]
+            specs = [spec for spec in blueprint.tools if spec.agent == name]
+            tools = [_tool(spec, agents, asking=gate is None) for spec in specs]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer, unless it must not.
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
-            owns = name == MAIN and not team
-            agents[name] = _agent(name, tools, middleware, saver if owns else inherited, answer)
+            kept = saver if name == MAIN and not team else inherited
+            if own:
+                agents[name] = own_graph(name, ScriptedModel(agent=name), tools, kept)
+                continue
+            middleware = [*_limits(blueprint.limits), *(gate(specs, written) if gate else ())]
+            agents[name] = _agent(name, tools, middleware, kept, answer)
         return around(agents, team, saver) if team else agents[MAIN]
 
     return Crew(main=main, names=frozenset(names), tools=blueprint.tools, inner=bool(team))

@@ -64,6 +64,19 @@ INTERRUPT_MISSING: Mapping[str, str] = {
 }
 """Where tools ask from within."""
 
+_BARE = "a graph of one's own has no middleware; what it does besides is its owner's"
+
+OWN_MISSING: Mapping[str, str] = {
+    **INTERRUPT_MISSING,
+    "broken_arguments": "`tools_condition` passes calls over whose arguments are no JSON; what then is its owner's",
+    "partial_answers": "of the questions in one `ToolNode` only the first one shows until it is answered",
+    "hand_offs": _BARE,
+    "limit_model_replies": _BARE,
+    "limit_tool_calls": _BARE,
+    "structured_answer": _BARE,
+}
+"""Where a graph of one's own runs all calls of a reply in one node."""
+
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:
     """Gives all other capabilities."""

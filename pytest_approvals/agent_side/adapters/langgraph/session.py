@@ -276,3 +276,17 @@ class Interrupting(Session):
         from .answers import bare_if_single
 
         return bare_if_single
+
+
+class OwnGraph(Interrupting):
+    """As `Interrupting`, in a graph of one's own, where one `ToolNode` runs all calls of a reply."""
+
+    capabilities = facts.claimed(facts.OWN_MISSING)
+    missing = facts.OWN_MISSING
+
+    def _crew_of(self, blueprint: Blueprint) -> Crew:
+        if blueprint.attachment is not None:
+            return super()._crew_of(blueprint)
+        from .crew import made_crew
+
+        return made_crew(blueprint, None, own=True)
