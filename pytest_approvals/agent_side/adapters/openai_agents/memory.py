@@ -44,6 +44,7 @@ class Memory:
         self.unanswered: Any = None
         self.unfinished = False
         self.limit: int | None = None
+        self._ended: list[Run] = []
         self._history: list[Any] = []
         self._result: Any = None
         self._uses_session = uses_session or given is not None
@@ -87,6 +88,7 @@ class Memory:
         kept = self.runs if resumed is not None or self._uses_session else []
         paused = [run for run in kept if run is not resumed and run.requests]
         self.runs = [*paused, Run(self.agent if resumed is None else resumed.agent, result=result)]
+        self._ended.append(self.runs[-1])
         self.agent = result.last_agent
         if not self._uses_session:
             self._result = result
@@ -145,7 +147,10 @@ class Memory:
         ]
 
     def close(self) -> None:
-        """Closes the session."""
+        """Closes the session, and lets go of all runs."""
+        for run in self._ended:
+            run.let_go()
+        self._ended, self.runs = [], []
         if self._session is not None:
             self._session.close()
             self._session = None

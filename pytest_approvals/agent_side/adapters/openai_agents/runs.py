@@ -39,3 +39,13 @@ class Run:
         if self._state is not None:
             return self._state.get_interruptions()
         return list(self._result.interruptions)
+
+    def let_go(self) -> None:
+        """
+        Makes the state of a run that waits and that nobody came back to.
+
+        The SDK keeps the paused runs of agent tools beside the result, for as long as the process lives; releases from
+        0.21 to 0.22 give them up to the state. A session that is over must not answer for another one.
+        """
+        if self._state is None and self.requests:
+            self._state = self._result.to_state()
