@@ -3,7 +3,8 @@ What a run came to, without what may differ between the variants of a scenario.
 
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
 policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
-they come. Agents that run at the same time are told in one order, whichever of them came first.
+they come. Agents that run at the same time, and the calls of one reply, are told in one order, whichever of them came
+first.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def outcome_of(events: Iterable[Event]) -> list[Told]:
 
 
 def _in_one_order(found: Sequence[Told]) -> Iterator[Told]:
-    """Which of several agents that run at the same time comes first is chance."""
+    """Which of several agents or calls that run at the same time comes first is chance."""
     beside: list[Told] = []
     for each in found:
         if _is_inside(each[1]):
@@ -56,7 +57,9 @@ def _is_inside(written: Mapping[str, Any]) -> bool:
 
 
 def _sorted(beside: Sequence[Told]) -> Sequence[Told]:
-    several = len({written["conversation"] for _, written in beside if "conversation" in written}) > 1
+    agents = {written["conversation"] for _, written in beside if "conversation" in written}
+    calls = [written for _, written in beside if written["event"] == "tool.start"]
+    several = len(agents) > 1 or (not agents and len(calls) > 1)
     return sorted(beside, key=lambda told: json.dumps(told[1], sort_keys=True, default=repr)) if several else beside
 
 

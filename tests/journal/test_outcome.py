@@ -94,6 +94,28 @@ def test_agents_that_run_at_the_same_time_come_in_any_order():
     assert outcome(SIDE_BY_SIDE) != outcome(SIDE_BY_SIDE.replace("@o2/helper Two.", "@o2/helper One."))
 
 
+TWO_CALLS = """
+    send Read both
+    model c1 read(path=a); c2 read(path=b)
+    start {}
+    gives {} "text"
+    start {}
+    gives {} "text"
+    tell c1 text
+    tell c2 text
+    done
+"""
+
+
+def test_calls_of_one_reply_run_in_any_order():
+    """Which of two calls runs first makes no difference; that each of them runs makes one."""
+    one_way = TWO_CALLS.format("c1", "c1", "c2", "c2")
+    other_way = TWO_CALLS.format("c2", "c2", "c1", "c1")
+
+    assert outcome(one_way) == outcome(other_way)
+    assert outcome(one_way) != outcome(one_way.replace('start c2\n    gives c2 "text"\n', ""))
+
+
 def test_a_decision_names_its_call():
     """By which of its ids the request was answered makes no difference: one that is listed again may have another."""
     events = journal(PLAIN)
