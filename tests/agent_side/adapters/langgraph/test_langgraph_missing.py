@@ -15,7 +15,9 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import ApproveDecision, DecisionType, RejectDecision
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.prebuilt import tools_condition
 from langgraph.types import Command
 
 from pytest_approvals.agent_side.adapters.langgraph import FLAVOURS
@@ -37,6 +39,7 @@ EVERYWHERE = {
     "history.append",
 }
 UNADDRESSED = {"malformed_address", "unknown_request"}
+BARE = {"hand_offs", "limit_model_replies", "limit_tool_calls", "structured_answer"}
 
 DONE = reply("Done.")
 TWICE = reply(None, call("pay", "c1", amount=5), call("pay", "c2", amount=6))
@@ -70,7 +73,32 @@ def test_every_missing_capability_is_shown_here() -> None:
         EVERYWHERE | {"slow_conditions", "edit_tool"},
         EVERYWHERE | {"slow_conditions", "edit_tool"},
         EVERYWHERE | {"unknown_request", "edit_tool"},
-    ] == [set(FLAVOURS[one].missing) - {"native.postgres"} for one in ("", "per_call", "retry", "interrupt")]
+        EVERYWHERE | {"unknown_request", "edit_tool", "broken_arguments", "partial_answers"} | BARE,
+    ] == [
+        set(FLAVOURS[one].missing) - {"native.postgres"} for one in ("", "per_call", "retry", "interrupt", "tool_node")
+    ]
+
+
+def test_a_node_shows_one_question(session: Begin) -> None:
+    """partial_answers: of two questions in one node the second one shows when the first one is answered."""
+    paused = session(TWICE, DONE, flavour="tool_node")
+
+    (first,) = paused.paused("Pay.")
+    (second,) = paused.paused(None, Decision(request=first, verdict="approve"))
+
+    assert ("c1", "c2") == (first.call_id, second.call_id)
+
+
+def test_a_node_passes_broken_calls_over() -> None:
+    """broken_arguments: where a message has no calls that can be read, the graph ends."""
+    broken = AIMessage("", invalid_tool_calls=[{"name": "pay", "args": "{", "id": "c1", "error": None}])
+
+    assert "__end__" == tools_condition({"messages": [broken]})
+
+
+def test_a_graph_of_ones_own_has_no_middleware() -> None:
+    """hand_offs, limit_model_replies, limit_tool_calls, structured_answer: a graph has nodes and edges, and no more."""
+    assert not {"middleware", "response_format", "limits", "agents"} & parameters(StateGraph.__init__)
 
 
 @pytest.mark.parametrize("verdict", ["always", "never"])
