@@ -25,7 +25,8 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
     A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
 
     Who tests in memory and runs with a database has tested something else if it does not. Runs with different oracles
-    are not compared, nor are those in which a state has two futures: on one live object, in a store, and in copies.
+    are not compared, nor are those in which a state has two futures: on one live object, in a store, and in copies; nor
+    are those that take up what another release saved, which may have left another place of the run.
 
     Passes:
         mode none
@@ -82,7 +83,8 @@ def _comparable(histories: Sequence[History]) -> Iterator[list[History]]:
         if history.header is not None:
             variant = history.header.variant
             kept = _kept(variant) if _at_once(history) else None
-            key = (history.header.scenario, history.header.agent, variant.get("oracle"), variant.get("protocol"), kept)
+            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), kept)
+            key = (history.header.scenario, history.header.agent, *apart)
             groups.setdefault(key, []).append(history)
     return (group for group in groups.values() if len(group) > 1)
 

@@ -53,7 +53,8 @@ def _in_one_order(found: Sequence[Told]) -> Iterator[Told]:
 
 
 def _is_inside(written: Mapping[str, Any]) -> bool:
-    return "/" in written.get("conversation", "") or written["event"] in ("tool.start", "tool.end")
+    """A signal is given as soon as one call waits for it, while others may be about to start."""
+    return "/" in written.get("conversation", "") or written["event"] in ("tool.start", "tool.end", "caller.signal")
 
 
 def _sorted(beside: Sequence[Told]) -> Sequence[Told]:

@@ -125,3 +125,12 @@ def test_a_decision_names_its_call():
             event.id = "another id of the same request"
 
     assert [written for _, written in outcome_of(events)] == [written for _, written in outcome_of(renamed)]
+
+
+def test_a_signal_comes_while_calls_start():
+    """Whether the last of several calls starts before a signal or after it makes no difference."""
+    lines = 'send Go\nmodel c1 read(path=a); c2 read(path=b)\n{}\ngives c1 "text"\ngives c2 "text"\ndone'
+    early, late = "start c1\nstart c2\nsignal now", "start c1\nsignal now\nstart c2"
+
+    assert outcome(lines.format(early)) == outcome(lines.format(late))
+    assert outcome(lines.format(early)) != outcome(lines.format("start c1\nstart c2"))

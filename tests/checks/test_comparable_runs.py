@@ -1,0 +1,38 @@
+"""Which runs of a scenario have to come to the same."""
+
+from __future__ import annotations
+
+from pytest_approvals.checks import judge_group
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.notation import journal
+
+KEPT = """
+    send Pay 5
+    model c1 pay(amount=5)
+    pause c1
+    save
+    restore
+    approve c1
+    go
+    run c1 -> paid 5
+    done
+"""
+
+LOST = KEPT.replace("run c1 -> paid 5", "tell c1 lost")
+
+
+def fails(*runs):
+    return any(verdict.fails for verdict in judge_group([History.of(run) for run in runs]))
+
+
+def saved_by(release, lines):
+    events = journal(lines)
+    events[0].variant = {**events[0].variant, "saved_by": release}
+    return events
+
+
+def test_what_another_release_saved():
+    """A run that takes up what another release saved is not compared with one that saved it itself."""
+    assert fails(journal(KEPT), journal(LOST))
+    assert not fails(journal(KEPT), saved_by("1.0", LOST))
+    assert fails(saved_by("1.0", KEPT), saved_by("1.0", LOST))
