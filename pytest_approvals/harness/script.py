@@ -2,8 +2,8 @@
 The scripted model: plays the replies that the scenario wrote, each conversation from the start of its own script.
 
 A conversation is told by its agent and its first user message, so that sub-agents that run side by side do not steal
-each other's replies. The conversation of a sub-agent belongs to the call that runs it, and the labels of its calls
-begin with that call's label.
+each other's replies. Where a sub-agent keeps what it was told before, the last message tells it. The conversation of a
+sub-agent belongs to the call that runs it, and the labels of its calls begin with that call's label.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def conversation_of(scenario: Scenario, agent: str, items: Sequence[Item], progr
         progress.opening = prompt if progress.opening is None else progress.opening
         replies = _replies(scenario.agents[MAIN], progress.opening)
         return Conversation(name=MAIN, agent=agent, outer="", replies=replies)
-    outer = _outer_call(agent, prompt, items, progress)
+    outer = _outer_call(agent, items, progress)
     name = f"{outer}/{agent}" if outer else agent
     _, opening = progress.delegated.get(outer, (agent, prompt))
     return Conversation(name=name, agent=agent, outer=outer, replies=_replies(scenario.agents[agent], opening))
@@ -100,16 +100,25 @@ def _replies(script: Script, prompt: str) -> tuple[Reply, ...]:
     return script.by_prompt.get(prompt, script.replies)
 
 
-def _outer_call(agent: str, prompt: str, items: Sequence[Item], progress: Progress) -> str:
+def _outer_call(agent: str, items: Sequence[Item], progress: Progress) -> str:
     """Finds the call that runs this conversation: the one that opened it, or for a new one the first to open none."""
-    key = (agent, prompt)
-    begins = all(item.kind in ("user", "other") for item in items)
-    known = [label for label, opened in progress.delegated.items() if opened == key]
-    free = [call.label for call in progress.calls if call.label not in progress.delegated and _runs(call, *key)]
-    if begins and free:
-        progress.delegated[free[0]] = key
-        return free[0]
-    return known[-1] if known else _made_in(agent, items, progress)
+    said = [item for item in items if item.kind != "other"]
+    begins = not said or said[-1].kind == "user"
+    for key in ((agent, prompt) for prompt in _prompts(said)):
+        free = [call.label for call in progress.calls if call.label not in progress.delegated and _runs(call, *key)]
+        if begins and free:
+            progress.delegated[free[0]] = key
+            return free[0]
+        known = [label for label, opened in progress.delegated.items() if opened == key]
+        if known:
+            return known[-1]
+    return _made_in(agent, items, progress)
+
+
+def _prompts(said: Sequence[Item]) -> list[str]:
+    """Gives what a conversation can have begun with: the last message, behind what the agent keeps, or the first."""
+    prompts = [item.text or "" for item in said if item.kind == "user"] or [""]
+    return [prompts[-1], prompts[0]]
 
 
 def _made_in(agent: str, items: Sequence[Item], progress: Progress) -> str:

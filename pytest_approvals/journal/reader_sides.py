@@ -231,9 +231,14 @@ def _label(conversation: str, seen: str | None, tool: str, occurrence: int) -> s
 
 
 def _input_of(call: CallSeen, exchange: Exchange) -> Any:
-    """The arguments with which an agent was run: the first message that its model got is its one text parameter."""
+    """
+    The arguments with which an agent was run: the message that its model got is its one text parameter.
+
+    That is the first one, or the last one where the agent keeps what it was told before.
+    """
     arguments = call.wanted_at(exchange.n)[1]
     wanted = settled(arguments, call.parameters)
-    if exchange.text is None or not isinstance(wanted, Mapping) or list(wanted) != ["input"]:
+    texts = exchange.texts
+    if not texts or not isinstance(wanted, Mapping) or list(wanted) != ["input"]:
         return arguments
-    return {"input": exchange.text}
+    return {"input": texts[-1] if texts[-1] == wanted["input"] else texts[0]}

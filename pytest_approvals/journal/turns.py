@@ -131,9 +131,9 @@ class Exchange:
         return self.reply if isinstance(self.reply, ModelAnswer) else None
 
     @property
-    def text(self) -> str | None:
-        """The first message of the input."""
-        return next((item.get("text") for item in self.items if item["kind"] == "user"), None)
+    def texts(self) -> list[str | None]:
+        """The messages of the input."""
+        return [item.get("text") for item in self.items if item["kind"] == "user"]
 
 
 @dataclass(slots=True, kw_only=True)

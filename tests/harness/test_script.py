@@ -61,3 +61,33 @@ def test_a_first_message_says_more_than_calls() -> None:
     progress.delegated["c2"] = ("helper", "Pay 6")
 
     assert ("c1/helper", 2) == asked(scenario(), progress, Item(kind="user", text="Pay 5"), CALL)
+
+
+def kept(*then: Item) -> tuple[Item, ...]:
+    """What a sub-agent is asked that keeps its first conversation and is run by another call."""
+    said = Item(kind="say", text="Paid.", message=3)
+    return (Item(kind="user", text="Pay 5"), CALL, said, Item(kind="user", text="Pay 6", message=4), *then)
+
+
+def delegated_again() -> Progress:
+    """A session whose main agent has delegated to the helper a second time."""
+    declared = scenario().tools[0]
+    second = PlayedCall(
+        label="c2", reply=3, agent="main", id="c2", tool="delegate", arguments={"input": "Pay 6"}, declared=declared
+    )
+    progress = paid()
+    progress.calls.append(second)
+    return progress
+
+
+def test_a_sub_agent_that_keeps_its_conversation_begins_anew_with_the_next_call() -> None:
+    """Its script is that of the call, whatever stands before the call's message."""
+    assert ("c2/helper", 2) == asked(scenario(), delegated_again(), *kept())
+
+
+def test_a_sub_agent_that_keeps_its_conversation_goes_on_in_the_newest_part() -> None:
+    """After its calls the input ends otherwise, and its last message still tells whose it is."""
+    progress = delegated_again()
+    asked(scenario(), progress, *kept())
+
+    assert ("c2/helper", 2) == asked(scenario(), progress, *kept(CALL))
