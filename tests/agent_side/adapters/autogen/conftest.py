@@ -1,102 +1,10 @@
-from __future__ import annotations
+"""How the stories of this adapter's tests are played."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from __future__ import annotations
 
 import pytest
 
-from pytest_approvals import Scenario, calls, returns, say, tool
-from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
-from pytest_approvals.agent_side.contract import Attachment, Blueprint, Reply
-from pytest_approvals.harness.play import Limit
-from pytest_approvals.harness.run import Run, run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
-from pytest_approvals.scenario.load import scenario_from_text
 from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story
-
-PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
-LOOK = tool("look", returns("saw {what}"), parameters={"what": "string"})
-
-
-@dataclass(frozen=True)
-class Played:
-    """What a run on the adapter left in its journal."""
-
-    run: Run
-
-    def events(self, *kinds: str) -> list[dict[str, Any]]:
-        written = [event.to_dict() for event in self.run.events]
-        return [event for event in written if event["event"] in kinds]
-
-    @property
-    def outcomes(self) -> list[str]:
-        """How each turn ended; for a failed one, the type of its error."""
-        return [one["error"][0] if "error" in one else one["outcome"] for one in self.events("turn.end")]
-
-    @property
-    def requests(self) -> list[list[str]]:
-        """The labels of what surfaced, by turn."""
-        return [[request["label"] for request in one["requests"]] for one in self.events("turn.end")]
-
-    @property
-    def ran(self) -> list[tuple[str, Any]]:
-        """Every execution, in the order in which they began."""
-        return [(one["tool"], one["arguments"]) for one in self.events("tool.start")]
-
-    @property
-    def inputs(self) -> list[list[str]]:
-        """Every input of the model, an element a line."""
-        return [[_line(item) for item in one["items"]] for one in self.events("model.request")]
-
-    @property
-    def told(self) -> dict[str, str]:
-        """The results in the last input of the model, by call id."""
-        last = self.events("model.request")[-1]["items"]
-        return {item["id"]: item["text"] for item in last if item["kind"] == "result"}
-
-    @property
-    def shown(self) -> list[dict[str, Any]]:
-        """What the stream showed."""
-        return self.events("caller.shown")
-
-    @property
-    def pending(self) -> list[str]:
-        """The labels of what is pending at the end."""
-        return [request["label"] for request in self.events("run.end")[0]["pending"]]
-
-
-def _line(item: dict[str, Any]) -> str:
-    said = item.get("text", item.get("arguments"))
-    return " ".join(str(part) for part in (item["kind"], item.get("id"), said) if part is not None)
-
-
-@pytest.fixture
-def play() -> Callable[..., Played]:
-    """Plays a story on the adapter: replies first, then what else a scenario and a variant have; or a file's *text*."""
-
-    def played(
-        *replies: Any,
-        tools: Iterable[Any] = (PAY, LOOK),
-        flavour: str = "",
-        attach: Attachment | None = None,
-        variant: Variant | None = None,
-        seconds: float = 10,
-        text: str = "",
-        **parts: Any,
-    ) -> Played:
-        model = replies or (calls("pay", amount=5), say("Done."))
-        if text:
-            story = scenario_from_text(f"title: A story\n{text}", name="a-story", path="a-story.approval.yaml")
-        else:
-            story = Scenario(title="A story", model=list(model), tools=list(tools), **parts)
-        adapter = FLAVOURS[flavour]
-        source = InThisProcess(name="autogen", adapter=adapter, facts=facts_of(adapter), attachment=attach)
-        return Played(asyncio.run(run_scenario(story, variant or Variant(), source, limit=Limit(seconds=seconds))))
-
-    return played
 
 
 @pytest.fixture(params=["workbench", "tools"])
@@ -120,41 +28,3 @@ def variant(request: pytest.FixtureRequest) -> Variant:
     """The ways in which a story can be played."""
     given: Variant = request.param
     return given
-
-
-class AttachedWorld(SmallWorld):
-    """A world that runs the bodies of a person's own tools."""
-
-    def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
-        super().__init__(replies, (), results)
-        self.real: list[str] = []
-
-    async def run(self, tool: str, arguments: Any, call_id: Any, *, agent: str = "main", real: Any = None) -> Any:
-        self.ran.append((tool, dict(arguments)))
-        if real is None:
-            return self.results[tool]
-        self.real.append(tool)
-        return await real()
-
-
-@pytest.fixture
-def attach(tmp_path: Any) -> Iterator[Callable[..., Story]]:
-    """Attaches a person's agent, or factory of one, to a world of its own."""
-    begun: list[Story] = []
-
-    def story(
-        subject: Any,
-        *replies: Reply | Exception,
-        flavour: str = "",
-        results: dict[str, Any] | None = None,
-        serialize: str = "none",
-        **more: Any,
-    ) -> Story:
-        attachment = Attachment(subject=subject, stubs=frozenset(results or ()), **more)
-        blueprint = Blueprint(attachment=attachment, serialize=serialize, directory=str(tmp_path))
-        begun.append(Story(FLAVOURS[flavour], blueprint, AttachedWorld(*replies, results=results)))
-        return begun[-1]
-
-    yield story
-    for one in begun:
-        one.end()

@@ -1,0 +1,110 @@
+"""The pages about findings: each scenario is played on the agent that its page names, and its check says so still."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_approvals.agents import AgentSpec
+from pytest_approvals.checks import CHECKS, judge, judge_group
+from pytest_approvals.harness.play import Limit
+from pytest_approvals.harness.run import run_scenario
+from pytest_approvals.harness.sources import AgentSource
+from pytest_approvals.journal.history import History
+from pytest_approvals.pytest_side.waiting import lasting_loop
+from pytest_approvals.recall.suspects import Suspect
+from pytest_approvals.recall.table import Release
+from pytest_approvals.scenario.load import scenario_from_text
+from pytest_approvals.scenario.parts import Scenario, Variant
+
+FOLDER = Path(__file__).parents[2] / "docs" / "findings"
+PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+HANGS = 4.0
+"""Seconds after which a run that hangs has shown that it does."""
+
+every_page = pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What a page says in its table, and its scenario."""
+
+    agent: str
+    release: str
+    check: str
+    status: str
+    requirement: str
+    variant: Variant
+    scenario: Scenario
+
+    @classmethod
+    def read(cls, path: Path) -> Page:
+        text = path.read_text(encoding="utf-8")
+        rows = dict(re.findall(r"^\| (\w[\w ]*) \| (.*) \|$", text, re.MULTILINE))
+        check = re.fullmatch(r"`([a-z-]+)` \(([a-z-]+)\): (.*)", rows["check"])
+        story = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+        assert check is not None, "its row `check` reads `SLUG` (STATUS): REQUIREMENT"
+        assert story is not None, "its scenario is the first block of YAML"
+        return cls(
+            agent=rows["agent"].strip("`"),
+            release=rows["release"],
+            check=check[1],
+            status=check[2],
+            requirement=check[3],
+            variant=_variant(rows["variant"]),
+            scenario=scenario_from_text(story[1], name=f"findings/{path.stem}", path=str(path)),
+        )
+
+
+def _variant(written: str) -> Variant:
+    given: dict[str, Any] = dict(re.findall(r"(\w+): ([\w.]+)", written))
+    return Variant(**{name: True if value == "True" else value for name, value in given.items()})
+
+
+@cache
+def source(agent: str) -> AgentSource:
+    """Gives the agent: here, or in the environment with its pinned release."""
+    return Suspect(Release(spec=AgentSpec.parse(agent)), {}, HANGS).source
+
+
+def played(page: Page, variant: Variant) -> History:
+    limit = Limit(seconds=HANGS if page.check == "run-ends" else 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = lasting_loop().wait_for(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
+    return History.of(run.events)
+
+
+def test_there_are_pages() -> None:
+    """The folder is where it is looked for, and its index names every page."""
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+    assert [] == [path.name for path in PAGES if f"({path.name})" not in index]
+    assert len(PAGES) > 100
+
+
+@pytest.mark.timeout(300)
+@every_page
+def test_the_scenario_shows_the_finding(path: Path) -> None:
+    """Played as the page says, it fails the check that the page names."""
+    page = Page.read(path)
+    shown, *others = [played(page, variant) for variant in dict.fromkeys([page.variant, Variant()])]
+    verdicts = [*judge(shown), *(judge_group([*others, shown]) if others else ())]
+
+    assert (page.check, page.status) in {(verdict.check, verdict.status) for verdict in verdicts}
+
+
+@every_page
+def test_the_page_names_what_it_is_about(path: Path) -> None:
+    """The release that was looked at is the one that is tested, and the check is quoted as it stands."""
+    page = Page.read(path)
+    facts = source(page.agent).facts
+
+    assert f"{facts.framework} {facts.version}" in page.release
+    assert CHECKS[page.check].requirement == page.requirement
