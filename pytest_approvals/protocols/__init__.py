@@ -1,1 +1,1 @@
-"""The protocols of model providers: what they refuse."""
+"""The protocols of model providers: what their clients send, how they answer, and what they refuse."""

@@ -1,0 +1,69 @@
+"""
+Structured answers on the wire.
+
+A framework asks for an answer with fields in one of two ways: it offers a tool whose parameters are the fields, or it
+asks for text in a format. The scripted model answers in the way that the request asks for, and knows the answer again
+when the framework sends it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pytest_approvals.agent_side.neutral import Chunk, Item, ModelCall, Reply
+
+from .asked import Asked
+from .text import json_text, object_of
+
+
+def placed(reply: Reply, asked: Asked, call_id: str) -> Reply:
+    """
+    Gives *reply* with its structured answer as a call or as text, whichever *asked* wants.
+
+    Arguments:
+        call_id: The id of the call, where it is one.
+    """
+    if reply.answer is None:
+        return reply
+    answer = dict(reply.answer)
+    tool = _tool_for(answer, asked)
+    if tool is None:
+        text = json_text(answer)
+        more: tuple[Chunk, ...] = () if reply.breaks else (Chunk(text=text),)
+        return replace(reply, say=(reply.say or "") + text, answer=None, chunks=(*reply.chunks, *more))
+    position = len(reply.calls)
+    call = ModelCall(id=call_id, tool=tool, arguments=answer)
+    more = () if reply.breaks else (Chunk(call=position, id=call_id, tool=tool, arguments=json_text(answer)),)
+    return replace(reply, calls=(*reply.calls, call), answer=None, chunks=(*reply.chunks, *more))
+
+
+def _tool_for(answer: Mapping[str, Any], asked: Asked) -> str | None:
+    if asked.formatted:
+        return None
+    fields = frozenset(answer)
+    return next((name for name, parameters in asked.parameters.items() if parameters == fields), None)
+
+
+class Answers:
+    """The structured answers that a conversation was given."""
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+        self._ids: set[str] = set()
+
+    def given(self, reply: Reply, call_id: str) -> None:
+        """Notes the answer of a reply, where it has one."""
+        if reply.answer is not None:
+            self._texts.add(json_text(dict(reply.answer)))
+            self._ids.add(call_id)
+
+    def hidden(self, items: Iterable[Item]) -> tuple[Item, ...]:
+        """Gives *items* with those that hold an answer, or the response to one, as `other`."""
+        return tuple(replace(item, kind="other") if self._holds(item) else item for item in items)
+
+    def _holds(self, item: Item) -> bool:
+        if item.kind in ("call", "result"):
+            return item.id in self._ids
+        return item.kind == "say" and json_text(object_of(item.text)) in self._texts

@@ -1,0 +1,129 @@
+"""
+One conversation at the place where a client reaches it: a request's bytes come in, an answer's bytes go out.
+
+Every transport ends here, so that a script is played and judged the same over all of them: the transport objects for
+client libraries, the routes of a mock, the server on the loopback.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pytest_approvals.agent_side.failures import ModelDown, ModelRefused, ScriptExhausted, Unsupported
+from pytest_approvals.agent_side.neutral import Item, Reply
+
+from .answers import Answers, placed
+from .asked import Asked
+from .complaints import Complaint
+from .format import Format
+from .rules import BrokenRule, broken_rules
+from .sse import PLAIN, Style, written
+
+JSON = "application/json"
+STREAM = "text/event-stream; charset=utf-8"
+
+_OF_ONE_ITEM = ("call-without-id", "arguments-not-an-object")
+"""Rules about the fields of one item, which a provider looks at before it reads the conversation."""
+
+
+class Model(Protocol):
+    """Who answers: the world of a session, which records and judges."""
+
+    async def __call__(self, items: Sequence[Item], asked: Asked) -> Reply:
+        """
+        Gives the next reply.
+
+        Arguments:
+            items: The input of the model; what holds or answers a structured answer is `other` here.
+            asked: The request as it was read, with what is wrong with its body.
+
+        Errors:
+            ModelRefused: The request breaks a rule, of the conversation or of the body.
+            ModelDown: The scenario lets the model fail here.
+            ScriptExhausted: The script has no further reply.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """
+    What goes back to the client.
+
+    Attributes:
+        pieces: The body, piece by piece; raises `ModelDown` where the connection breaks.
+    """
+
+    status: int
+    content_type: str
+    pieces: Iterator[bytes]
+
+
+class Endpoint:
+    """
+    Answers the requests of one conversation.
+
+    Arguments:
+        spoken: The protocol that its clients speak.
+        model: Who answers.
+        style: How streams are written.
+    """
+
+    def __init__(self, spoken: Format, model: Model, *, style: Style = PLAIN) -> None:
+        self.format = spoken
+        self._model = model
+        self._style = style
+        self._answers = Answers()
+        self._number = 0
+
+    async def post(self, raw: bytes) -> Answer:
+        """
+        Answers one request.
+
+        Errors:
+            ModelDown: The connection breaks before there is an answer.
+        """
+        try:
+            body = json.loads(raw)
+        except (ValueError, RecursionError):
+            return self.refused(self.format.not_json())
+        asked = self.format.read(body)
+        items = self._answers.hidden(asked.items)
+        try:
+            reply = await self._model(items, asked)
+        except ModelRefused as refusal:
+            return self.refused(self._complaint(replace(asked, items=items), refusal))
+        except ScriptExhausted as exhausted:
+            return self.refused(Complaint(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
+        except ModelDown as down:
+            if down.status == 0:
+                raise
+            return self.refused(self.format.failure(down.status))
+        return self._answer(asked, reply)
+
+    def refused(self, complaint: Complaint) -> Answer:
+        """Gives the provider's answer to what it complains of."""
+        body = json.dumps(self.format.error(complaint), ensure_ascii=False).encode()
+        return Answer(status=complaint.status, content_type=JSON, pieces=iter([body]))
+
+    def _complaint(self, asked: Asked, refusal: ModelRefused) -> Complaint:
+        broken: Sequence[BrokenRule] = asked.complaints or broken_rules(asked.items, self.format.name)
+        if not broken:
+            return Complaint(rule="refused", text=refusal.reason)
+        return self.format.worded(min(broken, key=lambda one: one.rule not in _OF_ONE_ITEM), asked)
+
+    def _answer(self, asked: Asked, reply: Reply) -> Answer:
+        self._number += 1
+        answer_id = f"call_answer_{self._number}"
+        self._answers.given(reply, answer_id)
+        told = placed(reply, asked, answer_id)
+        try:
+            if asked.stream:
+                pieces = written(self.format.events(asked, told, self._style), self._style)
+                return Answer(status=200, content_type=STREAM, pieces=pieces)
+            body = json.dumps(self.format.reply(asked, told), ensure_ascii=False).encode()
+        except Unsupported as unsaid:
+            return self.refused(Complaint(rule="unsupported", text=str(unsaid), code="unsupported"))
+        return Answer(status=200, content_type=JSON, pieces=iter([body]))

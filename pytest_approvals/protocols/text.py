@@ -1,0 +1,77 @@
+"""Text and arguments as they stand in the bodies of every protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_approvals.agent_side.neutral import ModelCall
+
+
+def text_of(content: Any) -> str:
+    """
+    Gives the text of a message or a result: a string, or a list of parts.
+
+    >>> text_of([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
+    'ab'
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "".join(map(_of_part, content)) if isinstance(content, list) else json.dumps(content, sort_keys=True)
+
+
+def _of_part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Mapping):
+        for name in ("text", "refusal"):
+            if isinstance(part.get(name), str):
+                return str(part[name])
+    return json.dumps(part, sort_keys=True)
+
+
+def object_of(arguments: Any) -> Any:
+    """
+    Gives arguments parsed where they are the text of a JSON object, else as they are.
+
+    >>> object_of('{"amount": 5}'), object_of('[5]')
+    ({'amount': 5}, '[5]')
+    """
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        value = json.loads(arguments)
+    except ValueError:
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def arguments_text(call: ModelCall) -> str:
+    """Gives arguments as the model writes them: JSON text, or the raw text of broken ones."""
+    return call.arguments if isinstance(call.arguments, str) else json_text(dict(call.arguments))
+
+
+def json_text(value: Any) -> str:
+    """Gives a value as JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def mappings(value: Any) -> list[Mapping[str, Any]]:
+    """Gives the objects among a list's elements; nothing for what is no list."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def name_of(value: Any) -> str:
+    """
+    Says what kind of JSON value it is, as OpenAI's messages do.
+
+    >>> [name_of(value) for value in (None, True, 1, 0.5, "a", [], {})]
+    ['null', 'a boolean', 'an integer', 'a decimal', 'a string', 'an array', 'an object']
+    """
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "an integer", float: "a decimal", str: "a string", list: "an array"}
+    return names.get(type(value), "an object")

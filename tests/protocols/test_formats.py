@@ -1,0 +1,271 @@
+"""Requests as neutral items, and what the provider of Responses keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from pytest_approvals.agent_side.neutral import Item
+from pytest_approvals.errors import UnknownName
+from pytest_approvals.protocols.format import format_named
+from pytest_approvals.protocols.responses import Responses
+from pytest_approvals.protocols.sse import STYLES, Event, Style, style_named, written
+
+USER = {"role": "user", "content": "go"}
+
+
+def post(wire, **body):
+    """Posts a request and gives the body of the answer."""
+    answer = asyncio.run(wire.endpoint.post(json.dumps({"model": "m", "max_tokens": 9, **body}).encode()))
+    return answer.status, json.loads(b"".join(answer.pieces))
+
+
+def streamed(wire, **body):
+    """Posts a request for a stream and gives the data of its events."""
+    raw = json.dumps({"model": "m", "max_tokens": 9, "stream": True, **body}).encode()
+    text = b"".join(asyncio.run(wire.endpoint.post(raw)).pieces).decode()
+    return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+
+
+def test_unknown_protocol():
+    """A protocol that nobody speaks is answered with the nearest one."""
+    with pytest.raises(UnknownName) as caught:
+        format_named("response")
+    assert "no protocol is called 'response'; did you mean 'responses'?" == str(caught.value)
+
+
+def test_chat_as_items():
+    """Each message has its number, and text beside a call is in the call's message."""
+    made = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
+    body = {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "be kind"},
+            USER,
+            {"role": "assistant", "content": "Wait.", "tool_calls": [made]},
+            {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "paid"}]},
+        ],
+        "tools": [{"type": "function", "function": {"name": "pay"}}],
+    }
+    asked = format_named("chat").read(body)
+    assert (
+        Item(kind="other", text="be kind", message=0),
+        Item(kind="user", text="go", message=1),
+        Item(kind="say", text="Wait.", message=2),
+        Item(kind="call", id="c1", tool="pay", arguments={"amount": 5}, message=2),
+        Item(kind="result", id="c1", text="paid", message=3),
+    ) == asked.items
+    assert (("pay",), False, ()) == (asked.tools, asked.stream, asked.complaints)
+
+
+def test_broken_arguments_stay_text():
+    """Arguments that are no object stay as the model wrote them."""
+    made = [
+        {"id": f"c{number}", "type": "function", "function": {"name": "pay", "arguments": text}}
+        for number, text in enumerate(["[5]", '{"amount": '])
+    ]
+    asked = format_named("chat").read({"messages": [USER, {"role": "assistant", "tool_calls": made}]})
+    assert ["[5]", '{"amount": '] == [item.arguments for item in asked.items if item.kind == "call"]
+
+
+def test_references_are_resolved(making):
+    """An item that the provider keeps can be named in place of sending it; the tampered copy of nobody is read."""
+    wire = making.Wire(
+        "responses", making.reply(making.call("mcpr_1", "search", "hosted_mcp", "web")), making.reply(say="done")
+    )
+    post(wire, input="go")
+    yes = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": False, "reason": "no"}
+    post(wire, input=[USER, {"type": "item_reference", "id": "mcpr_1"}, yes])
+    assert [("user", None), ("approval_request", "mcpr_1"), ("approval_response", "mcpr_1")] == [
+        (item.kind, item.id) for item in wire.items
+    ]
+    assert ("no", False) == (wire.items[-1].text, wire.items[-1].approved)
+
+
+def test_reference_beside_a_previous_response_is_a_duplicate(making):
+    """A client that goes on from a response and names its items as well sends them twice."""
+    asked = making.reply(making.call("mcpr_1", "search", "hosted_mcp", "web"))
+    wire = making.Wire("responses", asked, making.reply(say="never"))
+    _, first = post(wire, input="go")
+    yes = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    twice = [{"type": "item_reference", "id": "mcpr_1"}, yes]
+    status, told = post(wire, input=twice, previous_response_id=first["id"])
+    assert (400, "Duplicate item found with id mcpr_1.") == (status, told["error"]["message"][:36])
+
+
+def test_two_requests_go_on_from_one_response(making):
+    """A response is a place in a conversation, not its end: each request that goes on from it is a branch."""
+    wire = making.Wire("responses", *(making.reply(say=text) for text in ("one", "two", "three")))
+    _, first = post(wire, input="go")
+    told = []
+    for text in ("left", "right"):
+        post(wire, input=text, previous_response_id=first["id"])
+        told.append([item.text for item in wire.items])
+    assert [["go", "one", "left"], ["go", "one", "right"]] == told
+
+
+def test_response_that_is_not_stored(making):
+    """What the client does not want to be kept cannot be gone on from."""
+    wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"))
+    _, first = post(wire, input="go", store=False)
+    status, told = post(wire, input="more", previous_response_id=first["id"])
+    assert (400, "previous_response_not_found") == (status, told["error"]["code"])
+
+
+def test_stream_that_broke_is_not_kept(making):
+    """A response whose stream broke was never completed, so it cannot be gone on from."""
+    wire = making.Wire("responses", making.reply(say="one", breaks_after=1), making.reply(say="two"))
+    raw = json.dumps({"model": "m", "input": "go", "stream": True}).encode()
+    answer = asyncio.run(wire.endpoint.post(raw))
+    shown = []
+    with pytest.raises(Exception, match="broke"):
+        shown.extend(answer.pieces)
+    started = json.loads(shown[0].decode().splitlines()[1][6:])["response"]["id"]
+    status, _ = post(wire, input="more", previous_response_id=started)
+    assert 400 == status
+
+
+def test_conversation_holds_what_was_said(making):
+    """A conversation is begun first, and then holds the items of all its requests and responses."""
+    spoken = Responses()
+    name = spoken.begin_conversation()["id"]
+    wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
+    post(wire, input="go", conversation=name)
+    _, told = post(wire, input="more", conversation={"id": name})
+    assert ["go", "one", "more"] == [item.text for item in wire.items]
+    assert {"id": name} == told["conversation"]
+
+
+def test_ids_never_come_again(making):
+    """Every response and every item of one conversation has an id of its own."""
+    wire = making.Wire("responses", *(making.reply(making.call("c1"), say="so") for _ in range(3)))
+    ids = []
+    for _ in range(3):
+        _, told = post(wire, input="go")
+        ids += [told["id"], *(item["id"] for item in told["output"])]
+    assert len(ids) == len(set(ids)) == 9
+
+
+def test_servers_are_listed_once(making):
+    """The provider lists a server's tools in its first response and not again while the list is in the conversation."""
+    tools = [{"type": "mcp", "server_label": "web", "allowed_tools": {"tool_names": ["search"]}}]
+    spoken = Responses({"web": [{"name": "search", "input_schema": {}}, {"name": "buy", "input_schema": {}}]})
+    wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
+    _, first = post(wire, input="go", tools=tools)
+    _, second = post(wire, input="more", tools=tools, previous_response_id=first["id"])
+    assert ["search"] == [tool["name"] for tool in first["output"][0]["tools"]]
+    assert ["message"] == [item["type"] for item in second["output"]]
+
+
+# --- structured answers -----------------------------------------------------------------------------------------------
+
+SCHEMA = {"type": "object", "properties": {"total": {"type": "integer"}}}
+ASKED_BY_TOOL = {
+    "chat": {"tools": [{"type": "function", "function": {"name": "final", "parameters": SCHEMA}}]},
+    "responses": {"tools": [{"type": "function", "name": "final", "parameters": SCHEMA}]},
+    "messages": {"tools": [{"name": "final", "input_schema": SCHEMA}]},
+}
+ASKED_BY_FORMAT = {
+    "chat": {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}},
+    "responses": {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}}},
+    "messages": {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
+}
+
+
+def asking(name):
+    return {"input": "go"} if name == "responses" else {"messages": [USER]}
+
+
+@pytest.mark.parametrize("name", ASKED_BY_TOOL)
+def test_answer_is_a_call_of_the_tool_that_is_for_it(making, name):
+    """A structured answer is a call where a tool with its fields is offered."""
+    wire = making.Wire(name, making.reply(answer={"total": 5}))
+    _, told = post(wire, **asking(name), **ASKED_BY_TOOL[name])
+    assert '"final"' in json.dumps(told)
+
+
+@pytest.mark.parametrize("name", ASKED_BY_FORMAT)
+def test_answer_is_text_where_a_format_is_asked_for(making, name):
+    """A structured answer is text where text in a format is asked for."""
+    wire = making.Wire(name, making.reply(answer={"total": 5}))
+    told = streamed(wire, **asking(name), **ASKED_BY_TOOL[name], **ASKED_BY_FORMAT[name])
+    assert '\\"total\\": 5' in json.dumps(told)
+    assert "call_answer" not in json.dumps(told)
+
+
+def test_answer_is_known_again(making):
+    """What holds an answer, and what responds to it, is `other` in the next input."""
+    wire = making.Wire("chat", making.reply(answer={"total": 5}), making.reply(say="done"))
+    _, told = post(wire, messages=[USER], **ASKED_BY_TOOL["chat"])
+    said = told["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "ok"}
+    post(wire, messages=[USER, said, result, USER])
+    assert ["user", "other", "other", "user"] == [item.kind for item in wire.items]
+
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_stream_as_bytes():
+    """A style changes how events are written, and nothing that they say."""
+    events = [Event(name="a", data={"text": "é"}), Event(data="[DONE]")]
+    shown = {name: b"".join(written(events, style)) for name, style in STYLES.items()}
+    assert 'event: a\ndata: {"text": "é"}\n\ndata: [DONE]\n\n' == shown["plain"].decode()
+    assert 'event: a\r\ndata: {"text": "é"}\r\n\r\ndata: [DONE]\r\n\r\n' == shown["crlf"].decode()
+    assert 'data: {"text": "é"}\n\ndata: [DONE]\n\n' == shown["unnamed"].decode()
+    assert ': still here\n\nevent: a\ndata: {"text": "é"}\n\n' == shown["comments"].decode().removesuffix(
+        ": still here\n\ndata: [DONE]\n\n"
+    )
+    assert shown["plain"] == shown["bytes"]
+
+
+def test_bytes_tear_characters():
+    """A style with a size sends that many bytes at a time, in the middle of characters, too."""
+    pieces = list(written([Event(data="é")], Style(size=1)))
+    assert {1} == set(map(len, pieces))
+    assert [b"\xc3", b"\xa9"] == pieces[6:8]
+
+
+def test_unknown_style():
+    """A style that does not exist is answered with the nearest one."""
+    with pytest.raises(UnknownName) as caught:
+        style_named("crfl")
+    assert "no style of a stream is called 'crfl'; did you mean 'crlf'?" == str(caught.value)
+
+
+@pytest.mark.parametrize("style", ["ids_first", "interleaved"])
+def test_chat_streams_chunks_as_they_come(making, style):
+    """In Chat Completions the pieces of several calls come in the order of the chunks."""
+    reply = making.reply(making.call("c1", amount=5), making.call("c2", amount=6), style=style)
+    told = streamed(making.Wire("chat", reply), messages=[USER])
+    calls = [call for one in told for choice in one["choices"] for call in choice["delta"].get("tool_calls", ())]
+    assert [chunk.call for chunk in reply.chunks] == [call["index"] for call in calls]
+    assert ["c1", "c2"] == [call["id"] for call in calls if "id" in call]
+
+
+def blocks_of(told, name):
+    """Gives the events that begin and go on with a part, with its number."""
+    if name == "messages":
+        return [one["index"] for one in told if one["type"].startswith("content_block_")]
+    return [one["output_index"] for one in told if "output_index" in one]
+
+
+@pytest.mark.parametrize("name", ["responses", "messages"])
+def test_parts_follow_each_other(making, name):
+    """In Responses and Messages a part begins when the one before it has ended, unless the style lets them overlap."""
+    reply = making.reply(making.call("c1", amount=5), making.call("c2", amount=6), style="interleaved")
+    plain = blocks_of(streamed(making.Wire(name, reply), **asking(name)), name)
+    overlapping = blocks_of(streamed(making.Wire(name, reply, style="overlapping"), **asking(name)), name)
+    assert sorted(plain) == plain
+    assert sorted(overlapping) != overlapping
+
+
+@pytest.mark.parametrize("name", ["chat", "responses", "messages"])
+def test_empty_chunks_stay(making, name):
+    """Chunks without content are sent, as providers do."""
+    reply = making.reply(making.call("c1", amount=5), style="empty")
+    told = json.dumps(streamed(making.Wire(name, reply), **asking(name)))
+    empty = {"chat": '"arguments": ""}', "responses": '"delta": ""', "messages": '"partial_json": ""'}
+    assert told.count(empty[name]) >= len([chunk for chunk in reply.chunks if chunk.arguments == ""])

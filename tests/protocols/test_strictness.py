@@ -1,0 +1,329 @@
+"""What each provider refuses over its own protocol, in its own status, shape and words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from pytest_approvals.protocols.chat.rules import RULES as CHAT_RULES
+from pytest_approvals.protocols.chat.rules import SHAPE as CHAT_SHAPE
+from pytest_approvals.protocols.messages.rules import RULES as MESSAGES_RULES
+from pytest_approvals.protocols.messages.rules import SHAPE as MESSAGES_SHAPE
+from pytest_approvals.protocols.responses.rules import RULES as RESPONSES_RULES
+from pytest_approvals.protocols.responses.rules import SHAPE as RESPONSES_SHAPE
+from pytest_approvals.protocols.rules import RULES as NEUTRAL
+
+ALL = {
+    "chat": (CHAT_SHAPE, CHAT_RULES),
+    "responses": (RESPONSES_SHAPE, RESPONSES_RULES),
+    "messages": (MESSAGES_SHAPE, MESSAGES_RULES),
+}
+
+
+def posted(making, name, body, *replies):
+    """Posts a body and gives the status and the body of the answer."""
+    wire = making.Wire(name, *(replies or [making.reply(say="done")]))
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    answer = asyncio.run(wire.endpoint.post(raw))
+    return answer.status, json.loads(b"".join(answer.pieces)), wire
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------------
+
+USER = {"role": "user", "content": "go"}
+
+
+def chat(*messages, **more):
+    return {"model": "m", "messages": list(messages), **more}
+
+
+def made(*ids, **more):
+    calls = [{"id": one, "type": "function", "function": {"name": "pay", "arguments": "{}"}} for one in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls, **more}
+
+
+def tool(call_id):
+    return {"role": "tool", "tool_call_id": call_id, "content": "ok"}
+
+
+def responses(*items, **more):
+    return {"model": "m", "input": list(items), **more}
+
+
+def function(call_id, **more):
+    return {"type": "function_call", "call_id": call_id, "name": "pay", "arguments": "{}", **more}
+
+
+def output(call_id):
+    return {"type": "function_call_output", "call_id": call_id, "output": "ok"}
+
+
+def asks(request_id):
+    facts = {"name": "search", "arguments": "{}", "server_label": "web"}
+    return {"type": "mcp_approval_request", "id": request_id, **facts}
+
+
+def says(request_id, approve=True):
+    return {"type": "mcp_approval_response", "approval_request_id": request_id, "approve": approve}
+
+
+def messages(*those, **more):
+    return {"model": "m", "max_tokens": 10, "messages": list(those), **more}
+
+
+def uses(*ids, **more):
+    blocks = [{"type": "tool_use", "id": one, "name": "pay", "input": {}, **more} for one in ids]
+    return {"role": "assistant", "content": blocks}
+
+
+def results(*ids):
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": one, "content": "ok"} for one in ids]}
+
+
+# --- what is refused: the protocol, the body, the rule, and what the provider says ------------------------------------
+
+REFUSED = [
+    ("chat", [], "body-not-an-object", "Invalid type for request body"),
+    ("chat", {"model": "m"}, "messages-not-a-list", "Missing required parameter: 'messages'."),
+    ("chat", chat() | {"messages": "go"}, "messages-not-a-list", "Invalid type for 'messages'"),
+    ("chat", chat("go"), "messages-not-a-list", "Invalid type for 'messages[0]'"),
+    ("chat", {"messages": [USER]}, "model-missing", "you must provide a model parameter"),
+    ("chat", chat(USER, {"role": "bot", "content": "x"}), "unknown-role", "Invalid value: 'bot'."),
+    ("chat", chat({"content": "x"}), "unknown-role", "Missing required parameter: 'messages[0].role'."),
+    ("chat", chat({"role": "user"}), "content-missing", "Invalid value for 'content': expected a string, got null."),
+    ("chat", chat(USER, {"role": "assistant"}), "content-missing", "Invalid value for 'content'"),
+    ("chat", chat(USER, made("c1"), {"role": "tool", "content": "x"}), "result-without-id", "Missing parameter"),
+    ("chat", chat(USER, made(content="x")), "empty-list-of-calls", "Invalid 'messages[1].tool_calls': empty array."),
+    (
+        "chat",
+        chat(USER, made("c1", tool_calls=[{"id": "c1", "function": {"name": "pay", "arguments": "{}"}}]), tool("c1")),
+        "malformed-call",
+        "Missing required parameter: 'messages[1].tool_calls[0].type'.",
+    ),
+    (
+        "chat",
+        chat(USER, made("c1", tool_calls=[{"id": "c1", "type": "function", "function": {"name": "pay"}}]), tool("c1")),
+        "malformed-call",
+        "Invalid type for 'messages[1].tool_calls[0].function.arguments': expected a string, but got null",
+    ),
+    ("chat", chat(USER, tools=[]), "empty-list-of-tools", "Invalid 'tools': empty array."),
+    (
+        "chat",
+        chat(USER, tools=[{"type": "function", "function": {"name": "pay me"}}]),
+        "name-of-function",
+        "Invalid 'tools[0].function.name': string does not match pattern.",
+    ),
+    ("chat", chat(), "empty-input", "Invalid 'messages': empty array."),
+    ("chat", chat(USER, made("c1")), "call-without-result", "did not have response messages: c1"),
+    ("chat", chat(USER, made("c1", "c2"), tool("c2")), "call-without-result", "did not have response messages: c1"),
+    ("chat", chat(USER, tool("c1")), "result-without-call", "must be a response to a preceeding message"),
+    ("chat", chat(USER, made("c1"), tool("c1"), tool("c1")), "second-result", "'c1', in messages[2] and messages[3]."),
+    ("chat", chat(USER, made("c1", "c1"), tool("c1"), tool("c1")), "duplicate-call-id", "Duplicate value for"),
+    ("chat", chat(USER, made("c1"), USER, tool("c1")), "result-not-adjacent", "must be followed by tool messages"),
+    ("chat", chat(USER, made(None), tool("c1")), "call-without-id", "Missing required parameter"),
+    ("responses", "go", "body-not-an-object", "Invalid type for request body"),
+    ("responses", {"model": "m", "input": 5}, "input-not-a-list", "Invalid type for 'input'"),
+    ("responses", responses("go"), "input-not-a-list", "Invalid type for 'input[0]'"),
+    ("responses", {"input": "go"}, "model-missing", "Missing required parameter: 'model'."),
+    ("responses", {"model": "m"}, "input-missing", "Missing required parameter: 'input'."),
+    (
+        "responses",
+        responses(USER, previous_response_id="resp_1", conversation="conv_1"),
+        "two-conversations",
+        "Mutually exclusive parameters",
+    ),
+    (
+        "responses",
+        responses(USER, previous_response_id="resp_9"),
+        "previous-response-unknown",
+        "Previous response with id 'resp_9' not found.",
+    ),
+    ("responses", responses(USER, conversation="conv_9"), "conversation-unknown", "Conversation with id 'conv_9'"),
+    ("responses", responses(USER, {"type": "speech"}), "unknown-type", "Invalid value: 'speech'."),
+    (
+        "responses",
+        responses(USER, {"type": "function_call_output", "output": "x"}),
+        "field-missing",
+        "Missing required parameter: 'input[1].call_id'.",
+    ),
+    (
+        "responses",
+        responses(USER, function("c1", arguments={}), output("c1")),
+        "arguments-not-text",
+        "Invalid type for 'input[1].arguments': expected a string, but got an object",
+    ),
+    (
+        "responses",
+        responses(USER, {"type": "item_reference", "id": "mcpr_9"}),
+        "reference-unknown",
+        "Item with id 'mcpr_9' not found.",
+    ),
+    (
+        "responses",
+        responses(USER, function("c1", id="fc_1"), output("c1"), function("c2", id="fc_1"), output("c2")),
+        "duplicate-item",
+        "Duplicate item found with id fc_1.",
+    ),
+    ("responses", responses(USER, function("c1", id="x1"), output("c1")), "malformed-id", "begins with 'fc'"),
+    (
+        "responses",
+        responses(USER, tools=[{"type": "function", "name": "pay me"}]),
+        "name-of-function",
+        "Invalid 'tools[0].name'",
+    ),
+    ("responses", responses(USER, tools=[{"type": "mcp"}]), "server-without-label", "'tools[0].server_label'"),
+    ("responses", responses(), "empty-input", "Invalid 'input': empty array."),
+    ("responses", responses(USER, function("c1")), "call-without-result", "No tool output found for function call c1."),
+    ("responses", responses(USER, output("c1")), "result-without-call", "with call_id c1."),
+    ("responses", responses(USER, function("c1"), output("c1"), output("c1")), "second-result", "call_id c1."),
+    (
+        "responses",
+        responses(USER, function("c1"), function("c1"), output("c1"), output("c1")),
+        "duplicate-call-id",
+        "Duplicate function call found with call_id c1.",
+    ),
+    ("responses", responses(USER, function(None), output("c1")), "call-without-id", "Missing required parameter"),
+    (
+        "responses",
+        responses(USER, asks("mcpr_1")),
+        "request-without-response",
+        "The following MCP approval requests do not have an approval: mcpr_1",
+    ),
+    ("responses", responses(USER, says("mcpr_9")), "unknown-approval-id", "No MCP approval request found"),
+    (
+        "responses",
+        responses(USER, asks("mcpr_1"), says("mcpr_1"), says("mcpr_1", approve=False)),
+        "second-response",
+        "The MCP approval request mcpr_1 has more than one approval.",
+    ),
+    ("messages", [], "body-not-an-object", "Input should be a valid dictionary"),
+    ("messages", {"model": "m", "max_tokens": 1}, "messages-not-a-list", "messages: Field required"),
+    ("messages", messages() | {"messages": "go"}, "messages-not-a-list", "messages: Input should be a valid list"),
+    ("messages", messages("go"), "messages-not-a-list", "messages.0: Input should be a valid dictionary"),
+    ("messages", {"model": "m", "messages": [USER]}, "field-missing", "max_tokens: Field required"),
+    ("messages", messages({"role": "system", "content": "x"}), "unexpected-role", 'Unexpected role "system"'),
+    ("messages", messages(USER, {"role": "tool", "content": "x"}), "unexpected-role", 'Unexpected role "tool"'),
+    ("messages", messages({"role": "user", "content": []}), "empty-message", "must have non-empty content"),
+    (
+        "messages",
+        messages({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "x"}]}),
+        "empty-block",
+        "messages: text content blocks must be non-empty",
+    ),
+    ("messages", messages(USER, {"role": "assistant", "content": "So "}), "trailing-white-space", "whitespace"),
+    (
+        "messages",
+        messages(USER, {"role": "user", "content": uses("c1")["content"]}, results("c1")),
+        "block-of-the-other-role",
+        "messages.1.content.0: `tool_use` blocks can only be in `assistant` messages",
+    ),
+    ("messages", messages(USER, uses("c:1"), results("c:1")), "malformed-id", "messages.1.content.0.tool_use.id:"),
+    (
+        "messages",
+        messages(USER, uses("c1"), {"role": "user", "content": [{"type": "tool_result", "content": "x"}]}),
+        "result-without-id",
+        "messages.2.content.0.tool_result.tool_use_id: Field required",
+    ),
+    ("messages", messages(USER, tools=[{"name": "a"}, {"name": "a"}]), "tool-names-not-unique", "must be unique."),
+    ("messages", messages(USER, tools=[{"name": "a b"}]), "name-of-tool", "tools.0.custom.name: String should match"),
+    ("messages", messages(), "empty-input", "messages: at least one message is required"),
+    ("messages", messages(uses("c1"), results("c1")), "first-not-user", 'first message must use the "user" role'),
+    ("messages", messages({"role": "user", "content": " "}), "empty-text", "must contain non-whitespace text"),
+    ("messages", messages(USER, uses("c1"), USER), "call-without-result", "messages.1: `tool_use` ids were found"),
+    (
+        "messages",
+        messages(USER, results("c1")),
+        "result-without-call",
+        "messages.1.content.0: unexpected `tool_use_id` found in `tool_result` blocks: c1.",
+    ),
+    (
+        "messages",
+        messages(USER, uses("c1"), results("c1", "c1")),
+        "second-result",
+        "messages.2.content.1: each tool_use must have a single result.",
+    ),
+    ("messages", messages(USER, uses("c1", "c1"), results("c1", "c1")), "duplicate-call-id", "ids must be unique"),
+    (
+        "messages",
+        messages(USER, uses("c1"), results("c1"), uses("c1"), results("c1")),
+        "repeated-call-id",
+        "messages.3.content.0: `tool_use` ids must be unique",
+    ),
+    ("messages", messages(USER, uses(None), results("c1")), "call-without-id", "id: Field required"),
+    (
+        "messages",
+        messages(USER, uses("c1", input="x"), results("c1")),
+        "arguments-not-an-object",
+        "messages.1.content.0.tool_use.input: Input should be a valid dictionary",
+    ),
+    ("messages", messages(USER, uses("c1"), USER, results("c1")), "result-not-adjacent", "immediately after: c1."),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "rule", "words"), REFUSED, ids=[f"{one[0]}-{one[2]}" for one in REFUSED])
+def test_provider_refuses(making, name, body, rule, words):
+    """A body that breaks a rule is refused, in the provider's shape and words, and the script is not moved on."""
+    status, told, wire = posted(making, name, body)
+    asked = wire.script.asked[-1][1]
+    broken = asked.complaints or making.broken(asked, name)
+    assert rule in [one.rule for one in broken]
+    assert words in told["error"]["message"]
+    assert (404 if rule in ("conversation-unknown", "reference-unknown") else 400) == status
+    assert "invalid_request_error" == told["error"]["type"]
+    assert 1 == len(wire.script.replies)
+
+
+def test_every_rule_has_an_example():
+    """Every rule of every protocol refuses something above, and says where it comes from."""
+    shown = {(name, rule) for name, _, rule, _ in REFUSED}
+    own = {(name, rule) for name, books in ALL.items() for book in books for rule in book.all}
+    neutral = {(name, rule) for rule, (names, _) in NEUTRAL.items() for name in names if name in ALL}
+    # A client cannot say approval items over these protocols: there is no body that holds one.
+    unsayable = {("chat", "approval-item-unknown"), ("messages", "approval-item-unknown")}
+    assert set() == (own | neutral) - shown - unsayable
+    assert [] == [rule for books in ALL.values() for book in books for rule in book.all.values() if not rule.__doc__]
+
+
+TAKEN = [
+    ("chat", chat(USER, made("c1", "c2"), tool("c2"), tool("c1"), USER)),
+    ("chat", chat({"role": "developer", "content": "be kind"}, USER, made("c1", content="Wait."), tool("c1"))),
+    ("responses", responses(USER, function("c1"), USER, output("c1"))),
+    ("responses", responses(USER, asks("mcpr_1"), says("mcpr_1"))),
+    ("responses", responses({"role": "user", "content": [{"type": "input_text", "text": "go"}]}, instructions="x")),
+    ("messages", messages(USER, uses("c1", "c2"), results("c2", "c1"), USER, system="be kind")),
+    ("messages", messages(USER, USER, {"role": "assistant", "content": "So"})),
+]
+
+
+@pytest.mark.parametrize(("name", "body"), TAKEN)
+def test_provider_takes(making, name, body):
+    """A body that breaks no rule is answered."""
+    status, _, wire = posted(making, name, body)
+    assert (200, []) == (status, wire.script.replies)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_body_that_is_not_json(making, name):
+    """A body that is not JSON is refused in the provider's shape before the model is asked."""
+    status, told, wire = posted(making, name, b'{"model": ')
+    assert (400, "invalid_request_error", []) == (status, told["error"]["type"], wire.script.asked)
+
+
+@pytest.mark.parametrize(("name", "body"), [("chat", chat(USER)), ("messages", messages(USER))])
+def test_hosted_mcp_needs_a_protocol_that_has_it(making, name, body):
+    """A reply of hosted MCP over a protocol without such items is refused, not left out."""
+    asked = making.reply(making.call("m1", "search", "hosted_mcp", "web"))
+    for streamed in (False, True):
+        status, told, _ = posted(making, name, {**body, "stream": streamed}, asked)
+        assert (400, True) == (status, told["error"]["message"].startswith("hosted_mcp: "))
+
+
+def test_script_that_has_run_out(making):
+    """A script without a further reply is an error that clients do not retry, and it names the agent."""
+    wire = making.Wire("chat")
+    answer = asyncio.run(wire.endpoint.post(json.dumps(chat(USER)).encode()))
+    told = json.loads(b"".join(answer.pieces))
+    assert (400, "script_exhausted") == (answer.status, told["error"]["code"])
+    assert "the script of agent 'main' has no further reply" == told["error"]["message"]
