@@ -12,6 +12,7 @@ Everything that pytest-approvals raises at its users.
     ├── ReportError             a damaged report: file, line, what
     ├── WaiverError             a mistake in a waiver file
     ├── TableError              a mistake in a table of known bugs: file, line, what
+    ├── ContentError            a mistake in messages of Microsoft.Extensions.AI: where in the document, what
     ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
     ├── AgentFailed             an agent whose last turn failed in a person's own test (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
@@ -131,6 +132,21 @@ class TableError(ApprovalsError):
         self.path = path
         self.line = line
         super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
+class ContentError(ApprovalsError):
+    """
+    Messages of Microsoft.Extensions.AI, or a case made of them, have a mistake.
+
+    Arguments:
+        where: The place in the document, as `messages[1].contents[0].callId`; empty for the document itself.
+        what: The mistake, and what to do about it.
+    """
+
+    def __init__(self, where: str, what: str) -> None:
+        self.where = where
+        self.what = what
+        super().__init__(f"{where}: {what}" if where else what)
 
 
 class TranscriptDiffers(ApprovalsError, AssertionError):

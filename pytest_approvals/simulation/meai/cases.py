@@ -1,0 +1,292 @@
+"""
+Cases: a request to the client as one JSON document, and what came of it as another.
+
+    case:    {"behaviour", "streaming", "conversation_id", "tools", "model" or "model_updates", "messages"}
+    outcome: {"messages", "model_inputs", "invocations", "messages_after", "error", "pulled"}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.errors import ContentError, nearest
+
+from .behaviours import BEHAVIOURS, Behaviour
+from .client import FunctionInvokingClient
+from .contents import FunctionCall, Message, Notation
+from .failures import ClientFailure
+from .invoking import Tool
+from .reading import Note, Reader, expected
+from .updates import coalesced
+from .writing import written_messages
+
+_CASE = ("behaviour", "streaming", "conversation_id", "tools", "model", "model_updates", "messages")
+_TOOL = ("name", "approval_required", "returns", "raises", "terminates", "additional", "declaration_only")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPlan:
+    """
+    What a case says about a tool.
+
+    Attributes:
+        returns: A text in which `{argument}` stands for an argument; None for a tool that returns nothing.
+        raises: What its exception says.
+    """
+
+    name: str
+    returns: str | None = None
+    raises: str | None = None
+    gated: bool = False
+    terminates: bool = False
+    additional: bool = False
+    declared_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """
+    A case, read.
+
+    Attributes:
+        replies: What the model says in each turn: its messages, or its updates; a None is the null of a broken model.
+        in_updates: The replies are updates.
+        notes: What was odd about the messages.
+    """
+
+    behaviour: Behaviour
+    messages: tuple[Message, ...]
+    replies: tuple[tuple[Message | None, ...] | None, ...]
+    in_updates: bool = False
+    tools: tuple[ToolPlan, ...] = ()
+    streaming: bool = False
+    conversation_id: str | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def notation(self) -> Notation:
+        """The generation that the outcome is written in: the earlier one where the caller's messages are in it."""
+        contents = [content for message in self.messages for content in message.contents]
+        return "earlier" if any(content.notation == "earlier" for content in contents) else "current"
+
+
+def read_case(given: Any) -> Case:
+    """
+    Gives the case.
+
+    Errors:
+        ContentError: Something has the wrong shape or is not known: where, and what is valid.
+    """
+    document = expected(given, Mapping, "the case")
+    _refuse_others(document, _CASE, "")
+    reader = Reader()
+    tools = expected(_or(document, "tools", []), list, "tools")
+    in_updates = document.get("model_updates") is not None
+    if in_updates and document.get("model") is not None:
+        raise ContentError("model_updates", "stands beside model; the model answers either in messages or in updates")
+    conversation_id = document.get("conversation_id")
+    return Case(
+        behaviour=_behaviour(document),
+        messages=tuple(reader.messages(_required(document, "messages"))),
+        replies=_updates(reader, document) if in_updates else _replies(reader, document),
+        in_updates=in_updates,
+        tools=tuple(_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)),
+        streaming=expected(_or(document, "streaming", False), bool, "streaming"),
+        conversation_id=None if conversation_id is None else expected(conversation_id, str, "conversation_id"),
+        notes=tuple(reader.notes),
+    )
+
+
+def _behaviour(document: Mapping[str, Any]) -> Behaviour:
+    name = expected(_required(document, "behaviour"), str, "behaviour")
+    if name not in BEHAVIOURS:
+        raise ContentError("behaviour", f"{name!r} is not known; valid: {', '.join(BEHAVIOURS)}")
+    return BEHAVIOURS[name]
+
+
+def _replies(reader: Reader, document: Mapping[str, Any]) -> tuple[tuple[Message | None, ...] | None, ...]:
+    turns = expected(_or(document, "model", []), list, "model")
+    return tuple(
+        None if turn is None else tuple(reader.messages(turn, f"model[{place}]")) for place, turn in enumerate(turns)
+    )
+
+
+def _updates(reader: Reader, document: Mapping[str, Any]) -> tuple[tuple[Message | None, ...], ...]:
+    turns = expected(document["model_updates"], list, "model_updates")
+    return tuple(
+        tuple(
+            _update(reader, update, f"model_updates[{place}][{index}]")
+            for index, update in enumerate(expected(turn, list, f"model_updates[{place}]"))
+        )
+        for place, turn in enumerate(turns)
+    )
+
+
+def _update(reader: Reader, given: Any, where: str) -> Message | None:
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return reader.message({"role": "assistant", **given}, where)
+    return Message(role="assistant", contents=reader.contents(given, where))
+
+
+def _tool(given: Any, where: str) -> ToolPlan:
+    tool = expected(given, Mapping, where)
+    _refuse_others(tool, _TOOL, where)
+    texts = {name: tool.get(name) for name in ("returns", "raises")}
+    for name, text in texts.items():
+        if text is not None:
+            expected(text, str, f"{where}.{name}")
+    flags = {
+        field_name: expected(_or(tool, name, False), bool, f"{where}.{name}")
+        for field_name, name in (
+            ("gated", "approval_required"),
+            ("terminates", "terminates"),
+            ("additional", "additional"),
+            ("declared_only", "declaration_only"),
+        )
+    }
+    name = expected(_required(tool, "name", where), str, f"{where}.name")
+    return ToolPlan(name=name, returns=texts["returns"], raises=texts["raises"], **flags)
+
+
+def _required(document: Mapping[str, Any], name: str, where: str = "") -> Any:
+    if name not in document:
+        raise ContentError(f"{where}.{name}" if where else name, "is missing")
+    return document[name]
+
+
+def _or(document: Mapping[str, Any], name: str, default: Any) -> Any:
+    value = document.get(name)
+    return default if value is None else value
+
+
+def _refuse_others(document: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
+    for name in document:
+        if name not in valid:
+            raise ContentError(f"{where}.{name}" if where else name, f"is not known here{nearest(name, valid)}")
+
+
+@dataclass(slots=True)
+class _Played:
+    """
+    Plays a case's model and tools, and records.
+
+    Attributes:
+        read: How many updates the model has given.
+    """
+
+    case: Case
+    inputs: list[list[dict[str, Any]]] = field(default_factory=list)
+    invocations: list[dict[str, Any]] = field(default_factory=list)
+    read: int = 0
+
+    async def respond(self, messages: Sequence[Message]) -> Sequence[Message] | None:
+        reply = self._next(messages)
+        if reply is None or any(update is None for update in reply):
+            return None
+        whole = [update for update in reply if update is not None]
+        return coalesced(whole) if self.case.in_updates else whole
+
+    async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message | None]:
+        reply = self._next(messages)
+        for update in (None,) if reply is None else reply:
+            self.read += 1
+            yield update
+
+    def _next(self, messages: Sequence[Message]) -> tuple[Message | None, ...] | None:
+        turn = len(self.inputs)
+        self.inputs.append(written_messages(messages))
+        if turn >= len(self.case.replies):
+            what = "model_updates" if self.case.in_updates else "model"
+            raise ContentError(
+                what, f"has {turn} turn{'' if turn == 1 else 's'}, and the client calls the model once more; add a turn"
+            )
+        return self.case.replies[turn]
+
+    def tools(self) -> list[Tool]:
+        return [
+            Tool(
+                name=plan.name,
+                run=None if plan.declared_only else self._runner(plan),
+                gated=plan.gated,
+                additional=plan.additional,
+                terminates=plan.terminates,
+            )
+            for plan in self.case.tools
+        ]
+
+    def _runner(self, plan: ToolPlan) -> Any:
+        async def run(call: FunctionCall) -> str | None:
+            arguments = call.arguments or {}
+            self.invocations.append({"name": call.name, "arguments": dict(arguments)})
+            if plan.raises is not None:
+                raise RuntimeError(plan.raises)
+            return None if plan.returns is None else _filled_in(plan.returns, arguments)
+
+        return run
+
+
+def _filled_in(text: str, arguments: Mapping[str, Any]) -> str:
+    """Puts arguments where a text says `{argument}`; a tool whose argument is missing fails, as a bound one does."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in arguments:
+            raise LookupError(f"the required argument {found[1]!r} is missing")
+        return _as_text(arguments[found[1]])
+
+    return re.sub(r"\{(\w+)\}", value, text)
+
+
+def _as_text(value: Any) -> str:
+    """Gives a value as .NET says it: texts as they are, True and False, nothing for null, JSON for what is composed."""
+    from .json_text import write_json
+
+    if value is None or isinstance(value, bool | str):
+        return "" if value is None else str(value)
+    return write_json(value)
+
+
+def run_case(case: Case) -> dict[str, Any]:
+    """
+    Gives the outcome.
+
+    Errors:
+        ContentError: The case has fewer model turns than the client takes.
+    """
+    return asyncio.run(_run(case))
+
+
+async def _run(case: Case) -> dict[str, Any]:
+    played = _Played(case)
+    client = FunctionInvokingClient(
+        model=played,
+        behaviour=case.behaviour,
+        tools=played.tools(),
+        conversation_id=case.conversation_id,
+        notation=case.notation,
+    )
+    got: list[Message] = []
+    pulled: list[int] = []
+    error: dict[str, str] | None = None
+    try:
+        if case.streaming:
+            async for update in client.stream(case.messages):
+                got.append(update)
+                pulled.append(played.read)
+        else:
+            got = await client.respond(case.messages)
+    except ClientFailure as failure:
+        error = {"type": failure.type, "text": str(failure)}
+    return {
+        "messages": written_messages(coalesced(got) if case.streaming else got),
+        "model_inputs": played.inputs,
+        "invocations": played.invocations,
+        "messages_after": written_messages(case.messages),
+        "error": error,
+        "pulled": pulled if case.streaming else None,
+    }
