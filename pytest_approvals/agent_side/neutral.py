@@ -260,7 +260,11 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """The turn ended with these requests open; *text* is what the agent said besides, where the framework shows it."""
+    """
+    The turn ended with these requests open; *text* is what the agent said besides, where the framework shows it.
+
+    A framework that says that it is paused and shows no request gives none: that nobody can answer is a finding.
+    """
 
     requests: tuple[Request, ...]
     text: str | None = None

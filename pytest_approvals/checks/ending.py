@@ -44,6 +44,12 @@ def run_ends(history: History) -> Evaluations:
         timeout
         end timeout
 
+    Fails, it waits for an answer, and nobody was asked:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause
+        end completed
+
     Fails, answers change nothing:
         send Pay 5
         model c1 pay(amount=5)
@@ -69,12 +75,16 @@ def run_ends(history: History) -> Evaluations:
     hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
     endless = next(_endless(history), None)
     stuck = next(_stuck(history), None)
+    mute = next((turn for turn in _last_turns(history) if turn.outcome == "paused" and not turn.requests), None)
     if end.how == "timeout" or hanging is not None:
         start = hanging.start.n if hanging is not None else 0
         yield Failure(expected="the run ends", actual="it took too long", witness=(start, end.n))
     elif endless is not None:
         actual = f"the model was asked {endless.limit} times and once more"
         yield Failure(expected="the run ends", actual=actual, witness=(endless.n,), session=endless.session)
+    elif mute is not None and mute.end is not None:
+        actual = "the last turn pauses, and shows no request"
+        yield Failure(expected="the run ends", actual=actual, witness=(mute.end.n,), session=mute.session)
     elif stuck is not None:
         actual = f"the same requests are there after they were answered {stuck.rounds} times"
         call = next((asked.call for asked in history.requests if asked.q in stuck.requests), None)
@@ -96,6 +106,11 @@ def _other_output(turn: TurnSeen) -> Failure | None:
     actual = f"the turn gives {output!r}"
     witness = (last.n, turn.end.n)
     return Failure(expected=repr(last.say), actual=actual, witness=witness, session=turn.session, level="should")
+
+
+def _last_turns(history: History) -> Iterator[TurnSeen]:
+    """Gives the last turn of each session."""
+    yield from {turn.session: turn for turn in history.turns}.values()
 
 
 def _endless(history: History) -> Iterator[ModelExhausted]:

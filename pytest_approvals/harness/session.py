@@ -168,9 +168,9 @@ class Session:
     def _checked(self, outcome: object) -> Outcome:
         if isinstance(outcome, Finished):
             return outcome
-        if isinstance(outcome, Paused) and outcome.requests and _are_requests(outcome.requests):
+        if isinstance(outcome, Paused) and _are_requests(outcome.requests):
             return outcome
-        what = f"turn() gave {outcome!r}; it must give Finished, or Paused with at least one Request"
+        what = f"turn() gave {outcome!r}; it must give Finished, or Paused with Requests"
         raise AdapterError(self._source.name, what)
 
     async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:

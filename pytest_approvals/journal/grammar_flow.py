@@ -76,8 +76,8 @@ class Turns(Topic):
         if start is None or start.session != event.session:
             self.broken(f"turn {event.turn} ends, and was not running in this session", event.n)
         self.word(event, event.outcome, _OUTCOMES)
-        if (event.outcome == "paused") != bool(event.requests):
-            self.broken("a turn pauses without a request, or has requests and does not pause", event.n)
+        if event.requests and event.outcome != "paused":
+            self.broken("a turn has requests and does not pause", event.n)
         if (event.outcome in ("failed", "timeout")) != (event.error is not None):
             self.broken("a turn fails without an error, or has an error and does not fail", event.n)
 

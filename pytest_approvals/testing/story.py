@@ -40,8 +40,8 @@ class Story:
         outcome = self.wait(self.agent.turn(text, decisions, stream=stream))
         if isinstance(outcome, Finished):
             return outcome
-        if not isinstance(outcome, Paused) or not outcome.requests or not _are_requests(outcome.requests):
-            self._breaks(f"turn() gave {outcome!r}; it must give Finished, or Paused with at least one Request")
+        if not isinstance(outcome, Paused) or not _are_requests(outcome.requests):
+            self._breaks(f"turn() gave {outcome!r}; it must give Finished, or Paused with Requests")
         return outcome
 
     def paused(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> tuple[Request, ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.agent_side.neutral import Decision, Outcome, Paused, Request
+from pytest_approvals.checks import judge
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
@@ -126,11 +127,17 @@ class TestEnd:
         assert [1] == [event.limit for event in run.events if isinstance(event, ModelExhausted)]
         assert "completed" == last(run).how
 
+    def test_a_pause_without_a_request_is_a_finding(self, story: Story, played: Played) -> None:
+        """Nobody can answer it: the run does not end, and no call was asked about."""
+        run = played(story(), Variant(serialize="json", source="restored"), agent=PausesForNothing)
+
+        assert [] == [event for event in run.events if isinstance(event, AgentLost)]
+        assert "run-ends" in {verdict.check for verdict in judge(run.events) if verdict.fails}
+
     @pytest.mark.parametrize(
         ("agent", "what"),
         [
             (GivesNonsense, "the adapter of 'toy' breaks its contract: turn() gave 'paused'"),
-            (PausesForNothing, "the adapter of 'toy' breaks its contract: turn() gave Paused(requests=()"),
             (DumpsNonsense, "the adapter of 'toy' breaks its contract: dump() gave dict; it must give text"),
         ],
     )

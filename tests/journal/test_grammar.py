@@ -145,11 +145,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         "turn.end says 'done'; valid: paused, finished, failed, timeout",
         (17,),
     ),
-    "pause without request": (
-        change(6, requests=[]),
-        "a turn pauses without a request, or has requests and does not pause",
-        (6,),
-    ),
+    "requests without a pause": (change(6, outcome="finished"), "a turn has requests and does not pause", (6,)),
     "failure without error": (
         change(17, outcome="failed"),
         "a turn fails without an error, or has an error and does not fail",
