@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .requests import REQUEST, RESPONSE
+from .requests import REQUEST
 
 _STATE = "tool_approval"
 
@@ -14,21 +14,20 @@ def waiting(session: Any, messages: Sequence[Any] | None = None) -> list[Any]:
     """
     Gives the open requests of *session*, in the order in which they were asked.
 
-    The framework records them in the session's state, all of a reply until the last of them is answered; what was
-    answered before stands in the stored messages. Early releases have the requests in these messages only.
+    The framework records them in the session's state, those of one reply until the last of them is answered, and beside
+    them what was answered. Early releases have them in the stored messages only.
 
     Arguments:
         messages: The messages of the session, where it does not hold them itself.
     """
-    stored = [*(_messages(session.state) if messages is None else messages)]
     if not _records():
-        return _unanswered(stored)
+        return _unanswered(_messages(session.state) if messages is None else messages)
     kept = session.state.get(_STATE)
     if not isinstance(kept, Mapping):
         return []
     # The middleware holds back what it shows later, and what it has approved by itself.
     aside = (*_contents(kept.get("queued_approval_requests")), *_contents(kept.get("collected_approval_responses")))
-    ids = {one.id for one in aside} | _answered(stored)
+    ids = {one.id for one in (*aside, *_answered(kept))}
     return [one for one in _contents(kept.get("pending_approval_requests")) if one.id not in ids]
 
 
@@ -37,6 +36,12 @@ def _records() -> bool:
     from agent_framework import _tools
 
     return hasattr(_tools, "_PENDING_APPROVAL_REQUESTS_KEY")
+
+
+def _answered(kept: Mapping[str, Any]) -> Iterator[Any]:
+    """Gives the responses that wait for the others of their reply."""
+    for group in kept.get("already_approved_approval_request_groups") or ():
+        yield from _contents(group.get("approval_responses"))
 
 
 def _contents(kept: Any) -> Iterator[Any]:
@@ -54,19 +59,10 @@ def _messages(state: Mapping[str, Any]) -> Iterator[Any]:
 
 def _unanswered(messages: Iterable[Any]) -> list[Any]:
     open_requests: dict[str, Any] = {}
-    for content in _asked_and_answered(messages):
-        if content.type == REQUEST:
-            open_requests[content.id] = content
-        else:
-            open_requests.pop(content.id, None)
-    return list(open_requests.values())
-
-
-def _answered(messages: Iterable[Any]) -> set[str]:
-    last = {content.id: content.type for content in _asked_and_answered(messages)}
-    return {one for one, kind in last.items() if kind == RESPONSE}
-
-
-def _asked_and_answered(messages: Iterable[Any]) -> Iterator[Any]:
     for message in messages:
-        yield from (content for content in message.contents if content.type in (REQUEST, RESPONSE))
+        for content in message.contents:
+            if content.type == REQUEST:
+                open_requests[content.id] = content
+            elif content.type == "function_approval_response":
+                open_requests.pop(content.id, None)
+    return list(open_requests.values())
