@@ -31,7 +31,7 @@ from pytest_approvals.journal.events import (
     ToolEnd,
     ToolStart,
 )
-from pytest_approvals.protocols.rules import broken_rules
+from pytest_approvals.protocols.rules import BrokenRule, broken_rules
 from pytest_approvals.scenario.parts import Failure, Reply
 
 from .chunking import cut
@@ -62,9 +62,20 @@ class RecordingWorld:
     # --- the model ---
 
     async def model(
-        self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
+        self,
+        items: Sequence[Item],
+        *,
+        agent: str = MAIN,
+        stream: bool = False,
+        tools: Sequence[str] = (),
+        complaints: Sequence[BrokenRule] = (),
     ) -> PlayedReply:
-        """See `contract.World.model`."""
+        """
+        See `contract.World.model`.
+
+        Arguments:
+            complaints: What is wrong with the body that the items came in, where they came over a wire.
+        """
         conversation = conversation_of(self.play.scenario, agent, items, self.progress)
         number = self.play.counters.next_model()
         self._record(
@@ -78,15 +89,14 @@ class RecordingWorld:
                 stream=stream,
             )
         )
-        self._refuse_broken(items, number, conversation)
+        self._refuse_broken(complaints or broken_rules(items, self.play.wire_rules), number, conversation)
         reply = self._next_reply(number, conversation)
         if reply.failure is not None and not (stream and reply.failure.after_chunks is not None):
             raise self._fails(reply.failure, number, conversation)
         hosted = await self._provider.run_approved(items)
         return await self._answer(reply, number, conversation, hosted)
 
-    def _refuse_broken(self, items: Sequence[Item], number: int, conversation: Conversation) -> None:
-        broken = broken_rules(items, self.play.wire_rules)
+    def _refuse_broken(self, broken: Sequence[BrokenRule], number: int, conversation: Conversation) -> None:
         if not broken:
             return
         if not self.play.lenient:
