@@ -35,6 +35,11 @@ class ToolApprovalRequest(BaseModel):
     call_id: str | None = None
     context: list[LLMMessage] = Field(default_factory=list, exclude=True)
 
+    def is_about(self, other: ToolApprovalRequest) -> bool:
+        """Says whether both ask about one call; older releases tell a tool nothing of the call's id."""
+        same = (self.tool, self.arguments) == (other.tool, other.arguments)
+        return same if self.call_id is None else (self.tool, self.call_id) == (other.tool, other.call_id)
+
 
 class ToolApprovalResult(BaseModel):
     """What an approval function answers; *arguments* stand in place of those that the model wrote."""

@@ -47,6 +47,7 @@ SWARM_MISSING: Mapping[str, str] = {
     "model_failure": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
     "broken_stream": "a team whose run failed cannot be run again: its runtime is broken, and `run` never returns",
     "structured_answer": "a team refuses a `StructuredMessage` whose type is not registered with it",
+    "limit_model_replies": "`max_tool_iterations` ends the turn of an agent, and the team gives it another one",
     "message_while_pending": "`Swarm.run` refuses with `ValueError`: the team is already running",
     "simultaneous": _RUNNING,
     "serialize.copy": _RUNNING,

@@ -51,6 +51,7 @@ class Session(Agent):
         self._crew = self._crew_of(blueprint)
         self._questions: dict[str, Question] = {}
         self._carried: list[ToolApprovalRequest] = []
+        self._window: int | None = None
         self._task: asyncio.Task[Any] | None = None
         self._token: Any = None
         self._ends = asyncio.Lock()
@@ -227,8 +228,7 @@ class Session(Agent):
 
     def asked_before(self, request: ToolApprovalRequest) -> ToolApprovalRequest | None:
         """Gives what a person was asked about the same call before the state was saved."""
-        same = (request.call_id, request.tool)
-        return next((one for one in self._carried if (one.call_id, one.tool) == same), None)
+        return next((one for one in self._carried if one.is_about(request)), None)
 
     def _answered(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
@@ -272,6 +272,7 @@ class Session(Agent):
     async def trim(self, keep: int) -> None:
         """See `Agent.trim`."""
         self._claims("trim")
+        self._window = keep
         self._crew.trim(MAIN, keep)
 
     # --- state --------------------------------------------------------------------------------------------------------
@@ -281,22 +282,28 @@ class Session(Agent):
         self._claims("serialize.json")
         from .state import dumped
 
-        return dumped(await self._saved(), self._asked())
+        return dumped(await self._saved(), self._asked(), self._window)
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
         self._claims("serialize.json")
         from .state import read
 
-        state, self._carried = read(parts[-1])
-        await self._crew.main(stream=False).load_state(state)
+        state, self._carried, window = read(parts[-1])
+        await self._loaded(state, window)
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
         self._claims("serialize.copy")
         assert isinstance(other, Session)
         self._carried = copy.deepcopy(other._asked())
-        await self._crew.main(stream=False).load_state(copy.deepcopy(await other._saved()))
+        await self._loaded(copy.deepcopy(await other._saved()), other._window)
+
+    async def _loaded(self, state: Any, window: int | None) -> None:
+        await self._crew.main(stream=False).load_state(state)
+        if window is not None:
+            # The size of a buffered context is not in the state: who restores an agent makes it as it was made.
+            await self.trim(window)
 
     def _claims(self, capability: str) -> None:
         if capability in self.missing:

@@ -22,15 +22,16 @@ from .releases import with_call_id
 See = Callable[[Any], None]
 
 
-def dumped(state: Any, waiting: Sequence[ToolApprovalRequest]) -> str:
-    """Gives both as text."""
-    return json.dumps({"state": state, "waiting": [request.model_dump(mode="json") for request in waiting]})
+def dumped(state: Any, waiting: Sequence[ToolApprovalRequest], window: int | None) -> str:
+    """Gives both as text, with the size of the conversation's buffer where it was trimmed."""
+    asked = [request.model_dump(mode="json") for request in waiting]
+    return json.dumps({"state": state, "waiting": asked, "window": window})
 
 
-def read(text: str) -> tuple[Any, list[ToolApprovalRequest]]:
-    """Gives both back."""
+def read(text: str) -> tuple[Any, list[ToolApprovalRequest], int | None]:
+    """Gives them back."""
     kept = json.loads(text)
-    return kept["state"], [ToolApprovalRequest.model_validate(one) for one in kept["waiting"]]
+    return kept["state"], [ToolApprovalRequest.model_validate(one) for one in kept["waiting"]], kept.get("window")
 
 
 async def left_open(context: Any) -> list[Any]:
