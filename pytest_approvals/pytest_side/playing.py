@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +14,14 @@ from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.pytest_side.judging import Judged
 from pytest_approvals.pytest_side.records import another_transcript
 from pytest_approvals.snapshot import assert_transcript, transcript_name
+from pytest_approvals.waivers import Outcome, Waiver, waiver_for
 
 if TYPE_CHECKING:
     from pytest_approvals.pytest_side.bench import Bench
     from pytest_approvals.pytest_side.items import ScenarioItem
+
+HANGING = 5.0
+"""Seconds for a run that is known to hang: to wait longer for it shows nothing more."""
 
 
 def play(bench: Bench, item: ScenarioItem) -> None:
@@ -46,8 +51,25 @@ def play(bench: Bench, item: ScenarioItem) -> None:
 async def _run(bench: Bench, item: ScenarioItem) -> Run:
     scenario, variant, source = item.scenario, item.variant, item.candidate.source
     with bench.journal(scenario, source, variant) as journal:
-        limit = Limit(seconds=bench.settings.time_limit)
+        limit = Limit(seconds=patience(bench.settings.time_limit, _hang(item), item.candidate.waivers))
         return await run_scenario(scenario, variant, source, journal=journal, limit=limit, seed=bench.settings.seed)
+
+
+def _hang(item: ScenarioItem) -> Outcome:
+    local, facts = item.candidate.local, item.candidate.source.facts
+    return Outcome(
+        scenario=item.scenario.id,
+        variant=item.variant.id,
+        check="run-ends",
+        failed=True,
+        flavour=local.spec.flavour,
+        version=facts.version,
+    )
+
+
+def patience(seconds: float, hang: Outcome, waivers: Iterable[Waiver]) -> float:
+    """Gives the time that a run has: *seconds*, or less where a waiver says that it does not end."""
+    return min(seconds, HANGING) if waiver_for(hang, waivers) is not None else seconds
 
 
 def _compare(bench: Bench, item: ScenarioItem, judged: Judged) -> None:
