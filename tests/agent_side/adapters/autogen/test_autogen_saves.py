@@ -1,0 +1,35 @@
+"""What a saved state has besides the agent's own: what a person was asked, and how much of the conversation is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
+
+
+def asked(**more: Any) -> Any:
+    """A request about a payment."""
+    from pytest_approvals.agent_side.adapters.autogen.approval import ToolApprovalRequest
+
+    return ToolApprovalRequest(**{"agent": "main", "tool": "pay", "arguments": {"amount": 5}, "call_id": "c1", **more})
+
+
+def test_a_request_is_known_again_by_the_id_of_its_call() -> None:
+    """Whatever stands in its arguments."""
+    assert (True, False) == (asked().is_about(asked(arguments={})), asked().is_about(asked(call_id="c2")))
+
+
+def test_a_request_without_an_id_is_known_again_by_what_it_asks() -> None:
+    """Before 0.6.2 no tool is told the id of its call."""
+    old = asked(call_id=None)
+
+    assert (True, False) == (old.is_about(asked()), old.is_about(asked(arguments={"amount": 6})))
+
+
+def test_the_size_of_a_trimmed_conversation_is_saved() -> None:
+    """A state that is read has it; one that was saved without it has none."""
+    from pytest_approvals.agent_side.adapters.autogen.state import dumped, read
+
+    assert (2, None) == (read(dumped({}, [], 2))[2], read('{"state": {}, "waiting": []}')[2])
