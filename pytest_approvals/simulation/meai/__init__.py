@@ -11,6 +11,7 @@ store makes two copies of it; one copy is flagged as dealt with, the other is no
 """
 
 from .behaviours import BEHAVIOURS, Behaviour
+from .binding import Binding, BoundClient
 from .cases import Case, read_case, run_case
 from .client import FunctionInvokingClient, Model
 from .contents import FunctionCall, FunctionResult, Message, Text, ToolApprovalRequest, ToolApprovalResponse
@@ -23,6 +24,8 @@ from .writing import written_messages
 __all__ = [
     "BEHAVIOURS",
     "Behaviour",
+    "Binding",
+    "BoundClient",
     "Case",
     "ClientFailure",
     "DuplicateKey",

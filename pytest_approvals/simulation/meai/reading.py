@@ -1,10 +1,11 @@
 """
-Messages from JSON, of either generation, with notes about what is odd and what had to be guessed.
+Messages from JSON, of either generation, with notes about what is odd. No two contents that are read share anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,6 +128,8 @@ class Reader:
 
     def _read_value(self, each: Field, value: Any, place: str) -> Any:
         match each.kind:
+            case "arguments":
+                return deepcopy(value)
             case "contents":
                 return self.contents(value, place)
             case "call":
