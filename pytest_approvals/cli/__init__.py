@@ -20,6 +20,7 @@ COMMANDS = {
     "schema": ("schema", "print the JSON Schema of scenario files"),
     "agents": ("agents", "say which agents can run here, and what they can and cannot do"),
     "smoke": ("smoke", "see whether an agent runs at all"),
+    "serve": ("serve", "serve the scripted model on the loopback, for agents in any language"),
     "check": ("check", "take the verdicts on recorded journals again"),
     "matrix": ("matrix", "see which check fails in which release of an agent"),
     "bisect": ("bisect", "find the release of an agent that changed a verdict"),

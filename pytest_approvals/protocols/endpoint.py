@@ -54,11 +54,13 @@ class Answer:
 
     Attributes:
         pieces: The body, piece by piece; raises `ModelDown` where the connection breaks.
+        apart: The pieces are to arrive one by one, because the style of the stream cut them so.
     """
 
     status: int
     content_type: str
     pieces: Iterator[bytes]
+    apart: bool = False
 
 
 class Endpoint:
@@ -122,7 +124,8 @@ class Endpoint:
         try:
             if asked.stream:
                 pieces = written(self.format.events(asked, told, self._style), self._style)
-                return Answer(status=200, content_type=STREAM, pieces=pieces)
+                apart = self._style.size is not None
+                return Answer(status=200, content_type=STREAM, pieces=pieces, apart=apart)
             body = json.dumps(self.format.reply(asked, told), ensure_ascii=False).encode()
         except Unsupported as unsaid:
             return self.refused(Complaint(rule="unsupported", text=str(unsaid), code="unsupported"))

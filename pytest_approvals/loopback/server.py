@@ -1,0 +1,298 @@
+"""
+The loopback server: conversations apart by path prefix, and a small interface over HTTP that begins and reads them.
+
+    POST   /conversations              begin one: {"scenario": ID, or "text": YAML, and what is wished for}
+    GET    /conversations              list them
+    GET    /conversations/NAME         say how far one has got
+    GET    /conversations/NAME/journal its journal, a JSON line an event
+    DELETE /conversations/NAME         end it
+    GET    /health                     say that the server is there
+
+Models are asked below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, with `/conversations` of the
+Responses protocol and `/models`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from threading import Lock, Thread
+from typing import Any
+
+from pytest_approvals.agent_side.failures import ModelDown
+from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError, nearest
+from pytest_approvals.protocols.complaints import Complaint
+from pytest_approvals.protocols.endpoint import JSON, Answer
+from pytest_approvals.protocols.format import Format, format_named
+from pytest_approvals.protocols.responses import Responses
+from pytest_approvals.scenario.parts import Scenario
+
+from .conversation import Conversation, Wishes
+from .http import Listener
+
+PATHS = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
+"""The protocols by the path that stands after a conversation's prefix and `v1`."""
+
+Load = Callable[[str], Scenario]
+"""Gives a scenario by its id; raises `UnknownName`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+
+class LoopbackServer:
+    """
+    Serves conversations on the loopback, IPv4 and IPv6.
+
+    Arguments:
+        load: Gives scenarios to clients that begin conversations by themselves.
+        port: 0 takes a free one.
+
+    Attributes:
+        addresses: Where it listens, once it was started; the IPv4 address first.
+    """
+
+    def __init__(self, load: Load | None = None, *, port: int = 0) -> None:
+        self.addresses: tuple[Address, ...] = ()
+        self._port = port
+        self._load = load
+        self._conversations: dict[str, Conversation] = {}
+        self._begun = 0
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop
+        self._listeners: list[Listener] = []
+        self._threads: list[Thread] = []
+
+    # --- life ---
+
+    def start(self) -> LoopbackServer:
+        """
+        Listens.
+
+        Errors:
+            UsageError: The port is taken.
+        """
+        try:
+            first = self._listener(socket.AF_INET, "127.0.0.1", self._port)
+        except OSError as error:
+            raise UsageError(f"port {self._port} cannot be listened on: {error.strerror}") from None
+        self._listeners = [first, *self._second(first.server_port)]
+        self.addresses = tuple(Address(one.server_name, one.server_port) for one in self._listeners)
+        self._loop = asyncio.new_event_loop()
+        self._threads = [Thread(target=self._loop.run_forever, name="loopback-worlds", daemon=True)]
+        self._threads += [
+            Thread(target=one.serve_forever, args=(0.05,), name="loopback", daemon=True) for one in self._listeners
+        ]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Closes every connection, ends every conversation and waits for the server's threads."""
+        asyncio.run_coroutine_threadsafe(_give_up(), self._loop).result()
+        for listener in self._listeners:
+            listener.stop()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        for thread in self._threads:
+            thread.join()
+        self._loop.close()
+        for name in list(self._conversations):
+            self.end(name)
+
+    @contextmanager
+    def running(self) -> Iterator[LoopbackServer]:
+        """Starts the server and stops it at the end."""
+        self.start()
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def _listener(self, family: socket.AddressFamily, host: str, port: int) -> Listener:
+        return Listener(family, host, port, self._serve, self._too_large)
+
+    def _second(self, port: int) -> list[Listener]:
+        """Listens on IPv6, too, under the same port, where the machine has it and the port is free there."""
+        try:
+            return [self._listener(socket.AF_INET6, "::1", port)]
+        except OSError:
+            return []
+
+    # --- conversations ---
+
+    def begin(self, scenario: Scenario, wishes: Wishes | None = None, *, name: str = "") -> Conversation:
+        """
+        Begins a conversation.
+
+        Arguments:
+            name: Its address; numbered where none is given.
+
+        Errors:
+            UsageError: The name is taken, or cannot stand in a path.
+            UnknownName: A protocol or a style that does not exist is wished for.
+        """
+        with self._lock:
+            self._begun += 1
+            name = name or f"c{self._begun}"
+            if name in self._conversations or name in ("conversations", "health"):
+                raise UsageError(f"the name {name!r} is taken")
+            if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+                raise UsageError(
+                    f"the name {name!r} cannot stand in a path; use letters, digits, dashes and underscores"
+                )
+            made = self._conversations[name] = Conversation(name, scenario, wishes or Wishes())
+        return made
+
+    def end(self, name: str) -> None:
+        """Ends a conversation; one that is unknown is no error."""
+        ended = self._conversations.pop(name, None)
+        if ended is not None:
+            ended.close()
+
+    def url(self, name: str) -> str:
+        """Gives the address that clients of OpenAI take as `base_url`; those of Anthropic take it without `/v1`."""
+        return f"{self.addresses[0]}/{name}/v1"
+
+    # --- requests ---
+
+    def _serve(self, method: str, path: str, raw: bytes) -> Answer:
+        first, _, rest = path.strip("/").partition("/")
+        try:
+            if first == "health" and not rest:
+                return _told({"ok": True, "conversations": len(self._conversations)})
+            if first == "conversations":
+                return self._control(method, rest, raw)
+            return self._model(method, first, rest, raw)
+        except ApprovalsError as error:
+            return _told({"error": {"message": str(error)}}, 400)
+        except ModelDown:
+            raise
+        except Exception as error:
+            return _told({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
+
+    def _model(self, method: str, name: str, rest: str, raw: bytes) -> Answer:
+        asked = rest.removeprefix("v1/")
+        spoken = format_named(PATHS.get(asked, "chat"))
+        conversation = self._conversations.get(name)
+        if conversation is None:
+            near = nearest(name, self._conversations)
+            return _refused(spoken, 404, f"there is no conversation {name!r}{near}")
+        if method == "POST" and PATHS.get(asked) == conversation.format.name:
+            return self._waited_for(conversation, raw)
+        if method == "POST" and asked == "conversations" and isinstance(conversation.format, Responses):
+            return _told(conversation.format.begin_conversation(_items(raw)))
+        if method == "GET" and asked == "models":
+            models = [
+                {"id": agent, "object": "model", "created": 0, "owned_by": "scenario"}
+                for agent in _agents(conversation)
+            ]
+            return _told({"object": "list", "data": models})
+        spoken = conversation.format if asked not in PATHS else spoken
+        return _refused(
+            spoken, 404, f"Invalid URL ({method} /v1/{asked}); this conversation speaks {conversation.format.name}"
+        )
+
+    def _waited_for(self, conversation: Conversation, raw: bytes) -> Answer:
+        try:
+            return asyncio.run_coroutine_threadsafe(conversation.post(raw), self._loop).result()
+        except CancelledError:
+            raise ModelDown(0) from None
+
+    def _too_large(self, path: str) -> Answer:
+        spoken = format_named(PATHS.get(path.strip("/").partition("/")[2].removeprefix("v1/"), "chat"))
+        return _refused(spoken, 413, spoken.failure(413).text)
+
+    # --- the interface ---
+
+    def _control(self, method: str, rest: str, raw: bytes) -> Answer:
+        name, _, what = rest.partition("/")
+        if not name:
+            return (
+                self._begun_by(raw) if method == "POST" else _told([one.facts for one in self._conversations.values()])
+            )
+        conversation = self._conversations.get(name)
+        if conversation is None:
+            raise UnknownName("conversation", name, self._conversations)
+        if method == "DELETE":
+            self.end(name)
+            return _told(conversation.facts)
+        if what == "journal":
+            lines = "".join(json.dumps(event.to_dict()) + "\n" for event in list(conversation.events))
+            return Answer(status=200, content_type="application/jsonl", pieces=iter([lines.encode()]))
+        return _told(conversation.facts)
+
+    def _begun_by(self, raw: bytes) -> Answer:
+        body = _object(raw)
+        known = ("name", "scenario", "text", *(one.name for one in fields(Wishes) if one.name != "journal"))
+        for word in body:
+            if word not in known:
+                raise UnknownName("field of a conversation", word, known)
+        begun = self.begin(self._scenario(body), _wishes(body), name=str(body.get("name") or ""))
+        return _told({**begun.facts, "base_url": self.url(begun.name)}, 201)
+
+    def _scenario(self, body: Mapping[str, Any]) -> Scenario:
+        if "text" in body:
+            from pytest_approvals.scenario.load import scenario_from_text
+
+            return scenario_from_text(str(body["text"]), name="sent/by-client", path="text")
+        if "scenario" not in body:
+            raise UsageError("a conversation needs `scenario`, the id of one, or `text`, the text of one")
+        if self._load is None:
+            raise UsageError("this server has no catalogue; send the `text` of a scenario")
+        return self._load(str(body["scenario"]))
+
+
+def _wishes(body: Mapping[str, Any]) -> Wishes:
+    plain, wished = Wishes(), {word: value for word, value in body.items() if word not in ("name", "scenario", "text")}
+    for word, value in wished.items():
+        if type(value) is not type(getattr(plain, word)):
+            raise UsageError(f"{word} is {value!r}; it must be like {getattr(plain, word)!r}")
+    return Wishes(**wished)
+
+
+async def _give_up() -> None:
+    """Cancels the answers that wait for something, so that nobody waits for them."""
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+
+def _agents(conversation: Conversation) -> list[str]:
+    return list(conversation.scenario.agents)
+
+
+def _object(raw: bytes) -> Mapping[str, Any]:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise UsageError("the body is not JSON") from None
+    if not isinstance(body, Mapping):
+        raise UsageError("the body is not an object")
+    return body
+
+
+def _items(raw: bytes) -> list[Mapping[str, Any]]:
+    items = _object(raw).get("items") if raw else None
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def _told(value: Any, status: int = 200) -> Answer:
+    return Answer(status=status, content_type=JSON, pieces=iter([json.dumps(value).encode()]))
+
+
+def _refused(spoken: Format, status: int, text: str) -> Answer:
+    failure = spoken.failure(status)
+    complaint = Complaint(text=text, status=status, kind=failure.kind, code=failure.code)
+    return _told(spoken.error(complaint), status)

@@ -1,0 +1,310 @@
+"""The scripted model behind a server, as any client of any language sees it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+
+import pytest
+
+from pytest_approvals.agent_side.conditions import Approval
+from pytest_approvals.agent_side.neutral import Parameter
+from pytest_approvals.errors import UsageError
+from pytest_approvals.loopback.conversation import Wishes
+from pytest_approvals.loopback.server import LoopbackServer
+from pytest_approvals.scenario.parts import Behaviour, Call, Failure, Reply, Scenario, Script, Tool
+
+openai = pytest.importorskip("openai")
+
+GO = [{"role": "user", "content": "go"}]
+PAY = Call(label="c1", id="c1", tool="pay", arguments={"amount": 5})
+
+
+def scenario(*replies, approval: Approval = "always", **tool):
+    own = Tool(name="pay", parameters={"amount": Parameter(type="integer")}, approval=approval, **tool)
+    return Scenario(id="own/pay", title="Pays.", tools=(own,), agents={"main": Script(replies=replies)})
+
+
+STORY = scenario(Reply(calls=(PAY,)), Reply(say="Done."))
+
+
+@pytest.fixture
+def server():
+    with LoopbackServer().running() as running:
+        yield running
+
+
+def client(server, name):
+    return openai.OpenAI(api_key="none", base_url=server.url(name), max_retries=0)
+
+
+def ask(server, method, path, body=None, address=0):
+    """Sends a request and gives the status and the body of the answer."""
+    place = server.addresses[address]
+    connection = http.client.HTTPConnection(place.host, place.port, timeout=10)
+    try:
+        raw = body if isinstance(body, bytes | None) else json.dumps(body)
+        connection.request(method, path, raw, {"content-type": "application/json"} if raw else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def told(answer):
+    status, text = answer
+    return status, json.loads(text)
+
+
+def test_official_client_plays_a_story(server):
+    """A client plays the script of a scenario, and the journal holds what was asked and answered."""
+    begun = server.begin(STORY)
+    with client(server, begun.name) as asking:
+        first = asking.chat.completions.create(model="m", messages=GO).choices[0].message
+        call = first.tool_calls[0]
+        result = {"role": "tool", "tool_call_id": call.id, "content": "paid 5"}
+        said = first.model_dump(exclude_none=True, include={"role", "tool_calls"})
+        second = asking.chat.completions.create(model="m", messages=[*GO, said, result])
+    assert ("pay", '{"amount": 5}') == (call.function.name, call.function.arguments)
+    assert "Done." == second.choices[0].message.content
+    kinds = [event.kind for event in begun.events]
+    assert ["header", "model.request", "model.answer", "model.request", "model.answer"] == kinds
+
+
+@pytest.mark.parametrize("style", ["plain", "bytes", "torn"])
+@pytest.mark.parametrize("protocol", ["chat", "responses"])
+def test_streams(server, protocol, style):
+    """A stream arrives whole, in one write or in many small ones."""
+    begun = server.begin(STORY, Wishes(protocol=protocol, chunking="tokens", style=style))
+    with client(server, begun.name) as asking:
+        if protocol == "chat":
+            with asking.chat.completions.stream(model="m", messages=GO) as stream:
+                call = stream.get_final_completion().choices[0].message.tool_calls[0].function
+        else:
+            with asking.responses.stream(model="m", input="go") as stream:
+                call = stream.get_final_response().output[0]
+    assert '{"amount": 5}' == call.arguments
+
+
+def test_both_addresses(server):
+    """The server listens on IPv4, and on IPv6 where the machine has it, under one port."""
+    assert ["127.0.0.1", "::1"][: len(server.addresses)] == [place.host for place in server.addresses]
+    assert 1 == len({place.port for place in server.addresses})
+    for number in range(len(server.addresses)):
+        assert (200, {"ok": True, "conversations": 0}) == told(ask(server, "GET", "/health", address=number))
+
+
+def test_conversations_are_apart(server):
+    """Each prefix has a script, a protocol and a journal of its own."""
+    one, two = server.begin(STORY), server.begin(STORY, Wishes(protocol="messages"), name="second")
+    ask(server, "POST", f"/{one.name}/v1/chat/completions", {"model": "m", "messages": GO})
+    status, body = told(ask(server, "POST", "/second/v1/messages", {"model": "m", "max_tokens": 9, "messages": GO}))
+    assert (200, "tool_use") == (status, body["stop_reason"])
+    assert [1, 1] == [one.facts["answered"], two.facts["answered"]]
+    assert ("chat", "messages") == (one.facts["protocol"], two.facts["protocol"])
+
+
+def test_refusal_is_recorded(server):
+    """What the provider refuses is answered with its error and is an event, with what is wrong with the body, too."""
+    begun = server.begin(STORY)
+    lone = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+    statuses = [
+        ask(server, "POST", f"/{begun.name}/v1/chat/completions", body)[0]
+        for body in ({"model": "m", "messages": [*GO, lone]}, {"model": "m"}, {"messages": GO})
+    ]
+    refused = [[one["rule"] for one in event.broken] for event in begun.events if event.kind == "model.refusal"]
+    assert [400, 400, 400] == statuses
+    assert [["result-without-call"], ["messages-not-a-list"], ["model-missing"]] == refused
+
+
+def test_lenient_answers_what_can_be_read(server):
+    """A lenient conversation answers a history that the provider would refuse, but not what is no request at all."""
+    begun = server.begin(STORY, Wishes(lenient=True))
+    lone = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+    path = f"/{begun.name}/v1/chat/completions"
+    assert 200 == ask(server, "POST", path, {"model": "m", "messages": [*GO, lone]})[0]
+    assert 400 == ask(server, "POST", path, {"model": "m"})[0]
+    assert [] == [event for event in begun.events if event.kind == "model.refusal"]
+
+
+@pytest.mark.parametrize(("status", "error"), [(429, "RateLimitError"), (500, "InternalServerError")])
+def test_failure_of_the_model(server, status, error):
+    """A failure of the script is the client's own error, and is recorded."""
+    begun = server.begin(scenario(Reply(failure=Failure(status=status)), Reply(say="Done.")))
+    with client(server, begun.name) as asking:
+        with pytest.raises(getattr(openai, error)):
+            asking.chat.completions.create(model="m", messages=GO)
+        assert "Done." == asking.chat.completions.create(model="m", messages=GO).choices[0].message.content
+    assert [status] == [event.status for event in begun.events if event.kind == "model.failure"]
+
+
+def test_connection_that_breaks(server):
+    """A broken connection, before an answer or in its middle, is the client's own error; the next request is served."""
+    broken = Reply(say="Well, well.", failure=Failure(status=0, after_chunks=2))
+    begun = server.begin(
+        scenario(Reply(failure=Failure(status=0)), broken, Reply(say="Done.")), Wishes(chunking="tokens")
+    )
+    shown = []
+    with client(server, begun.name) as asking:
+        with pytest.raises(openai.APIConnectionError):
+            asking.chat.completions.create(model="m", messages=GO)
+        stream = asking.chat.completions.create(model="m", messages=GO, stream=True)
+        with pytest.raises(openai.APIConnectionError):
+            shown.extend(stream)
+        assert "Done." == asking.chat.completions.create(model="m", messages=GO).choices[0].message.content
+    assert "Well, we" == "".join(chunk.choices[0].delta.content or "" for chunk in shown)
+
+
+def test_conversations_of_responses(server):
+    """A client of Responses begins a conversation of the provider and goes on in it."""
+    begun = server.begin(scenario(Reply(say="one"), Reply(say="two")), Wishes(protocol="responses"))
+    with client(server, begun.name) as asking:
+        kept = asking.conversations.create()
+        asking.responses.create(model="m", input="go", conversation=kept.id)
+        got = asking.responses.create(model="m", input="more", conversation=kept.id)
+    asked = [event for event in begun.events if event.kind == "model.request"][-1]
+    assert "two" == got.output_text
+    assert ["go", "one", "more"] == [item["text"] for item in asked.items]
+
+
+# --- the interface ----------------------------------------------------------------------------------------------------
+
+TEXT = """
+title: Pays.
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+  - say: Done.
+"""
+
+
+def test_interface(server):
+    """Any language begins a conversation, asks, reads the journal and ends it, over HTTP alone."""
+    status, begun = told(ask(server, "POST", "/conversations", {"text": TEXT, "protocol": "messages", "name": "mine"}))
+    path = begun["base_url"].removeprefix(str(server.addresses[0]))
+    ask(server, "POST", f"{path}/messages", {"model": "m", "max_tokens": 9, "messages": GO})
+    journal = ask(server, "GET", "/conversations/mine/journal")[1].splitlines()
+    assert (201, "/mine/v1") == (status, path)
+    assert ["header", "model.request", "model.answer"] == [json.loads(line)["event"] for line in journal]
+    assert ["mine"] == [one["name"] for one in told(ask(server, "GET", "/conversations"))[1]]
+    assert 1 == told(ask(server, "DELETE", "/conversations/mine"))[1]["answered"]
+    assert (200, []) == told(ask(server, "GET", "/conversations"))
+
+
+WRONG = [
+    ({"scenario": "a/b"}, "this server has no catalogue; send the `text` of a scenario"),
+    ({}, "a conversation needs `scenario`, the id of one, or `text`, the text of one"),
+    ({"text": TEXT, "protocl": "chat"}, "no field of a conversation is called 'protocl'; did you mean 'protocol'?"),
+    ({"text": TEXT, "protocol": "chats"}, "no protocol is called 'chats'; did you mean 'chat'?"),
+    (
+        {"text": TEXT, "name": "a b"},
+        "the name 'a b' cannot stand in a path; use letters, digits, dashes and underscores",
+    ),
+    ({"text": TEXT, "name": "health"}, "the name 'health' is taken"),
+    ({"text": TEXT, "chunking": "token"}, "no chunking is called 'token'; did you mean 'tokens'?"),
+    ({"text": TEXT, "style": []}, "style is []; it must be like 'plain'"),
+    ({"text": TEXT, "lenient": "no"}, "lenient is 'no'; it must be like False"),
+    ([], "the body is not an object"),
+    (b"{", "the body is not JSON"),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), WRONG)
+def test_wrong_wish(server, body, message):
+    """A conversation that cannot be begun is answered with what is wrong and the nearest valid word."""
+    assert (400, {"error": {"message": message}}) == told(ask(server, "POST", "/conversations", body))
+
+
+def test_mistake_in_a_text(server):
+    """A mistake in the text of a scenario is told with its line."""
+    status, body = told(ask(server, "POST", "/conversations", {"text": "title: x\nmodle: []\n"}))
+    assert (400, True) == (status, body["error"]["message"].startswith("text:2: "))
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/c9/v1/chat/completions", "there is no conversation 'c9'; valid: c1"),
+        ("/c1/v1/messages", "Invalid URL (POST /v1/messages); this conversation speaks chat"),
+        ("/c1/v1/embeddings", "Invalid URL (POST /v1/embeddings); this conversation speaks chat"),
+    ],
+)
+def test_wrong_path(server, path, message):
+    """A path that is not served is answered with status 404, in the shape of the provider whose path it is."""
+    server.begin(STORY)
+    status, body = told(ask(server, "POST", path, {"model": "m", "messages": GO}))
+    assert (404, message, "messages" in path) == (status, body["error"]["message"], "type" in body)
+
+
+def test_body_that_is_too_large(server):
+    """A body that is too large is refused before it is read, and the server goes on."""
+    server.begin(STORY)
+    place = server.addresses[0]
+    with socket.create_connection((place.host, place.port), timeout=10) as raw:
+        raw.sendall(b"POST /c1/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")
+        assert raw.recv(65536).startswith(b"HTTP/1.1 413 ")
+    assert 200 == ask(server, "GET", "/health")[0]
+
+
+def test_client_that_hangs_up(server):
+    """A client that goes away in the middle of its request does no harm to the next one."""
+    server.begin(STORY)
+    place = server.addresses[0]
+    with socket.create_connection((place.host, place.port), timeout=10) as raw:
+        raw.sendall(b'POST /c1/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n{"mod')
+    assert 200 == ask(server, "POST", "/c1/v1/chat/completions", {"model": "m", "messages": GO})[0]
+
+
+def test_again(server):
+    """A conversation for load tests begins anew with every request that has no reply in it, and does not grow."""
+    begun = server.begin(STORY, Wishes(again=True))
+    for _ in range(50):
+        assert 200 == ask(server, "POST", f"/{begun.name}/v1/chat/completions", {"model": "m", "messages": GO})[0]
+    assert 3 == len(begun.events)
+
+
+# --- its life ---------------------------------------------------------------------------------------------------------
+
+
+def test_stops_cleanly():
+    """A stopped server leaves no thread and no port behind, though a client keeps its connection open."""
+    before = set(threading.enumerate())
+    server = LoopbackServer().start()
+    place = server.addresses[0]
+    kept = http.client.HTTPConnection(place.host, place.port, timeout=10)
+    kept.request("GET", "/health")
+    kept.getresponse().read()
+    server.stop()
+    kept.close()
+    assert set() == set(threading.enumerate()) - before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((place.host, place.port), timeout=10)
+
+
+def test_answer_that_waits_is_given_up():
+    """A server that stops does not wait for a hosted call that waits for a signal which never comes."""
+    tool = {"kind": "hosted_mcp", "server": "web", "behaviours": (Behaviour(waits_for="never"),)}
+    server = LoopbackServer().start()
+    begun = server.begin(scenario(Reply(calls=(PAY,)), approval="never", **tool), Wishes(protocol="responses"))
+    asking = threading.Thread(target=_asked_in_vain, args=(server, begun.name))
+    asking.start()
+    while "tool.start" not in [event.kind for event in begun.events]:
+        pass
+    server.stop()
+    asking.join(10)
+    assert not asking.is_alive()
+
+
+def _asked_in_vain(server, name):
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        ask(server, "POST", f"/{name}/v1/responses", {"model": "m", "input": "go"})
+
+
+def test_port_that_is_taken(server):
+    """A port that somebody else listens on is named."""
+    with pytest.raises(UsageError) as caught:
+        LoopbackServer(port=server.addresses[0].port).start()
+    assert f"port {server.addresses[0].port} cannot be listened on: Address already in use" == str(caught.value)
