@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 from ....contract import Chunk, Item, ModelCall, ModelDown, Reply
 from ...openai_agents.items import from_chat
@@ -24,20 +25,23 @@ class Chat:
         if reply.calls:
             message["tool_calls"] = [_call(call) for call in reply.calls]
         choice = {"index": 0, "message": message, "finish_reason": _reason(reply)}
-        return {**_HEAD, "object": "chat.completion", "choices": [choice]}
+        return {**_head(), "object": "chat.completion", "choices": [choice]}
 
     def events(self, body: dict[str, Any], reply: Reply) -> Iterator[str]:
         """Gives the chunks of a streamed completion."""
-        yield _chunk({"role": "assistant"})
+        head = _head()
+        yield _chunk(head, {"role": "assistant"})
         for chunk in reply.chunks:
-            yield _chunk(_delta(chunk))
+            yield _chunk(head, _delta(chunk))
         if reply.breaks:
             raise ModelDown(0)
-        yield _chunk({}, _reason(reply))
+        yield _chunk(head, {}, _reason(reply))
         yield "[DONE]"
 
 
-_HEAD: dict[str, Any] = {"id": "chatcmpl", "created": 0, "model": "scripted"}
+def _head() -> dict[str, Any]:
+    """Gives what the chunks of one completion share; the framework knows its messages by the id."""
+    return {"id": f"chatcmpl-{uuid4().hex}", "created": 0, "model": "scripted"}
 
 
 def _reason(reply: Reply) -> str:
@@ -49,9 +53,9 @@ def _call(call: ModelCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def _chunk(delta: dict[str, Any], reason: str | None = None) -> str:
+def _chunk(head: dict[str, Any], delta: dict[str, Any], reason: str | None = None) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": reason}
-    return json.dumps({**_HEAD, "object": "chat.completion.chunk", "choices": [choice]})
+    return json.dumps({**head, "object": "chat.completion.chunk", "choices": [choice]})
 
 
 def _delta(chunk: Chunk) -> dict[str, Any]:
