@@ -26,8 +26,8 @@ def every_gated_call_asked(history: History) -> Evaluations:
 
     A request that nobody sees is a call that nobody can decide about. By the end of its turn the call is asked about,
     or a standing decision covers it, or the turn failed visibly. The model may be answered instead where the tool is
-    not there, the arguments do not fit, the policy failed, a limit was reached, or a structured answer beside the call
-    ended the run. Requests of one reply may surface one after the other.
+    not there, the arguments do not fit, the policy failed, or a structured answer beside the call ended the run.
+    Requests of one reply may surface one after the other.
 
     Passes:
         send Pay 5
@@ -101,8 +101,7 @@ def _is_answered(history: History, call: CallSeen) -> bool:
         return False
     raised = any(gate.raised is not None for gate in call.gates)
     repeated = call.occurrence > 1 or any(sibling.id == call.id for sibling in siblings(history, call))
-    limited = history.header is not None and history.header.limits is not None
-    ended = call.answer.answer is not None or limited
+    ended = call.answer.answer is not None
     return raised or repeated or ended or cannot_run(history, call, None)
 
 
