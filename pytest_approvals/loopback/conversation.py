@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pytest_approvals.agent_side.failures import ModelRefused
@@ -23,6 +24,7 @@ from pytest_approvals.journal.write import Journal
 from pytest_approvals.protocols.asked import Asked
 from pytest_approvals.protocols.endpoint import Answer, Endpoint
 from pytest_approvals.protocols.format import Format, format_named
+from pytest_approvals.protocols.responses import Responses
 from pytest_approvals.protocols.sse import style_named
 from pytest_approvals.scenario.parts import Scenario, Variant
 
@@ -71,10 +73,28 @@ class Conversation:
         self.format: Format = format_named(wishes.protocol)
         self.endpoint = Endpoint(self.format, self._model, style=style_named(wishes.style))
         self._world = self._new_world()
+        self._lock = Lock()
 
     async def post(self, raw: bytes) -> Answer:
         """Answers a request of its protocol; see `Endpoint.post`."""
         return await self.endpoint.post(raw)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether an answer may have to wait: for a tool that the provider runs."""
+        return any(tool.kind == "hosted_mcp" for tool in self.scenario.tools)
+
+    def post_at_once(self, raw: bytes) -> Answer:
+        """Answers a request without a loop, which costs less than half; for conversations that never wait."""
+        with self._lock:
+            posted = self.post(raw)
+            try:
+                posted.send(None)
+            except StopIteration as ended:
+                answer: Answer = ended.value
+                return answer
+            posted.close()
+            raise RuntimeError("an answer waits, though no tool of the scenario is the provider's")
 
     @property
     def events(self) -> list[Event]:
@@ -100,7 +120,7 @@ class Conversation:
 
     async def _model(self, items: Sequence[Item], asked: Asked) -> Reply:
         if self.wishes.again and all(item.kind in ("user", "other") for item in items):
-            self._world = self._new_world()
+            self._begin_anew()
         agent = asked.model if asked.model in self.scenario.agents else MAIN
         reply = await self._world.model(
             items, agent=agent, stream=asked.stream, tools=asked.tools, complaints=asked.complaints
@@ -108,6 +128,11 @@ class Conversation:
         if not asked.readable:
             raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
         return reply
+
+    def _begin_anew(self) -> None:
+        self._world = self._new_world()
+        if isinstance(self.format, Responses):
+            self.format.kept.forget()
 
     def _new_world(self) -> RecordingWorld:
         variant = replace(Variant(), chunking=self.wishes.chunking, protocol=self.format.name)

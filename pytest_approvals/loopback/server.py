@@ -206,6 +206,8 @@ class LoopbackServer:
         )
 
     def _waited_for(self, conversation: Conversation, raw: bytes) -> Answer:
+        if not conversation.may_wait:
+            return conversation.post_at_once(raw)
         try:
             return asyncio.run_coroutine_threadsafe(conversation.post(raw), self._loop).result()
         except CancelledError:

@@ -266,6 +266,14 @@ def test_again(server):
     assert 3 == len(begun.events)
 
 
+def test_again_forgets_what_the_provider_kept(server):
+    """A conversation for load tests does not gather responses, either."""
+    begun = server.begin(STORY, Wishes(protocol="responses", again=True))
+    path = f"/{begun.name}/v1/responses"
+    first, second = (told(ask(server, "POST", path, {"model": "m", "input": "go"}))[1]["id"] for _ in range(2))
+    assert (False, True) == (begun.format.kept.has_response(first), begun.format.kept.has_response(second))
+
+
 # --- its life ---------------------------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,11 @@ class Kept:
         self._conversations: dict[str, list[Written]] = {}
         self._items: dict[str, Written] = {}
 
+    def forget(self) -> None:
+        """Forgets everything."""
+        for held in (self.given, self._responses, self._conversations, self._items):
+            held.clear()
+
     def has_response(self, response_id: str) -> bool:
         """Says whether a response can be gone on from."""
         return response_id in self._responses
