@@ -3,14 +3,15 @@ What a run came to, without what may differ between the variants of a scenario.
 
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
 policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
-they come. Agents that run at the same time, and the calls of one reply, are told in one order, whichever of them came
-first.
+they come. Agents that run at the same time, the calls of one reply, and the ends of turns that go on at the same time
+are told in one order, whichever of them came first.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from .arguments import parsed
@@ -40,27 +41,28 @@ def outcome_of(events: Iterable[Event]) -> list[Told]:
 
 
 def _in_one_order(found: Sequence[Told]) -> Iterator[Told]:
-    """Which of several agents or calls that run at the same time comes first is chance."""
-    beside: list[Told] = []
-    for each in found:
-        if _is_inside(each[1]):
-            beside.append(each)
-        else:
-            yield from _sorted(beside)
-            beside = []
-            yield each
-    yield from _sorted(beside)
+    """Which of several agents, calls or turns that go on at the same time comes first is chance."""
+    for beside, group in groupby(found, lambda each: _beside(each[1])):
+        told = [*group]
+        yield from _sorted(told) if beside else told
 
 
-def _is_inside(written: Mapping[str, Any]) -> bool:
-    """A signal is given as soon as one call waits for it, while others may be about to start."""
-    return "/" in written.get("conversation", "") or written["event"] in ("tool.start", "tool.end", "caller.signal")
+def _beside(written: Mapping[str, Any]) -> str:
+    """
+    Says with what an event may change places; empty: with nothing.
+
+    A signal is given as soon as one call waits for it, while others may be about to start.
+    """
+    if written["event"] == "turn.end":
+        return "ends"
+    inside = "/" in written.get("conversation", "") or written["event"] in ("tool.start", "tool.end", "caller.signal")
+    return "work" if inside else ""
 
 
 def _sorted(beside: Sequence[Told]) -> Sequence[Told]:
     agents = {written["conversation"] for _, written in beside if "conversation" in written}
-    calls = [written for _, written in beside if written["event"] == "tool.start"]
-    several = len(agents) > 1 or (not agents and len(calls) > 1)
+    apart = [written for _, written in beside if written["event"] in ("tool.start", "turn.end")]
+    several = len(agents) > 1 or (not agents and len(apart) > 1)
     return sorted(beside, key=lambda told: json.dumps(told[1], sort_keys=True, default=repr)) if several else beside
 
 

@@ -134,3 +134,29 @@ def test_a_signal_comes_while_calls_start():
 
     assert outcome(lines.format(early)) == outcome(lines.format(late))
     assert outcome(lines.format(early)) != outcome(lines.format("start c1\nstart c2"))
+
+
+TWO_TURNS = """
+    send Pay both
+    model c1 pay(amount=1); c2 pay(amount=2)
+    pause c1, c2
+    approve c1
+    go
+    approve c2
+    go
+    run c1 -> paid 1
+    run c2 -> paid 2
+    model Done.
+    2: finish Done.
+    3: finish Done.
+"""
+
+
+def test_turns_that_go_on_at_the_same_time_end_in_any_order():
+    """Which of two ends first makes no difference; how each of them ends makes one."""
+    first, second = "2: finish Done.", "3: finish Done."
+    swapped = TWO_TURNS.replace(f"{first}\n    {second}", f"{second}\n    {first}")
+
+    assert swapped != TWO_TURNS
+    assert outcome(TWO_TURNS) == outcome(swapped)
+    assert outcome(TWO_TURNS) != outcome(TWO_TURNS.replace(second, "3: fail KeyError: c2"))
