@@ -189,6 +189,9 @@ class Session(Agent):
         Gives the session as text, or with history `append` the events that came since the last time; for a store
         the session's id.
         """
+        return _limited(await self._dumped(), self._keep)
+
+    async def _dumped(self) -> str:
         session = await self._session()
         if self.blueprint.serialize.startswith("native."):
             return self._id
@@ -200,6 +203,8 @@ class Session(Agent):
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`; events are appended to a new session one by one."""
+        self._keep = _limit(parts[-1])
+        parts = [part.removeprefix(_limited("", _limit(part))) for part in parts]
         if self.blueprint.serialize.startswith("native."):
             self._id = parts[-1]
             await self._ready()
@@ -217,6 +222,7 @@ class Session(Agent):
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
         assert isinstance(other, Session)
+        self._keep = other._keep
         kept = (await other._session()).model_copy(deep=True)
         await self._take_up(kept.events, session_id=kept.id, state=kept.state)
 
@@ -244,6 +250,19 @@ class Session(Agent):
             await runner.close()
             await opened.close()
         self._crew.let_go(self)
+
+
+_LIMIT = "num_recent_events="
+
+
+def _limited(text: str, keep: int | None) -> str:
+    """Puts the limit of a session's events before what is kept of it: the session does not hold it, the caller does."""
+    return text if keep is None else f"{_LIMIT}{keep}\n{text}"
+
+
+def _limit(text: str) -> int | None:
+    """Gives the limit that stands before *text*."""
+    return int(text.removeprefix(_LIMIT).partition("\n")[0]) if text.startswith(_LIMIT) else None
 
 
 class RunFailed(Exception):
