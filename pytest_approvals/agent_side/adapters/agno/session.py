@@ -43,6 +43,7 @@ class Session(Agent):
         self._session = str(uuid4())
         self._last: str | None = None
         self._outputs: dict[str, Any] = {}
+        self._limit: int | None = None
 
     def _crew_of(self, blueprint: Blueprint) -> Crew:
         if blueprint.attachment is not None:
@@ -149,7 +150,8 @@ class Session(Agent):
         await self._crew.main.acancel_run(self._last)
 
     async def trim(self, keep: int) -> None:
-        """See `Agent.trim`."""
+        """Lets the agent take the last *keep* messages of its history; this is a setting of the agent."""
+        self._limit = keep
         self._crew.main.num_history_runs = None
         self._crew.main.num_history_messages = keep
 
@@ -160,6 +162,8 @@ class Session(Agent):
         if self.blueprint.serialize == "none":
             raise Unsupported("serialize.json", "a session in memory is kept as it is")
         kept: dict[str, Any] = {"session": self._session, "last": self._last}
+        if self._limit is not None:
+            kept["num_history_messages"] = self._limit
         if self._kept:
             kept["runs"] = [run.to_dict() for run in self._changed()]
         return json.dumps(kept)
@@ -173,6 +177,8 @@ class Session(Agent):
         """See `Agent.load`."""
         kept = [json.loads(part) for part in parts]
         self._session, self._last = kept[-1]["session"], kept[-1]["last"]
+        if (limit := kept[-1].get("num_history_messages")) is not None:
+            await self.trim(limit)
         if self._kept:
             self._outputs = outputs(self._crew.main, [run for one in kept for run in one["runs"]])
             self._store.db.upsert_session(session_of(self._crew.main, self._session, self._outputs.values()))
@@ -182,6 +188,8 @@ class Session(Agent):
         assert isinstance(other, Session)
         self._session, self._last = other._session, other._last
         self._outputs = deepcopy(other._outputs)
+        if other._limit is not None:
+            await self.trim(other._limit)
         found = await other._stored()
         if found is not None:
             self._store.db.upsert_session(deepcopy(found))
