@@ -169,6 +169,24 @@ def test_conversations_of_responses(server):
     assert ["go", "one", "more"] == [item["text"] for item in asked.items]
 
 
+@pytest.mark.parametrize("approve", [True, False], ids=["approved", "rejected"])
+def test_provider_runs_what_was_approved(server, approve):
+    """The provider runs a hosted call when it was approved and not when it was rejected; the journal holds the run."""
+    tool = {"kind": "hosted_mcp", "server": "bank", "behaviours": (Behaviour(returns="paid {amount}"),)}
+    begun = server.begin(scenario(Reply(calls=(PAY,)), Reply(say="Done."), **tool), Wishes(protocol="responses"))
+    tools = [{"type": "mcp", "server_label": "bank", "server_url": "https://bank.invalid", "allowed_tools": ["pay"]}]
+    with client(server, begun.name) as asking:
+        first = asking.responses.create(model="m", input="go", tools=tools)
+        asks = first.output[-1]
+        answer = {"type": "mcp_approval_response", "approval_request_id": asks.id, "approve": approve}
+        got = asking.responses.create(model="m", input=[answer], previous_response_id=first.id, tools=tools)
+    ran = [(event.tool, event.arguments, event.by) for event in begun.events if event.kind == "tool.start"]
+    assert ("mcp_approval_request", "pay", '{"amount": 5}') == (asks.type, asks.name, asks.arguments)
+    assert ([("pay", {"amount": 5}, "provider")] if approve else []) == ran
+    assert (["paid 5"] if approve else []) == [item.output for item in got.output if item.type == "mcp_call"]
+    assert "Done." == got.output_text
+
+
 # --- the interface ----------------------------------------------------------------------------------------------------
 
 TEXT = """
