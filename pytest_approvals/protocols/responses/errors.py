@@ -2,7 +2,7 @@
 Broken neutral rules in the words of Responses.
 
 The sentences about calls without outputs, outputs without calls and open approval requests are those of real answers,
-as people quote them in the issue trackers of the client libraries.
+as people quote them in the issue trackers of the client libraries; the others follow their pattern.
 """
 
 from __future__ import annotations
