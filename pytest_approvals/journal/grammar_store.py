@@ -13,6 +13,7 @@ from .events import (
     Restored,
     RunEnd,
     Saved,
+    Skipped,
     Staged,
     Trimmed,
     TurnEnd,
@@ -97,12 +98,14 @@ class Saves(Topic):
         self.unsaved: dict[str, int] = {}
         self.saved_at: dict[str, int] = {}
         self.taken_at: dict[str, int] = {}
+        self.skipped: set[str] = set()
         self.names: set[tuple[str, str]] = set()
 
     def listeners(self) -> Mapping[type[Event], Listener]:
         changing: dict[type[Event], Listener] = dict.fromkeys((Staged, Cancelled, Trimmed), self.changes)
         turns: dict[type[Event], Listener] = {TurnStart: self.turn_starts, TurnEnd: self.turn_ends}
-        return {Header: self.begins, Saved: self.saved, Restored: self.restored, RunEnd: self.ends, **turns, **changing}
+        stored: dict[type[Event], Listener] = {Saved: self.saved, Restored: self.restored, Skipped: self.skips}
+        return {Header: self.begins, RunEnd: self.ends, **stored, **turns, **changing}
 
     def begins(self, event: Header) -> None:
         self.known = event.variant.keys() >= _WHOLE_VARIANT
@@ -136,9 +139,14 @@ class Saves(Topic):
 
     def restored(self, event: Restored) -> None:
         self.saved_at.pop(event.session, None)
-        if event.session in self.taken_at:
+        if event.session in self.taken_at and event.session not in self.skipped:
             self.broken("a save is taken up twice, and nothing happens between", self.taken_at[event.session], event.n)
         self.taken_at[event.session] = event.n
+        self.skipped.discard(event.session)
+
+    def skips(self, event: Skipped) -> None:
+        """The save was taken up for a step that cannot be played."""
+        self.skipped.add(event.session)
 
     def ends(self, event: RunEnd) -> None:
         for session in self.unsaved if not self.cut else ():

@@ -19,6 +19,7 @@ from pytest_approvals.journal.events import (
     RunEnd,
     Saved,
     Shown,
+    Skipped,
     Staged,
     ToolEnd,
     ToolStart,
@@ -371,6 +372,13 @@ class TestGoodGrammar:
         )
 
         assert [] == broken_grammar(events)
+
+    def test_a_save_may_be_taken_up_again_after_a_skipped_step(self, two_calls: list[Event]) -> None:
+        """A copy of the state whose step cannot be played is left, and the next one is taken up."""
+        several(double(9), insert(9, LOST), insert(9, Skipped(step="decide", why="no request")))(two_calls)
+        renumber(two_calls)
+
+        assert [] == broken_grammar(two_calls)
 
     def test_conversations_may_nest(self, numbered: Callable[..., list[Event]]) -> None:
         """A conversation inside a call that a model made is legal, and so are tools of another agent."""
