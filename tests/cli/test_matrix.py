@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     [
         (
             ("--agent", "openai_agents==0.24.0", "--versions", ">=0.8"),
-            "--agent: 'openai_agents==0.24.0' is one release already; write openai_agents, and the releases in "
-            "--versions",
+            (
+                "--agent: 'openai_agents==0.24.0' is one release already; write openai_agents, and the releases in "
+                "--versions"
+            ),
         ),
         (("--agent", "reference", "--versions", ">=1"), "--agent: 'reference' has no framework, and so no releases"),
         (
