@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+
+def pytest_configure() -> None:
+    """
+    Lets a Ctrl-C arrive, here and in processes that tests start: a run of the tests that was started in the background
+    inherits that it is ignored.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
