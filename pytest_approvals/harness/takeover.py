@@ -23,7 +23,7 @@ from pytest_approvals.journal.write import Journal
 from pytest_approvals.scenario.parts import Scenario, Turn, Variant
 from pytest_approvals.scenario.states import stored_states
 
-from .play import Limit, Play, header
+from .play import Play, header
 from .session import Session
 from .sources import AgentFacts, AgentSource
 
@@ -88,13 +88,8 @@ async def paused_state(scenario: Scenario, serialize: str, source: AgentSource, 
     Errors:
         UsageError: The agent does not pause there, or does not save its state.
     """
-    play = Play(
-        scenario=scenario,
-        variant=Variant(serialize=serialize, source="restored"),
-        journal=Journal(),
-        header=header(scenario, Variant(serialize=serialize), source, 0),
-        limit=Limit(),
-    )
+    variant = Variant(serialize=serialize, source="restored")
+    play = Play(scenario=scenario, variant=variant, journal=Journal(), header=header(scenario, variant, source, 0))
     session = Session(play, source, folder)
     await session.start()
     try:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from autogen_core import CancellationToken
-from autogen_core.tools import TextResultContent, ToolResult, Workbench
-from pydantic import BaseModel
+from autogen_core.tools import ToolResult, Workbench
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported, World
-from .approval import ApprovalFunction, Approvals, denial
+from .approval import ApprovalFunction, Approvals
+from .around import AroundWorkbench, told
 from .crew import reaching
 from .model import ScriptedClient
 from .releases import with_call_id
@@ -99,10 +99,8 @@ class AttachedCrew:
         self._undo.clear()
 
 
-class ProbedWorkbench(Workbench):
+class ProbedWorkbench(AroundWorkbench):
     """A person's workbench whose calls are asked about, and run in the world."""
-
-    component_config_schema = BaseModel
 
     def __init__(
         self,
@@ -113,69 +111,25 @@ class ProbedWorkbench(Workbench):
         world: World,
         stubs: frozenset[str],
     ) -> None:
-        self._inner = inner
+        super().__init__(inner, approvals, work)
         self._agent = agent
-        self._approvals = approvals
-        self._work = work
         self._world = world
         self._stubs = stubs
 
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        cancellation_token: CancellationToken | None = None,
-        call_id: str | None = None,
+    async def run_approved(
+        self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
-        """See `Workbench.call_tool`."""
-        with self._work.entered(call_id, name):
-            result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
-            if not result.approved:
-                return _result(name, denial(result), failed=True)
-            given = (arguments if result.arguments is None else result.arguments) or {}
-            return await self._ran(name, given, cancellation_token, call_id)
-
-    async def _ran(
-        self, name: str, arguments: Mapping[str, Any], token: CancellationToken | None, call_id: str | None
-    ) -> ToolResult:
+        """See `AroundWorkbench.run_approved`."""
+        given = arguments or {}
         results: list[ToolResult] = []
 
         async def real() -> str:
-            results.append(await self._inner.call_tool(name, arguments, token, **with_call_id(call_id)))
+            results.append(await self._inner.call_tool(name, given, token, **with_call_id(call_id)))
             return str(results[0].to_text())
 
         stubbed = name in self._stubs
-        value = await self._world.run(name, arguments, call_id, agent=self._agent, real=None if stubbed else real)
-        return results[0] if results else _result(name, str(value), failed=False)
-
-    async def list_tools(self) -> list[Any]:
-        """See `Workbench.list_tools`."""
-        return list(await self._inner.list_tools())
-
-    async def start(self) -> None:
-        """See `Workbench.start`."""
-        await self._inner.start()
-
-    async def stop(self) -> None:
-        """See `Workbench.stop`."""
-        await self._inner.stop()
-
-    async def reset(self) -> None:
-        """See `Workbench.reset`."""
-        await self._inner.reset()
-
-    async def save_state(self) -> Mapping[str, Any]:
-        """See `Workbench.save_state`."""
-        state: Mapping[str, Any] = await self._inner.save_state()
-        return state
-
-    async def load_state(self, state: Mapping[str, Any]) -> None:
-        """See `Workbench.load_state`."""
-        await self._inner.load_state(state)
-
-
-def _result(name: str, text: str, *, failed: bool) -> ToolResult:
-    return ToolResult(name=name, result=[TextResultContent(content=text)], is_error=failed)
+        value = await self._world.run(name, given, call_id, agent=self._agent, real=None if stubbed else real)
+        return results[0] if results else told(name, str(value), failed=False)
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------

@@ -12,10 +12,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from autogen_core import CancellationToken
-from autogen_core.tools import BaseTool, TextResultContent, ToolResult, Workbench
+from autogen_core.tools import BaseTool, ToolResult
 from pydantic import BaseModel
 
 from .approval import Approvals, ToolApprovalResult, denial
+from .around import AroundWorkbench, told
 from .releases import STREAM_TOOL, WORKBENCH, takes, with_call_id
 from .work import Work
 
@@ -42,7 +43,7 @@ class GatedWorkbench(WORKBENCH):
         with self._work.entered(call_id, name):
             result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
             if not result.approved:
-                return _denied(name, result)
+                return told(name, denial(result), failed=True)
             given = arguments if result.arguments is None else result.arguments
             done: ToolResult = await super().call_tool(name, given, cancellation_token, **with_call_id(call_id))
             return done
@@ -63,7 +64,7 @@ class GatedWorkbench(WORKBENCH):
                 else:
                     yield one
             if not result.approved:
-                yield _denied(name, result)
+                yield told(name, denial(result), failed=True)
                 return
             given = arguments if result.arguments is None else result.arguments
             async with aclosing(super().call_tool_stream(name, given, cancellation_token, call_id)) as events:
@@ -71,36 +72,23 @@ class GatedWorkbench(WORKBENCH):
                     yield event
 
 
-class GatedServer(Workbench):
+class GatedServer(AroundWorkbench):
     """The workbench that connects to a server, whose calls are asked about."""
 
-    component_config_schema = BaseModel
-
     def __init__(self, server: ScenarioServer, approvals: Approvals, work: Work) -> None:
+        super().__init__(server.workbench, approvals, work)
         self._server = server
-        self._inner = server.workbench
-        self._approvals = approvals
-        self._work = work
 
-    async def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        cancellation_token: CancellationToken | None = None,
-        call_id: str | None = None,
+    async def run_approved(
+        self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
-        """See `Workbench.call_tool`."""
-        with self._work.entered(call_id, name):
-            result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
-            if not result.approved:
-                return _denied(name, result)
-            given = arguments if result.arguments is None else result.arguments
-            return await self._inner.call_tool(name, given, cancellation_token, **with_call_id(call_id))
+        """See `AroundWorkbench.run_approved`."""
+        return await self._inner.call_tool(name, arguments, token, **with_call_id(call_id))
 
     async def list_tools(self) -> list[Any]:
         """See `Workbench.list_tools`."""
         await self._server.start()
-        return list(await self._inner.list_tools())
+        return await super().list_tools()
 
     async def start(self) -> None:
         """See `Workbench.start`."""
@@ -109,23 +97,6 @@ class GatedServer(Workbench):
     async def stop(self) -> None:
         """See `Workbench.stop`."""
         await self._server.stop()
-
-    async def reset(self) -> None:
-        """See `Workbench.reset`."""
-        await self._inner.reset()
-
-    async def save_state(self) -> Mapping[str, Any]:
-        """See `Workbench.save_state`."""
-        state: Mapping[str, Any] = await self._inner.save_state()
-        return state
-
-    async def load_state(self, state: Mapping[str, Any]) -> None:
-        """See `Workbench.load_state`."""
-        await self._inner.load_state(state)
-
-
-def _denied(name: str, result: ToolApprovalResult) -> ToolResult:
-    return ToolResult(name=name, result=[TextResultContent(content=denial(result))], is_error=True)
 
 
 class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
