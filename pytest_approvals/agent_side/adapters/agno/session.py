@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,9 @@ class Session(Agent):
             return attached_crew(blueprint.attachment)
         return self._made(blueprint)
 
+    @abstractmethod
     def _made(self, blueprint: Blueprint) -> Crew:
         """What is run where it is made of a blueprint."""
-        raise NotImplementedError
 
     def _store_of(self, blueprint: Blueprint) -> Store:
         own = self._crew.db if blueprint.serialize == "none" else None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...contract import MAIN, Blueprint, Decision, Unsupported, World
 from . import facts
-from .session import Session
+from .session import Gated
 
 if TYPE_CHECKING:
     from .crew import Gate
@@ -23,7 +23,7 @@ TOOLS = "tools"
 """The agent type that runs tools."""
 
 
-class Intervening(Session):
+class Intervening(Gated):
     """An intervention handler asks about each message to the agent that runs the tools."""
 
     capabilities = facts.claimed(facts.INTERVENTION_MISSING)

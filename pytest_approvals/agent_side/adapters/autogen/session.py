@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -56,26 +57,9 @@ class Session(Agent):
         self._token: Any = None
         self._ends = asyncio.Lock()
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew | AttachedCrew:
-        if blueprint.attachment is not None:
-            from .attach import AttachedCrew
-
-            return AttachedCrew(blueprint.attachment, self.world, self.ask, self._work)
-        from .crew import Crew
-
-        return Crew(
-            world=self.world,
-            blueprint=blueprint,
-            ask=self.ask,
-            asked=self.asked_before,
-            gate=self._gate(),
-            work=self._work,
-            teamed=self.teamed,
-        )
-
-    def _gate(self) -> Gate:
-        """Where the approval functions stand."""
-        raise NotImplementedError
+    @abstractmethod
+    def _crew_of(self, blueprint: Blueprint) -> Any:
+        """What runs: agents with gates around their tools, a person's own agent, a team."""
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -328,7 +312,32 @@ class Session(Agent):
         await self._crew.close()
 
 
-class Workbenched(Session):
+class Gated(Session):
+    """Approval functions stand around the tools of agents."""
+
+    def _crew_of(self, blueprint: Blueprint) -> Crew | AttachedCrew:
+        if blueprint.attachment is not None:
+            from .attach import AttachedCrew
+
+            return AttachedCrew(blueprint.attachment, self.world, self.ask, self._work)
+        from .crew import Crew
+
+        return Crew(
+            world=self.world,
+            blueprint=blueprint,
+            ask=self.ask,
+            asked=self.asked_before,
+            gate=self._gate(),
+            work=self._work,
+            teamed=self.teamed,
+        )
+
+    @abstractmethod
+    def _gate(self) -> Gate:
+        """Where the approval functions stand."""
+
+
+class Workbenched(Gated):
     """The approval functions stand around a workbench."""
 
     capabilities = facts.claimed(facts.MISSING)
@@ -340,7 +349,7 @@ class Workbenched(Session):
         return gated_workbench
 
 
-class Tooled(Session):
+class Tooled(Gated):
     """The approval functions stand around each tool."""
 
     capabilities = facts.claimed(facts.MISSING)

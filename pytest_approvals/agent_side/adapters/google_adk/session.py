@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -49,9 +50,9 @@ class Session(Agent):
 
         return made_crew(blueprint, self._tool(), resumable=self.resumable)
 
+    @abstractmethod
     def _tool(self) -> Tool:
         """What makes the tools of a built agent, gated in the flavour's way."""
-        raise NotImplementedError
 
     # --- the session --------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
@@ -46,13 +47,13 @@ class Session(Agent):
 
         return made_crew(blueprint, self._gate())
 
+    @abstractmethod
     def _gate(self) -> Gate | None:
         """What gates the tools of a built agent; None where they ask from within."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _form(self) -> Form:
         """How answers are addressed."""
-        raise NotImplementedError
 
     # --- the thread ---------------------------------------------------------------------------------------------------
 

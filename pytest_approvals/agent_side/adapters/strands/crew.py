@@ -46,12 +46,15 @@ def _can_ask(spec: ToolSpec) -> bool:
     return spec.runs is None and spec.kind == "function"
 
 
-HOOK = Gate(options=lambda specs: {"hooks": [ApprovalHook(specs)]})
-SEQUENTIAL = Gate(options=_sequential)
-TOOL = Gate(options=_for_others, asking=True)
-MIDDLEWARE = Gate(around=middleware)
-HANDLER = Gate(options=lambda specs: {"interventions": [handler(specs)]})
-INTERVENTION = Gate(options=lambda specs: {"interventions": [human_in_the_loop(specs)]})
+GATES: dict[str, Gate] = {
+    "hook": Gate(options=lambda specs: {"hooks": [ApprovalHook(specs)]}),
+    "sequential": Gate(options=_sequential),
+    "tool": Gate(options=_for_others, asking=True),
+    "middleware": Gate(around=middleware),
+    "handler": Gate(options=lambda specs: {"interventions": [handler(specs)]}),
+    "intervention": Gate(options=lambda specs: {"interventions": [human_in_the_loop(specs)]}),
+}
+"""The gates, by the names that the flavours have for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

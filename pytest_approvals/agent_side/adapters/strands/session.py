@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
@@ -13,12 +13,18 @@ from .current import recorded_by
 
 if TYPE_CHECKING:
     from .answers import Form
-    from .crew import Crew, Gate
+    from .crew import Crew
 
 
 class Session(Agent):
-    """A session is one agent object; flavours differ in where a gate asks."""
+    """
+    A session is one agent object; flavours differ in where a gate asks.
 
+    Attributes:
+        gate: What gates the tools of a built agent, by its name in `crew.GATES`.
+    """
+
+    gate: ClassVar[str]
     framework = "strands-agents"
     wire_rules = "chat"
     issues = facts.ISSUES
@@ -38,13 +44,9 @@ class Session(Agent):
             from .attach import attached_crew
 
             return attached_crew(blueprint.attachment)
-        from .crew import made_crew
+        from .crew import GATES, made_crew
 
-        return made_crew(blueprint, self._gate())
-
-    def _gate(self) -> Gate:
-        """What gates the tools of a built agent."""
-        raise NotImplementedError
+        return made_crew(blueprint, GATES[self.gate])
 
     def _form(self) -> Form:
         """How a decision is said to the gate."""
@@ -176,73 +178,49 @@ class Session(Agent):
 class Hooked(Session):
     """A `BeforeToolCallEvent` hook asks, and the calls of a reply run concurrently."""
 
+    gate = "hook"
     capabilities = facts.claimed(facts.MISSING)
     missing = facts.MISSING
-
-    def _gate(self) -> Gate:
-        from .crew import HOOK
-
-        return HOOK
 
 
 class Sequential(Session):
     """A `BeforeToolCallEvent` hook asks, and the calls of a reply run one after the other."""
 
+    gate = "sequential"
     capabilities = facts.claimed(facts.SEQUENTIAL_MISSING)
     missing = facts.SEQUENTIAL_MISSING
-
-    def _gate(self) -> Gate:
-        from .crew import SEQUENTIAL
-
-        return SEQUENTIAL
 
 
 class Asking(Session):
     """The tools ask with `tool_context.interrupt` from within."""
 
+    gate = "tool"
     capabilities = facts.claimed(facts.TOOL_MISSING)
     missing = facts.TOOL_MISSING
-
-    def _gate(self) -> Gate:
-        from .crew import TOOL
-
-        return TOOL
 
 
 class Wrapped(Session):
     """A middleware around the run of a tool asks."""
 
+    gate = "middleware"
     capabilities = facts.claimed(facts.MISSING)
     missing = facts.MISSING
-
-    def _gate(self) -> Gate:
-        from .crew import MIDDLEWARE
-
-        return MIDDLEWARE
 
 
 class Handling(Session):
     """An intervention handler asks with `event.interrupt`, and an error of it does not stop the agent."""
 
+    gate = "handler"
     capabilities = facts.claimed(facts.HANDLER_MISSING)
     missing = facts.HANDLER_MISSING
-
-    def _gate(self) -> Gate:
-        from .crew import HANDLER
-
-        return HANDLER
 
 
 class Intervening(Session):
     """`HumanInTheLoop` asks."""
 
+    gate = "intervention"
     capabilities = facts.claimed(facts.INTERVENTION_MISSING)
     missing = facts.INTERVENTION_MISSING
-
-    def _gate(self) -> Gate:
-        from .crew import INTERVENTION
-
-        return INTERVENTION
 
     def _form(self) -> Form:
         from .answers import in_a_word
