@@ -7,11 +7,12 @@ They stand beside the adapter, in `NAME.waivers.yaml`, as a list:
       check: decision-survives
       variant: json-*-held                  # may be left out: every variant
       version: ">=0.20,<0.25"               # may be left out: every version
+      sometimes: Two threads race for it.   # may be left out: it fails in every run
       reason: The restored state has new agent objects, so that a decision on a held item is lost.
       issue: https://github.com/owner/repository/issues/1
 
 An issue that was not reported yet is `unreported: docs/findings/NAME.md`. A waiver whose failure did not come although
-all that it covers ran is stale.
+all that it covers ran is stale, unless it says why the failure comes only `sometimes`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 
 from pytest_approvals.errors import UnknownName, WaiverError
 
-_KEYS = ("scenario", "check", "variant", "flavour", "version", "reason", "issue")
+_KEYS = ("scenario", "check", "variant", "flavour", "version", "sometimes", "reason", "issue")
 _NEEDED = ("scenario", "check", "reason", "issue")
 _ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
 
@@ -40,6 +41,7 @@ class Waiver:
         variant: The id of a variant, or a pattern.
         flavour: The flavour of the adapter, or a pattern; None: every flavour.
         version: Version specifiers of the framework; empty: every version.
+        sometimes: Why a run can end without the failure; empty: it cannot.
         path, line: Where it stands.
     """
 
@@ -50,6 +52,7 @@ class Waiver:
     variant: str = "*"
     flavour: str | None = None
     version: str = ""
+    sometimes: str = ""
     path: str = ""
     line: int = 0
 
@@ -123,14 +126,15 @@ def stale_waivers(
     waivers: Iterable[Waiver], outcomes: Sequence[Outcome], complete: Collection[str], known: Collection[str]
 ) -> tuple[Waiver, ...]:
     """
-    Gives the waivers whose failure did not come although all that they cover ran.
+    Gives the waivers whose failure did not come although all that they cover ran; none of those that say `sometimes`.
 
     Arguments:
         outcomes: Of all runs of one agent.
         complete: The ids of the scenarios that ran in all their variants.
         known: The ids of all scenarios that there are.
     """
-    return tuple(waiver for waiver in waivers if _stale(waiver, outcomes, complete, known))
+    due = [waiver for waiver in waivers if not waiver.sometimes]
+    return tuple(waiver for waiver in due if _stale(waiver, outcomes, complete, known))
 
 
 def _stale(waiver: Waiver, outcomes: Sequence[Outcome], complete: Collection[str], known: Collection[str]) -> bool:
@@ -200,8 +204,11 @@ def _waiver(entry: Any, place: _Place, checks: Collection[str]) -> Waiver:
         if not isinstance(value, str):
             raise place.error(f"{key} must be text; put it into quotes", key)
     for key in _NEEDED:
-        if not entry.get(key, "").strip():
-            raise place.error(f"the {key} is missing" if key not in entry else f"the {key} is empty", key)
+        if key not in entry:
+            raise place.error(f"the {key} is missing")
+    for key in (*_NEEDED, "sometimes"):
+        if not entry.get(key, "filled").strip():
+            raise place.error(f"the text of {key} is empty", key)
     if entry["check"] not in checks:
         raise place.error(str(UnknownName("check", entry["check"], checks)), "check")
     if not _ISSUE.fullmatch(entry["issue"]):
