@@ -3,6 +3,9 @@ Cases: a request to the client as one JSON document, and what came of it as anot
 
     case:    {"behaviour", "streaming", "conversation_id", "tools", "model" or "model_updates", "messages"}
     outcome: {"messages", "model_inputs", "invocations", "messages_after", "error", "pulled"}
+
+`pulled` tells how the model's first answer came through: for each update that reached the caller until that
+answer had ended, how many updates of the model had been read.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 from pytest_approvals.errors import ContentError, nearest
 
 from .behaviours import BEHAVIOURS, Behaviour
-from .client import FunctionInvokingClient
+from .client import TOOL_MESSAGE_ID, FunctionInvokingClient
 from .contents import FunctionCall, Message, Notation
 from .failures import ClientFailure
 from .invoking import Tool
@@ -198,6 +201,10 @@ class _Played:
             self.read += 1
             yield update
 
+    def first_answer_has_ended(self, update: Message) -> bool:
+        """Says whether an update is one of those that only come after the first answer: results of it, or a later one."""
+        return len(self.inputs) > 1 or (self.read > 0 and update.message_id == TOOL_MESSAGE_ID)
+
     def _next(self, messages: Sequence[Message]) -> tuple[Message | None, ...] | None:
         turn = len(self.inputs)
         self.inputs.append(written_messages(messages))
@@ -277,7 +284,8 @@ async def _run(case: Case) -> dict[str, Any]:
         if case.streaming:
             async for update in client.stream(case.messages):
                 got.append(update)
-                pulled.append(played.read)
+                if not played.first_answer_has_ended(update):
+                    pulled.append(played.read)
         else:
             got = await client.respond(case.messages)
     except ClientFailure as failure:

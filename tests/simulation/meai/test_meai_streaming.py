@@ -17,7 +17,7 @@ def test_text_passes_at_once_and_calls_wait_for_the_end(meai: Any) -> None:
         [[meai.text("ok")]],
         tools=[meai.LOOK],
     )
-    assert [1, 2, 4, 4, 4, 5] == outcome["pulled"]
+    assert [1, 2, 4, 4] == outcome["pulled"]
     assert ["assistant: let me, call a!, so", "tool: result a saw x", "assistant: ok"] == meai.told(outcome["messages"])
 
 
@@ -25,14 +25,14 @@ def test_until_10_3_calls_pass_at_once_where_no_tool_is_gated(meai: Any) -> None
     """Nothing can become a request, so nothing waits."""
     turns = ([[meai.call("a", "look", what="x")], [meai.text("so")]], [[meai.text("ok")]])
     outcome = updates(meai, *turns, tools=[meai.LOOK], behaviour="10.2")
-    assert [1, 2, 2, 3] == outcome["pulled"]
+    assert [1, 2] == outcome["pulled"]
 
 
 def test_until_10_3_calls_wait_where_a_tool_is_gated(meai: Any) -> None:
     """A later call may make requests of them all; when none does, they are released and run."""
     turns = ([[meai.call("a", "look", what="x")], [meai.text("so")]], [[meai.text("ok")]])
     outcome = updates(meai, *turns, behaviour="10.2")
-    assert [2, 2, 2, 3] == outcome["pulled"]
+    assert [2, 2] == outcome["pulled"]
     assert ["look"] == meai.ran(outcome)
 
 
