@@ -37,6 +37,27 @@ def forgetful(project):
     return project
 
 
+UNREADABLE = """
+from pytest_approvals.simulation import ReferenceAgent
+
+class Unreadable(ReferenceAgent):
+    '''Fails in its last turn, and what it saves then cannot be read.'''
+
+    failed = False
+
+    async def turn(self, text, decisions, *, stream):
+        self.failed = text == "fail"
+        if self.failed:
+            raise RuntimeError("out of order")
+        return await super().turn(text, decisions, stream=stream)
+
+    async def dump(self):
+        return "{" if self.failed else await super().dump()
+
+FLAVOURS = {"": Unreadable}
+"""
+
+
 def run(project, *words: str):
     """Runs the story, without the variants that need another process."""
     words = ("scenarios", "--approvals-resume=same", "--snapshot-update", *words)
@@ -64,6 +85,21 @@ def test_a_waived_failure_is_an_expected_one(forgetful) -> None:
             "XFAIL *forgetful[[]json-*] - forgetful.waivers.yaml:2: *: Decisions are lost after a restart. (https://*)",
         ]
     )
+
+
+def test_variants_that_are_known_to_differ_need_not_be_as_stored(project) -> None:
+    """Where a waiver says so, the variant that writes the transcript is compared with it, and no other."""
+    project.scenario(**{"approve}": "approve}\n  - send: fail\n  - go_on: true\n  - leave: true"})
+    project.write("unreadable_adapter.py", UNREADABLE)
+    project.run("scenarios", "-k", "none-held", "--snapshot-update", agents="unreadable", fresh=True)
+    words = ("scenarios", "--approvals-serialize=none,json", "--approvals-resume=same", "--approvals-history=whole")
+    surprised = project.run(*words, agents="unreadable", fresh=True)
+    waiver = WAIVER.replace("CHECK", "same-outcome-in-every-mode").replace("  variant: json-*\n", "")
+    project.write("unreadable.waivers.yaml", waiver)
+    known = project.run(*words, agents="unreadable", fresh=True)
+
+    surprised.stdout.fnmatch_lines(["*the transcript is not the stored one in *unreadable.transcript; *"])
+    assert 0 == known.ret
 
 
 def test_a_stale_waiver_fails_the_session(forgetful) -> None:
