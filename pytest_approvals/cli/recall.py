@@ -77,6 +77,7 @@ def _line(answer: Answer) -> dict[str, Any]:
         "good": None if row.good is None else str(row.good),
         "found": answer.found,
         "checks": list(answer.checks),
+        "agent": answer.agent,
         "scenario": answer.scenario,
         "variant": answer.variant,
         "why": answer.why,

@@ -1,9 +1,10 @@
 """
 Whether the catalogue finds a known bug.
 
-It does if a check of the row fails on the bad agent in some variant in which it does not fail on the good one; where
-there is no good one, if it fails. The first such variant is enough. Scenarios that cite the report of the bug run
-first, then the plainest variants of all others: that makes an answer quick, and changes none.
+It does if a check of the row fails on the bad agent, in one of the flavours that are meant, in some variant in which it
+does not fail on the good one; where there is no good one, if it fails. The first such variant is enough. Scenarios that
+cite the report of the bug run first, then the plainest variants of all others: that makes an answer quick, and changes
+none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from itertools import zip_longest
 from pytest_approvals.checks import CHECKS
 from pytest_approvals.scenario.parts import Scenario, Variant
 
+from .kinds import kinds
 from .suspects import Suspect
 from .table import Release, Row
 
@@ -29,13 +31,14 @@ class Answer:
 
     Attributes:
         checks: The checks that found it; none where it was missed.
-        scenario, variant: Where.
+        agent, scenario, variant: Where.
         why: Why it was missed.
         runs: How many runs on the bad agent are behind it.
     """
 
     row: Row
     checks: tuple[str, ...] = ()
+    agent: str = ""
     scenario: str = ""
     variant: str = ""
     why: str = ""
@@ -65,9 +68,15 @@ class Hunt:
         self._suspects: dict[Release, Suspect] = {}
 
     def look_for(self, row: Row) -> Answer:
-        """Runs the catalogue until the bug is found, or to its end."""
-        bad = self._suspect(row.bad)
-        good = None if row.good is None else self._suspect(row.good)
+        """Runs the catalogue on the agents of *row*, and where nothing is found on their other flavours."""
+        answers = []
+        for bad, good in kinds(row):
+            answers.append(self._looked_for(row, self._suspect(bad), None if good is None else self._suspect(good)))
+            if answers[-1].found:
+                return answers[-1]
+        return answers[0]
+
+    def _looked_for(self, row: Row, bad: Suspect, good: Suspect | None) -> Answer:
         for suspect in (bad, *((good,) if good else ())):
             if suspect.unavailable:
                 return Answer(row=row, why=suspect.unavailable)
@@ -87,8 +96,7 @@ class Hunt:
                     continue
                 hits -= good.broken(scenario, variant)
             if hits:
-                where = {"scenario": scenario, "variant": variant.id, "runs": bad.number_of_runs}
-                return Answer(row=row, checks=_in_order(row, hits), **where)  # type: ignore[arg-type]
+                return _answer(row, hits, bad, scenario, variant.id)
         return None
 
     def _found_together(self, row: Row, bad: Suspect, good: Suspect | None) -> Answer | None:
@@ -98,19 +106,18 @@ class Hunt:
             if hits and good is not None:
                 hits -= good.broken_together(scenario)
             if hits:
-                checks = _in_order(row, hits)
-                return Answer(row=row, checks=checks, scenario=scenario, variant="*", runs=bad.number_of_runs)
+                return _answer(row, hits, bad, scenario, "*")
         return None
 
     def _missed(self, row: Row, bad: Suspect, good: Suspect | None) -> Answer:
         failed = bad.broken_at_all()
         both = [slug for slug in row.checks if slug in failed]
         others = [f"{slug} ({count})" for slug, count in failed.items() if slug not in row.checks]
-        if both:
-            why = f"{', '.join(both)} failed on {row.good} in the same variants, too"
+        if both and good is not None:
+            why = f"{', '.join(both)} failed on {good.release} in the same variants, too"
         else:
             what = f"; what failed: {', '.join(others)}" if others else "; nothing failed"
-            why = f"none of its checks failed in {bad.number_of_runs} runs on {row.bad}{what}"
+            why = f"none of its checks failed in {bad.number_of_runs} runs on {bad.release}{what}"
         return Answer(row=row, why=why, runs=bad.number_of_runs)
 
     def _plan(self, row: Row, bad: Suspect) -> Iterator[tuple[str, Variant]]:
@@ -133,5 +140,7 @@ def _reports(sources: Sequence[str]) -> set[tuple[str, str]]:
     return {(repository.lower(), number) for text in sources for repository, number in _REPORT.findall(text)}
 
 
-def _in_order(row: Row, hits: set[str]) -> tuple[str, ...]:
-    return tuple(slug for slug in row.checks if slug in hits)
+def _answer(row: Row, hits: set[str], bad: Suspect, scenario: str, variant: str) -> Answer:
+    checks = tuple(slug for slug in row.checks if slug in hits)
+    where = str(bad.release.spec)
+    return Answer(row=row, checks=checks, agent=where, scenario=scenario, variant=variant, runs=bad.number_of_runs)

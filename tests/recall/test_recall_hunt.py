@@ -7,6 +7,7 @@ import pytest
 from pytest_approvals.agents import AgentSpec
 from pytest_approvals.catalogues import stock_folder
 from pytest_approvals.recall.hunt import Answer, Hunt
+from pytest_approvals.recall.kinds import kinds
 from pytest_approvals.recall.table import Release, Row
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.parts import Scenario
@@ -14,6 +15,20 @@ from pytest_approvals.simulation.faults import FAMILIES
 
 SCENARIOS = ("basics/approved", "basics/rejected-with-a-reason", "parallel/one-approved-one-rejected")
 FAULT = next(name for name, fault in FAMILIES["execution"].items() if fault.caught_by == "rejected-never-runs")
+
+SHOP = """
+from pytest_approvals.agent_side.contract import Agent
+
+class Shop(Agent):
+    framework = "shop"
+
+class Till(Shop): ...
+class Night(Shop): ...
+class Web(Agent):
+    framework = "shop-web"
+
+FLAVOURS = {"": Shop, "plain": Shop, "till": Till, "till_night": Night, "web": Web}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +97,38 @@ def test_an_agent_that_does_nothing_wrong_is_not_found(catalogue: dict[str, Scen
     answer = hunted(catalogue, "reference", None, "rejected-never-runs", "same-outcome-in-every-mode")
 
     assert f"missed bug: none of its checks failed in {answer.runs} runs on reference; nothing failed" == str(answer)
+
+
+def test_a_bug_of_another_flavour_is_found(catalogue: dict[str, Scenario], tmp_path: Path) -> None:
+    """A row that names no flavour means all of that distribution; the answer says in which one it was found."""
+    module = (tmp_path / "rejectrunner_adapter.py").read_text()
+    sound = (
+        'from pytest_approvals.simulation import FLAVOURS as SOUND\nFLAVOURS = {"": SOUND[""], "odd": FLAVOURS[""]}\n'
+    )
+    (tmp_path / "oddly_adapter.py").write_text(f"{module}\n{sound}")
+
+    answer = hunted(catalogue, "oddly", "oddly", "rejected-never-runs")
+    alone = hunted(catalogue, "oddly", None, "rejected-never-runs")
+
+    assert "missed bug: " in str(answer)
+    assert ("found bug: rejected-never-runs", "oddly.odd") == (str(alone), alone.agent)
+
+
+@pytest.mark.parametrize(
+    ("named", "meant"),
+    [
+        ("shop==2", ["shop==2", "shop.till==2", "shop.till_night==2"]),
+        ("shop.till==2", ["shop.till==2", "shop.till_night==2"]),
+        ("shop.web==3", ["shop.web==3"]),
+        ("shop.gone==3", ["shop.gone==3"]),
+    ],
+)
+def test_a_row_means_the_kinds_of_what_it_names(tmp_path: Path, named: str, meant: list[str]) -> None:
+    """All flavours with the same distribution, or those whose name goes on where the named one ends."""
+    (tmp_path / "shop_adapter.py").write_text(SHOP)
+    row = Row(id="bug", title="A bug", sources=(), bad=release(named), good=release(named), checks=())
+
+    assert [(one, one) for one in meant] == [(str(bad), str(good)) for bad, good in kinds(row)]
 
 
 def test_an_agent_that_cannot_be_started_is_the_reason(catalogue: dict[str, Scenario]) -> None:
