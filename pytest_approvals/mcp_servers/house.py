@@ -1,0 +1,169 @@
+"""
+Where the MCP servers of this process are: one thread, a port for HTTP and one for relays, a key for each server.
+
+An agent may stand still in this process while it waits for a server, so servers have an event loop of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import socket
+from collections.abc import AsyncIterator, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from itertools import count
+from threading import Thread
+from typing import Any, TypeVar
+
+from pytest_approvals.errors import UsageError
+
+T = TypeVar("T")
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""How many bytes one message over stdio may have."""
+
+
+@dataclass(slots=True)
+class _Lodger:
+    """A server that is in the house, what keeps it there, and those who are connected to it through relays."""
+
+    server: Any
+    over: asyncio.Event
+    manager: Any
+    alive: asyncio.Task[None] | None = None
+    relayed: set[asyncio.Task[Any]] = field(default_factory=set)
+
+
+class House:
+    """
+    Serves MCP servers, from the first use until the process ends.
+
+    Attributes:
+        http: The port of streamable HTTP; the path is `/KEY/mcp`.
+        lines: The port that relays connect to; the first line is the key, what follows is the protocol of stdio.
+    """
+
+    def __init__(self) -> None:
+        self._lodgers: dict[str, _Lodger] = {}
+        self._numbers = count(1)
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        self.http, self.lines = (one.getsockname()[1] for one in sockets)
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        Thread(target=asyncio.run, args=(self._serve(*sockets, started),), name="mcp-servers", daemon=True).start()
+        self._loop = started.result()
+        for one in sockets:
+            atexit.register(one.close)
+
+    def take_in(self, server: Any) -> str:
+        """Serves a server of the SDK from now on, and gives its key."""
+        return self._done(self._take_in(server))
+
+    def let_go(self, key: str) -> None:
+        """Ends the connections to a server, and serves it no more."""
+        self._done(self._let_go(key))
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    # --- in the thread of the servers ---------------------------------------------------------------------------------
+
+    async def _serve(
+        self, http: socket.socket, lines: socket.socket, started: Future[asyncio.AbstractEventLoop]
+    ) -> None:
+        import uvicorn
+
+        config = uvicorn.Config(
+            self._handle, interface="asgi3", lifespan="off", proxy_headers=False, access_log=False, log_config=None
+        )
+        async with await asyncio.start_server(self._relayed, sock=lines, limit=LONGEST_LINE):
+            started.set_result(asyncio.get_running_loop())
+            await uvicorn.Server(config).serve(sockets=[http])
+
+    async def _take_in(self, server: Any) -> str:
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        key = f"s{next(self._numbers)}"
+        lodger = self._lodgers[key] = _Lodger(server, asyncio.Event(), StreamableHTTPSessionManager(server))
+        ready = asyncio.Event()
+        lodger.alive = asyncio.create_task(_live(lodger, ready))
+        await ready.wait()
+        return key
+
+    async def _let_go(self, key: str) -> None:
+        lodger = self._lodgers.pop(key)
+        lodger.over.set()
+        for task in lodger.relayed:
+            task.cancel()
+        if lodger.alive is not None:
+            await asyncio.wait([lodger.alive, *lodger.relayed])
+
+    async def _handle(self, scope: Any, receive: Any, send: Any) -> None:
+        from starlette.responses import PlainTextResponse
+
+        lodger = self._lodgers.get(scope["path"].strip("/").partition("/")[0])
+        if lodger is not None:
+            await lodger.manager.handle_request(scope, receive, send)
+        else:
+            await PlainTextResponse("no server is here; its run may be over\n", 404)(scope, receive, send)
+
+    async def _relayed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from mcp.server.stdio import stdio_server
+
+        task: Any = asyncio.current_task()
+        lodger = self._lodgers.get((await reader.readline()).decode(errors="replace").strip())
+        if lodger is None:
+            writer.close()
+            return
+        lodger.relayed.add(task)
+        lines: Any = _Lines(reader, writer)
+        try:
+            async with stdio_server(lines, lines) as streams:
+                await lodger.server.run(*streams, lodger.server.create_initialization_options())
+        finally:
+            lodger.relayed.discard(task)
+            writer.close()
+
+
+async def _live(lodger: _Lodger, ready: asyncio.Event) -> None:
+    async with lodger.manager.run():
+        ready.set()
+        await lodger.over.wait()
+
+
+class _Lines:
+    """A connection as the SDK takes standard input and output."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._reader:
+            yield line.decode(errors="replace")
+
+    async def write(self, text: str) -> None:
+        self._writer.write(text.encode())
+
+    async def flush(self) -> None:
+        await self._writer.drain()
+
+
+@cache
+def house() -> House:
+    """
+    Gives the house of this process.
+
+    Errors:
+        UsageError: The MCP SDK is not installed.
+    """
+    try:
+        for module in ("mcp.server.lowlevel", "uvicorn"):
+            import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"an MCP server of ours needs the MCP SDK ({error}); install it: pip install 'pytest-approvals[mcp]'"
+        ) from None
+    return House()
