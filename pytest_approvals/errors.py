@@ -13,6 +13,7 @@ Everything that pytest-approvals raises at its users.
     ├── WaiverError             a mistake in a waiver file
     ├── TableError              a mistake in a table of known bugs: file, line, what
     ├── ContentError            a mistake in messages of Microsoft.Extensions.AI: where in the document, what
+    ├── HistoryError            a stored conversation that cannot be read: file, line, where in the document, what
     ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
     ├── AgentFailed             an agent whose last turn failed in a person's own test (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
@@ -147,6 +148,28 @@ class ContentError(ApprovalsError):
         self.where = where
         self.what = what
         super().__init__(f"{where}: {what}" if where else what)
+
+
+class HistoryError(ApprovalsError):
+    """
+    A stored conversation cannot be read.
+
+    Arguments:
+        what: The mistake, and what to do about it.
+        at: The names and numbers that lead to the place in the document; empty for the document itself.
+        file, line: Where the document stands; filled in by whoever knows.
+    """
+
+    def __init__(
+        self, what: str, *, at: Sequence[str | int] = (), file: str | None = None, line: int | None = None
+    ) -> None:
+        self.what = what
+        self.at = tuple(at)
+        self.file = file
+        self.line = line
+        place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
+        where = [part for part in (file, str(line) if line is not None else "") if part]
+        super().__init__(": ".join(part for part in (":".join(where), place, what) if part))
 
 
 class TranscriptDiffers(ApprovalsError, AssertionError):

@@ -1,0 +1,92 @@
+"""
+Which formats there are, and which one a document is of.
+
+A reader is a module with `recognises(document)`, which gives True, False, or None where the document only may be of its
+format, and `read(document)`. Texts that two formats write alike are read by the first of them: they mean the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from pytest_approvals.errors import HistoryError, UnknownName
+
+from .conversation import Conversation
+
+FORMATS = {
+    "meai": "messages of Microsoft.Extensions.AI, and .NET agent sessions",
+}
+"""The formats, in the order in which they are tried."""
+
+
+class Reader(Protocol):
+    """What a reader's module holds."""
+
+    def recognises(self, document: Any) -> bool | None:
+        """Says whether it is of this format; None where it only may be."""
+
+    def read(self, document: Any) -> Conversation:
+        """Reads one conversation."""
+
+
+def reader_named(name: str) -> Reader:
+    """
+    Gives the reader of a format.
+
+    Errors:
+        UnknownName: There is none of that name.
+    """
+    if name not in FORMATS:
+        raise UnknownName("format", name, FORMATS)
+    return cast("Reader", import_module(f"pytest_approvals.histories.readers.{name}"))
+
+
+@dataclass(slots=True)
+class Recognition:
+    """
+    Finds the reader of each document; what was right for the last one is tried first.
+
+    Attributes:
+        named: The format that somebody named; nothing is recognised then.
+    """
+
+    named: str | None = None
+    _last: Reader | None = None
+
+    def reader_of(self, document: Any) -> Reader | None:
+        """Gives the reader of a document; None where no format is recognised."""
+        if self.named is not None:
+            return reader_named(self.named)
+        if self._last is not None and self._last.recognises(document):
+            return self._last
+        found = recognised(document)
+        if found is not None:
+            self._last = found
+        return found
+
+    def read(self, document: Any) -> Conversation:
+        """
+        Reads one conversation.
+
+        Errors:
+            HistoryError: No format is recognised, or something has the wrong shape.
+        """
+        reader = self.reader_of(document)
+        if reader is None:
+            raise HistoryError(f"no known format; name one with --format: {', '.join(FORMATS)}")
+        return reader.read(document)
+
+
+def recognised(document: Any) -> Reader | None:
+    """Gives the first reader that is sure, else the first whose format it may be."""
+    perhaps = None
+    for name in FORMATS:
+        reader = reader_named(name)
+        answer = reader.recognises(document)
+        if answer:
+            return reader
+        if answer is None and perhaps is None:
+            perhaps = reader
+    return perhaps

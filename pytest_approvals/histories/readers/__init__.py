@@ -1,0 +1,1 @@
+"""The readers, a format a module; `formats.py` says which there are."""
