@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_approvals.pytest_side.approvals import Approvals
     from pytest_approvals.pytest_side.bench import Bench
     from pytest_approvals.pytest_side.scripted import ScriptedModel
+    from pytest_approvals.pytest_side.wire import ModelServer
 
 pytest.register_assert_rewrite("pytest_approvals.testing")
 
@@ -175,11 +176,25 @@ def serialize_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def scripted_model() -> ScriptedModel:
-    """A script for the model, to be written line by line and handed to `approvals.run(model=...)`."""
+def scripted_model(request: pytest.FixtureRequest) -> ScriptedModel:
+    """
+    A script for the model, to be written line by line and handed to `approvals.run(model=...)`, or to the agent's own
+    client.
+    """
     from pytest_approvals.pytest_side.scripted import ScriptedModel
 
-    return ScriptedModel()
+    return ScriptedModel(request.node.nodeid)
+
+
+@pytest.fixture
+def model_server(scripted_model: ScriptedModel) -> Generator[ModelServer]:
+    """The scripted model behind a server on the loopback, for agents in other processes and other languages."""
+    from pytest_approvals.loopback.server import LoopbackServer
+    from pytest_approvals.pytest_side.wire import ModelServer
+
+    with LoopbackServer().running() as server:
+        server.add(scripted_model.wire)
+        yield ModelServer(server, scripted_model.wire)
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ side of the model alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from pytest_approvals.agent_side.failures import ModelRefused
@@ -23,12 +23,16 @@ from pytest_approvals.journal.events import Event, Header
 from pytest_approvals.journal.write import Journal
 from pytest_approvals.protocols.asked import Asked
 from pytest_approvals.protocols.endpoint import Answer, Endpoint
-from pytest_approvals.protocols.format import Format, format_named
+from pytest_approvals.protocols.format import PATHS, format_named, formats
 from pytest_approvals.protocols.responses import Responses
 from pytest_approvals.protocols.sse import style_named
+from pytest_approvals.protocols.text import mappings, object_of
 from pytest_approvals.scenario.parts import Scenario, Variant
 
 OBSERVED = ("model.request", "model.answer", "model.refusal", "model.failure", "model.exhausted")
+
+ANY = "any"
+"""Stands for the protocol that the first request speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +41,15 @@ class Wishes:
     How a script is played.
 
     Attributes:
-        protocol: Whose rules hold; only its path is served.
+        protocol: Whose rules hold; only its path is served. `any` is the one that is asked for first.
         chunking: How streamed replies are cut.
         style: How streams are written.
         lenient: Answer what the provider would refuse.
         again: Begin anew with every request that has no reply in it yet, and forget what was before: for load tests.
         journal: The file to record in; in memory only where there is none.
+
+    Errors:
+        UnknownName: A protocol, a chunking or a style that does not exist is wished for.
     """
 
     protocol: str = "chat"
@@ -52,6 +59,13 @@ class Wishes:
     again: bool = False
     journal: Path | None = None
 
+    def __post_init__(self) -> None:
+        named = (("protocol", self.protocol, (*formats(), ANY)), ("chunking", self.chunking, STYLES))
+        for what, name, known in named:
+            if name not in known:
+                raise UnknownName(what, name, known)
+        style_named(self.style)
+
 
 class Conversation:
     """
@@ -59,47 +73,45 @@ class Conversation:
 
     Arguments:
         name: Its address, and the agent's name in the journal.
+        script: Gives the scenario; it is asked before each reply, because a test may still be writing it.
 
-    Errors:
-        UnknownName: A protocol, a chunking or a style that does not exist is wished for.
+    Attributes:
+        wishes: How it is played; it may be changed until the first request comes.
     """
 
-    def __init__(self, name: str, scenario: Scenario, wishes: Wishes) -> None:
+    def __init__(self, name: str, script: Callable[[], Scenario], wishes: Wishes) -> None:
         self.name = name
-        self.scenario = scenario
         self.wishes = wishes
-        if wishes.chunking not in STYLES:
-            raise UnknownName("chunking", wishes.chunking, STYLES)
-        self.format: Format = format_named(wishes.protocol)
-        self.endpoint = Endpoint(self.format, self._model, style=style_named(wishes.style))
-        self._world = self._new_world()
-        self._lock = Lock()
-
-    async def post(self, raw: bytes) -> Answer:
-        """Answers a request of its protocol; see `Endpoint.post`."""
-        return await self.endpoint.post(raw)
+        self._script = script
+        self._lock = RLock()
+        self._endpoint: Endpoint | None = None
+        self._world: RecordingWorld | None = None
 
     @property
-    def may_wait(self) -> bool:
-        """Whether an answer may have to wait: for a tool that the provider runs."""
-        return any(tool.kind == "hosted_mcp" for tool in self.scenario.tools)
+    def scenario(self) -> Scenario:
+        """What it plays."""
+        return self._script()
 
-    def post_at_once(self, raw: bytes) -> Answer:
-        """Answers a request without a loop, which costs less than half; for conversations that never wait."""
-        with self._lock:
-            posted = self.post(raw)
-            try:
-                posted.send(None)
-            except StopIteration as ended:
-                answer: Answer = ended.value
-                return answer
-            posted.close()
-            raise RuntimeError("an answer waits, though no tool of the scenario is the provider's")
+    @property
+    def protocol(self) -> str:
+        """What it speaks; `any` where the first request is to say so and has not come."""
+        return self.wishes.protocol if self._endpoint is None else self._endpoint.format.name
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether a request of its protocol came."""
+        return self._endpoint is not None
+
+    @property
+    def responses(self) -> Responses | None:
+        """Its side of Responses, which keeps things between requests; None for other protocols."""
+        spoken = self._endpoint and self._endpoint.format
+        return spoken if isinstance(spoken, Responses) else None
 
     @property
     def events(self) -> list[Event]:
         """All that was recorded."""
-        return self._world.play.journal.events
+        return self._world.play.journal.events if self._world is not None else []
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -108,7 +120,7 @@ class Conversation:
         return {
             "name": self.name,
             "scenario": self.scenario.id,
-            "protocol": self.format.name,
+            "protocol": self.protocol,
             "asked": kinds.count("model.request"),
             "answered": kinds.count("model.answer"),
             "refused": kinds.count("model.refusal"),
@@ -116,12 +128,52 @@ class Conversation:
 
     def close(self) -> None:
         """Ends its journal."""
-        self._world.play.journal.close()
+        if self._world is not None:
+            self._world.play.journal.close()
+
+    # --- requests ---
+
+    async def serve(self, method: str, path: str, raw: bytes) -> Answer:
+        """Answers a request to a path of a provider; see `transport.Served`."""
+        return await self._serve(method, path, raw) if self.may_wait else self.serve_at_once(method, path, raw)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether an answer may have to wait: for a tool that the provider runs."""
+        return any(tool.kind == "hosted_mcp" for tool in self.scenario.tools)
+
+    def serve_at_once(self, method: str, path: str, raw: bytes) -> Answer:
+        """Answers a request without a loop, which costs less than half; for conversations that never wait."""
+        with self._lock:
+            served = self._serve(method, path, raw)
+            try:
+                served.send(None)
+            except StopIteration as ended:
+                answer: Answer = ended.value
+                return answer
+            served.close()
+            raise RuntimeError("an answer waits, though no tool of the scenario is the provider's")
+
+    async def _serve(self, method: str, path: str, raw: bytes) -> Answer:
+        asked = below(path)
+        if method == "GET" and asked == "models":
+            return Answer.of({"object": "list", "data": [_as_model(agent) for agent in self.scenario.agents]})
+        protocol = "responses" if asked == "conversations" else PATHS.get(asked)
+        if method != "POST" or protocol is None or self.protocol not in (protocol, ANY):
+            spoken = format_named(protocol or ("chat" if self.protocol == ANY else self.protocol))
+            text = f"Invalid URL ({method} /v1/{asked}); this conversation speaks {self.protocol}"
+            return Answer.not_found(spoken, text)
+        endpoint = self._speak(protocol)
+        if asked == "conversations" and self.responses is not None:
+            return Answer.of(self.responses.begin_conversation(mappings(_object(raw).get("items"))))
+        return await endpoint.post(raw)
 
     async def _model(self, items: Sequence[Item], asked: Asked) -> Reply:
         if self.wishes.again and all(item.kind in ("user", "other") for item in items):
             self._begin_anew()
-        agent = asked.model if asked.model in self.scenario.agents else MAIN
+        assert self._world is not None
+        self._world.play.scenario = scenario = self.scenario
+        agent = asked.model if asked.model in scenario.agents else MAIN
         reply = await self._world.model(
             items, agent=agent, stream=asked.stream, tools=asked.tools, complaints=asked.complaints
         )
@@ -129,23 +181,32 @@ class Conversation:
             raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
         return reply
 
-    def _begin_anew(self) -> None:
-        self._world = self._new_world()
-        if isinstance(self.format, Responses):
-            self.format.kept.forget()
+    def _speak(self, protocol: str) -> Endpoint:
+        """Gives the endpoint that speaks *protocol*, which begins the story where nobody has asked yet."""
+        with self._lock:
+            if self._endpoint is None:
+                self._world = self._new_world(protocol)
+                self._endpoint = Endpoint(format_named(protocol), self._model, style=style_named(self.wishes.style))
+            return self._endpoint
 
-    def _new_world(self) -> RecordingWorld:
-        variant = replace(Variant(), chunking=self.wishes.chunking, protocol=self.format.name)
+    def _begin_anew(self) -> None:
+        self._world = self._new_world(self.protocol)
+        if self.responses is not None:
+            self.responses.kept.forget()
+
+    def _new_world(self, protocol: str) -> RecordingWorld:
+        scenario = self.scenario
+        variant = replace(Variant(), chunking=self.wishes.chunking, protocol=protocol)
         header = Header(
-            scenario=self.scenario.id,
+            scenario=scenario.id,
             agent=self.name,
             variant={name: getattr(variant, name) for name in variant.__slots__},
-            tools=declared_tools(self.scenario.tools),
-            wire_rules=self.format.name,
+            tools=declared_tools(scenario.tools),
+            wire_rules=protocol,
             observes=list(OBSERVED),
         )
         play = Play(
-            scenario=self.scenario,
+            scenario=scenario,
             variant=variant,
             journal=Journal(self.wishes.journal),
             header=header,
@@ -153,3 +214,24 @@ class Conversation:
         )
         play.begin()
         return RecordingWorld(play, "")
+
+
+def below(path: str) -> str:
+    """
+    Gives what stands in a path behind the base address of a provider.
+
+    >>> below("/v1/messages"), below("/openai/deployments/d/chat/completions"), below("/v1/files")
+    ('messages', 'chat/completions', 'files')
+    """
+    whole = path.strip("/")
+    _, found, rest = f"/{whole}".partition("/v1/")
+    return rest if found else next((known for known in PATHS if f"/{whole}".endswith(f"/{known}")), whole)
+
+
+def _object(raw: bytes) -> Mapping[str, Any]:
+    body = object_of(raw.decode(errors="replace"))
+    return body if isinstance(body, Mapping) else {}
+
+
+def _as_model(agent: str) -> dict[str, Any]:
+    return {"id": agent, "object": "model", "created": 0, "owned_by": "scenario"}

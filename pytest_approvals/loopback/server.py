@@ -26,17 +26,12 @@ from typing import Any
 
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError, nearest
-from pytest_approvals.protocols.complaints import Complaint
-from pytest_approvals.protocols.endpoint import JSON, Answer
-from pytest_approvals.protocols.format import Format, format_named
-from pytest_approvals.protocols.responses import Responses
+from pytest_approvals.protocols.endpoint import Answer
+from pytest_approvals.protocols.format import PATHS, Format, format_named
 from pytest_approvals.scenario.parts import Scenario
 
-from .conversation import Conversation, Wishes
+from .conversation import Conversation, Wishes, below
 from .http import Listener
-
-PATHS = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
-"""The protocols by the path that stands after a conversation's prefix and `v1`."""
 
 Load = Callable[[str], Scenario]
 """Gives a scenario by its id; raises `UnknownName`."""
@@ -147,14 +142,23 @@ class LoopbackServer:
         with self._lock:
             self._begun += 1
             name = name or f"c{self._begun}"
+        return self.add(Conversation(name, lambda: scenario, wishes or Wishes()))
+
+    def add(self, conversation: Conversation) -> Conversation:
+        """
+        Serves a conversation under its name.
+
+        Errors:
+            UsageError: The name is taken, or cannot stand in a path.
+        """
+        name = conversation.name
+        if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+            raise UsageError(f"the name {name!r} cannot stand in a path; use letters, digits, dashes and underscores")
+        with self._lock:
             if name in self._conversations or name in ("conversations", "health"):
                 raise UsageError(f"the name {name!r} is taken")
-            if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-                raise UsageError(
-                    f"the name {name!r} cannot stand in a path; use letters, digits, dashes and underscores"
-                )
-            made = self._conversations[name] = Conversation(name, scenario, wishes or Wishes())
-        return made
+            self._conversations[name] = conversation
+        return conversation
 
     def end(self, name: str) -> None:
         """Ends a conversation; one that is unknown is no error."""
@@ -172,50 +176,33 @@ class LoopbackServer:
         first, _, rest = path.strip("/").partition("/")
         try:
             if first == "health" and not rest:
-                return _told({"ok": True, "conversations": len(self._conversations)})
+                return Answer.of({"ok": True, "conversations": len(self._conversations)})
             if first == "conversations":
                 return self._control(method, rest, raw)
             return self._model(method, first, rest, raw)
         except ApprovalsError as error:
-            return _told({"error": {"message": str(error)}}, 400)
+            return Answer.of({"error": {"message": str(error)}}, 400)
         except ModelDown:
             raise
         except Exception as error:
-            return _told({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
+            return Answer.of({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
 
     def _model(self, method: str, name: str, rest: str, raw: bytes) -> Answer:
-        asked = rest.removeprefix("v1/")
-        spoken = format_named(PATHS.get(asked, "chat"))
         conversation = self._conversations.get(name)
         if conversation is None:
             near = nearest(name, self._conversations)
-            return _refused(spoken, 404, f"there is no conversation {name!r}{near}")
-        if method == "POST" and PATHS.get(asked) == conversation.format.name:
-            return self._waited_for(conversation, raw)
-        if method == "POST" and asked == "conversations" and isinstance(conversation.format, Responses):
-            return _told(conversation.format.begin_conversation(_items(raw)))
-        if method == "GET" and asked == "models":
-            models = [
-                {"id": agent, "object": "model", "created": 0, "owned_by": "scenario"}
-                for agent in _agents(conversation)
-            ]
-            return _told({"object": "list", "data": models})
-        spoken = conversation.format if asked not in PATHS else spoken
-        return _refused(
-            spoken, 404, f"Invalid URL ({method} /v1/{asked}); this conversation speaks {conversation.format.name}"
-        )
-
-    def _waited_for(self, conversation: Conversation, raw: bytes) -> Answer:
+            return Answer.not_found(_spoken_at(rest), f"there is no conversation {name!r}{near}")
         if not conversation.may_wait:
-            return conversation.post_at_once(raw)
+            return conversation.serve_at_once(method, rest, raw)
         try:
-            return asyncio.run_coroutine_threadsafe(conversation.post(raw), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(conversation.serve(method, rest, raw), self._loop).result()
         except CancelledError:
             raise ModelDown(0) from None
 
     def _too_large(self, path: str) -> Answer:
-        spoken = format_named(PATHS.get(path.strip("/").partition("/")[2].removeprefix("v1/"), "chat"))
-        return _refused(spoken, 413, spoken.failure(413).text)
+        spoken = _spoken_at(path)
+        told = spoken.failure(413)
+        return Answer.of(spoken.error(told), 413)
 
     # --- the interface ---
 
@@ -223,18 +210,20 @@ class LoopbackServer:
         name, _, what = rest.partition("/")
         if not name:
             return (
-                self._begun_by(raw) if method == "POST" else _told([one.facts for one in self._conversations.values()])
+                self._begun_by(raw)
+                if method == "POST"
+                else Answer.of([one.facts for one in self._conversations.values()])
             )
         conversation = self._conversations.get(name)
         if conversation is None:
             raise UnknownName("conversation", name, self._conversations)
         if method == "DELETE":
             self.end(name)
-            return _told(conversation.facts)
+            return Answer.of(conversation.facts)
         if what == "journal":
             lines = "".join(json.dumps(event.to_dict()) + "\n" for event in list(conversation.events))
             return Answer(status=200, content_type="application/jsonl", pieces=iter([lines.encode()]))
-        return _told(conversation.facts)
+        return Answer.of(conversation.facts)
 
     def _begun_by(self, raw: bytes) -> Answer:
         body = _object(raw)
@@ -243,7 +232,7 @@ class LoopbackServer:
             if word not in known:
                 raise UnknownName("field of a conversation", word, known)
         begun = self.begin(self._scenario(body), _wishes(body), name=str(body.get("name") or ""))
-        return _told({**begun.facts, "base_url": self.url(begun.name)}, 201)
+        return Answer.of({**begun.facts, "base_url": self.url(begun.name)}, 201)
 
     def _scenario(self, body: Mapping[str, Any]) -> Scenario:
         if "text" in body:
@@ -271,10 +260,6 @@ async def _give_up() -> None:
         task.cancel()
 
 
-def _agents(conversation: Conversation) -> list[str]:
-    return list(conversation.scenario.agents)
-
-
 def _object(raw: bytes) -> Mapping[str, Any]:
     try:
         body = json.loads(raw)
@@ -285,16 +270,5 @@ def _object(raw: bytes) -> Mapping[str, Any]:
     return body
 
 
-def _items(raw: bytes) -> list[Mapping[str, Any]]:
-    items = _object(raw).get("items") if raw else None
-    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
-
-
-def _told(value: Any, status: int = 200) -> Answer:
-    return Answer(status=status, content_type=JSON, pieces=iter([json.dumps(value).encode()]))
-
-
-def _refused(spoken: Format, status: int, text: str) -> Answer:
-    failure = spoken.failure(status)
-    complaint = Complaint(text=text, status=status, kind=failure.kind, code=failure.code)
-    return _told(spoken.error(complaint), status)
+def _spoken_at(path: str) -> Format:
+    return format_named(PATHS.get(below(path), "chat"))

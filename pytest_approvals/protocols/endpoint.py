@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_approvals.agent_side.failures import ModelDown, ModelRefused, ScriptExhausted, Unsupported
 from pytest_approvals.agent_side.neutral import Item, Reply
@@ -62,6 +62,19 @@ class Answer:
     pieces: Iterator[bytes]
     apart: bool = False
 
+    @classmethod
+    def of(cls, value: Any, status: int = 200) -> Answer:
+        """Gives an answer of JSON."""
+        body = json.dumps(value, ensure_ascii=False).encode()
+        return cls(status=status, content_type=JSON, pieces=iter([body]))
+
+    @classmethod
+    def not_found(cls, spoken: Format, text: str) -> Answer:
+        """Gives the provider's answer to a path that it does not serve."""
+        nothing = spoken.failure(404)
+        told = Complaint(rule="wrong-path", text=text, status=404, kind=nothing.kind, code=nothing.code)
+        return cls.of(spoken.error(told), 404)
+
 
 class Endpoint:
     """
@@ -80,9 +93,15 @@ class Endpoint:
         self._answers = Answers()
         self._number = 0
 
+    async def serve(self, method: str, path: str, raw: bytes) -> Answer:
+        """Answers one request to any path; see `transport.Served`."""
+        if method != "POST" or not path.endswith(self.format.path):
+            return Answer.not_found(self.format, f"{self.format.failure(404).text} ({method} {path})")
+        return await self.post(raw)
+
     async def post(self, raw: bytes) -> Answer:
         """
-        Answers one request.
+        Answers one request of its protocol.
 
         Errors:
             ModelDown: The connection breaks before there is an answer.
@@ -107,8 +126,7 @@ class Endpoint:
 
     def refused(self, complaint: Complaint) -> Answer:
         """Gives the provider's answer to what it complains of."""
-        body = json.dumps(self.format.error(complaint), ensure_ascii=False).encode()
-        return Answer(status=complaint.status, content_type=JSON, pieces=iter([body]))
+        return Answer.of(self.format.error(complaint), complaint.status)
 
     def _complaint(self, asked: Asked, refusal: ModelRefused) -> Complaint:
         broken: Sequence[BrokenRule] = asked.complaints or broken_rules(asked.items, self.format.name)
@@ -126,7 +144,6 @@ class Endpoint:
                 pieces = written(self.format.events(asked, told, self._style), self._style)
                 apart = self._style.size is not None
                 return Answer(status=200, content_type=STREAM, pieces=pieces, apart=apart)
-            body = json.dumps(self.format.reply(asked, told), ensure_ascii=False).encode()
+            return Answer.of(self.format.reply(asked, told))
         except Unsupported as unsaid:
             return self.refused(Complaint(rule="unsupported", text=str(unsaid), code="unsupported"))
-        return Answer(status=200, content_type=JSON, pieces=iter([body]))

@@ -18,6 +18,9 @@ from .complaints import Complaint
 from .rules import BrokenRule
 from .sse import PLAIN, Event, Style
 
+PATHS = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
+"""The protocols by the path that their requests are posted to, below the base address and the version."""
+
 
 class Format(Protocol):
     """

@@ -11,54 +11,84 @@ from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from pytest_approvals.agent_side.failures import ModelDown
 
-from .complaints import Complaint
-from .endpoint import Answer, Endpoint
+from .endpoint import Answer
 
 T = TypeVar("T")
 
 
-def transport(endpoint: Endpoint, library: str = "httpx2") -> Any:
+class Served(Protocol):
+    """What stands at the other end: an endpoint, or all that a conversation serves."""
+
+    async def serve(self, method: str, path: str, raw: bytes) -> Answer:
+        """
+        Answers one request.
+
+        Errors:
+            ModelDown: The connection breaks before there is an answer.
+        """
+
+
+class Transport:
     """
-    Gives a transport whose other end is *endpoint*.
+    The transport of clients whose requests *served* answers.
 
-    Arguments:
-        library: `httpx2`, which newer client libraries are made on, or `httpx`.
+    It serves every library whose requests and responses are like those of `httpx`, and tells it by the request.
     """
-    hx = import_module(library)
 
-    class Transport(hx.BaseTransport, hx.AsyncBaseTransport):  # type: ignore[misc, name-defined]
-        """See `transport`."""
+    def __init__(self, served: Served) -> None:
+        self._served = served
 
-        def handle_request(self, request: Any) -> Any:
-            """Answers a request of a synchronous client."""
-            return _response(hx, request, _run(_answer(endpoint, hx, request, request.read())))
+    def handle_request(self, request: Any) -> Any:
+        """Answers a request of a synchronous client."""
+        return answered(self._served, request, request.read())
 
-        async def handle_async_request(self, request: Any) -> Any:
-            """Answers a request of an asynchronous client."""
-            return _response(hx, request, await _answer(endpoint, hx, request, await request.aread()))
+    async def handle_async_request(self, request: Any) -> Any:
+        """Answers a request of an asynchronous client."""
+        hx, raw = _library_of(request), await request.aread()
+        try:
+            return _response(hx, request, await self._served.serve(request.method, request.url.path, raw))
+        except ModelDown as down:
+            raise hx.ConnectError(str(down), request=request) from None
 
-    return Transport()
+    def __enter__(self) -> Self:
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def close(self) -> None:
+        """Does nothing: several clients may share it."""
+
+    async def aclose(self) -> None:
+        """Does nothing: several clients may share it."""
 
 
-async def _answer(endpoint: Endpoint, hx: ModuleType, request: Any, raw: bytes) -> Answer:
-    if request.method != "POST" or not request.url.path.endswith(endpoint.format.path):
-        nothing = endpoint.format.failure(404)
-        return endpoint.refused(
-            Complaint(
-                rule="wrong-path",
-                text=f"{nothing.text} ({request.method} {request.url.path})",
-                status=404,
-                kind=nothing.kind,
-            )
-        )
+def answered(served: Served, request: Any, raw: bytes) -> Any:
+    """
+    Gives the answer to *request* as a response of its library, for a client that does not await.
+
+    Errors:
+        ConnectError: The library's own; the connection breaks.
+    """
+    hx = _library_of(request)
     try:
-        return await endpoint.post(raw)
+        return _response(hx, request, _run(served.serve(request.method, request.url.path, raw)))
     except ModelDown as down:
         raise hx.ConnectError(str(down), request=request) from None
+
+
+def _library_of(request: Any) -> ModuleType:
+    return import_module(type(request).__module__.partition(".")[0])
 
 
 def _response(hx: ModuleType, request: Any, answer: Answer) -> Any:

@@ -1,8 +1,9 @@
-"""The scripted model of a person's test: its replies, and what it was asked."""
+"""The scripted model of a person's test: its replies, how it is reached, and what it was asked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_approvals.errors import UsageError
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from pytest_approvals.journal.turns import Exchange
+    from pytest_approvals.loopback.conversation import Conversation
     from pytest_approvals.pytest_side.own_run import OwnRun
 
 
@@ -20,15 +22,23 @@ class ScriptedModel(Sequence[Reply]):
     """
     A script, written line by line.
 
-    Each method adds a reply and gives the model, so that lines can be chained; `approvals.run(model=...)` plays them.
+    Each method that writes adds a reply and gives the model, so that lines can be chained. `approvals.run(model=...)`
+    plays them in the framework's own scripted model; `transport`, `mount` and the fixture `model_server` play them to
+    the agent's own client, each reply once, whichever of the three is asked.
+
+    Arguments:
+        name: What its journal says that it is about: the id of the test.
 
     Attributes:
         runs: The runs that played it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
         self.runs: list[OwnRun] = []
+        self._name = name
         self._replies: list[Reply] = []
+
+    # --- the script ---
 
     def calls(self, tool: str | Call, *others: Call, **arguments: Any) -> ScriptedModel:
         """Adds a reply that calls a tool, or several made by `call(...)`; see `pytest_approvals.calls`."""
@@ -49,12 +59,69 @@ class ScriptedModel(Sequence[Reply]):
 
     call = staticmethod(call)
 
+    # --- how it is reached ---
+
+    @cached_property
+    def wire(self) -> Conversation:
+        """The model as an agent's own client reaches it, however it does."""
+        from pytest_approvals.pytest_side.wire import own_conversation
+
+        return own_conversation(self._name, self._replies)
+
+    def speaks(self, protocol: str = "any", **wishes: Any) -> ScriptedModel:
+        """
+        Says how it speaks to an agent's own client.
+
+        Arguments:
+            protocol: `chat`, `responses` or `messages`; `any` is the one that it is asked in first.
+            wishes: `chunking`, how streamed replies are cut; `style`, how streams are written; `lenient`, to answer
+                what the provider would refuse.
+
+        Errors:
+            UsageError: It was asked already, or something is wished for that does not exist.
+        """
+        from pytest_approvals.pytest_side.wire import wish
+
+        wish(self.wire, protocol=protocol, **wishes)
+        return self
+
+    def transport(self) -> Any:
+        """
+        Gives a transport to hand to a client of `httpx` or `httpx2`, sync or async:
+        `OpenAI(http_client=httpx2.Client(transport=scripted_model.transport()), ...)`.
+        """
+        from pytest_approvals.protocols.transport import Transport
+
+        return Transport(self.wire)
+
+    def mount(self, router: Any, *bases: str) -> Any:
+        """
+        Adds routes to a router of respx, for a client that is left as it is.
+
+        Arguments:
+            router: `httpx2_mock` of pytest-httpx2 for clients made on `httpx2`, `respx_mock` for those made on `httpx`.
+            bases: The addresses that clients take as their base, with the version: those of OpenAI and Anthropic where
+                none is given.
+
+        Returns:
+            The route of respx.
+        """
+        from pytest_approvals.protocols.mount import mount
+
+        return mount(router, self.wire, *bases)
+
+    # --- what came of it ---
+
     @property
     def requests(self) -> list[Exchange]:
-        """Everything that it was asked in its latest run, with what it answered."""
-        if not self.runs:
-            raise UsageError("the scripted model was not asked yet: hand it to approvals.run(model=...)")
-        return list(self.runs[-1].history.exchanges)
+        """Everything that it was asked in its latest run, or else by clients, with what it answered."""
+        if self.runs:
+            return list(self.runs[-1].history.exchanges)
+        if "wire" not in self.__dict__ or not self.wire.was_asked:
+            raise UsageError("the scripted model was not asked yet: hand it to approvals.run(model=...) or to a client")
+        from pytest_approvals.journal.history import History
+
+        return History.of(self.wire.events).exchanges
 
     def __getitem__(self, place: Any) -> Any:
         return self._replies[place]

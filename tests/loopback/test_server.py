@@ -242,6 +242,18 @@ def test_mistake_in_a_text(server):
     assert (400, True) == (status, body["error"]["message"].startswith("text:2: "))
 
 
+def test_protocol_is_that_of_the_first_request(server):
+    """A conversation without a protocol speaks the one that is asked for first, and no other from then on."""
+    begun = server.begin(STORY, Wishes(protocol="any"))
+    assert "any" == begun.facts["protocol"]
+    assert 200 == ask(server, "POST", "/c1/v1/messages", {"model": "m", "max_tokens": 9, "messages": GO})[0]
+    status, body = told(ask(server, "POST", "/c1/v1/chat/completions", {"model": "m", "messages": GO}))
+    assert (404, "Invalid URL (POST /v1/chat/completions); this conversation speaks messages") == (
+        status,
+        body["error"]["message"],
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -289,7 +301,8 @@ def test_again_forgets_what_the_provider_kept(server):
     begun = server.begin(STORY, Wishes(protocol="responses", again=True))
     path = f"/{begun.name}/v1/responses"
     first, second = (told(ask(server, "POST", path, {"model": "m", "input": "go"}))[1]["id"] for _ in range(2))
-    assert (False, True) == (begun.format.kept.has_response(first), begun.format.kept.has_response(second))
+    kept = begun.responses.kept
+    assert (False, True) == (kept.has_response(first), kept.has_response(second))
 
 
 # --- its life ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pytest_approvals.protocols.endpoint import Endpoint
 from pytest_approvals.protocols.format import format_named
 from pytest_approvals.protocols.rules import broken_rules
 from pytest_approvals.protocols.sse import style_named
-from pytest_approvals.protocols.transport import transport
+from pytest_approvals.protocols.transport import Transport
 
 
 class Script:
@@ -43,8 +43,8 @@ class Wire:
         self.format = spoken or format_named(name)
         self.endpoint = Endpoint(self.format, self.script, style=style_named(style))
 
-    def transport(self, library):
-        return transport(self.endpoint, library)
+    def transport(self):
+        return Transport(self.endpoint)
 
     @property
     def items(self):

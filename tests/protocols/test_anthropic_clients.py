@@ -26,7 +26,7 @@ def client(wire):
         api_key="none",
         base_url="http://model.invalid",
         max_retries=0,
-        http_client=hx.Client(transport=wire.transport(LIBRARY)),
+        http_client=hx.Client(transport=wire.transport()),
     )
 
 
@@ -35,7 +35,7 @@ def async_client(wire):
         api_key="none",
         base_url="http://model.invalid",
         max_retries=0,
-        http_client=hx.AsyncClient(transport=wire.transport(LIBRARY)),
+        http_client=hx.AsyncClient(transport=wire.transport()),
     )
 
 

@@ -27,7 +27,7 @@ def client(wire):
         api_key="none",
         base_url="http://model.invalid/v1",
         max_retries=0,
-        http_client=hx.Client(transport=wire.transport(LIBRARY)),
+        http_client=hx.Client(transport=wire.transport()),
     )
 
 
@@ -36,7 +36,7 @@ def async_client(wire):
         api_key="none",
         base_url="http://model.invalid/v1",
         max_retries=0,
-        http_client=hx.AsyncClient(transport=wire.transport(LIBRARY)),
+        http_client=hx.AsyncClient(transport=wire.transport()),
     )
 
 
@@ -243,6 +243,6 @@ def test_both_libraries_are_served(making):
     import httpx
 
     wire = making.Wire("chat", making.reply(say="done"))
-    with httpx.Client(transport=wire.transport("httpx")) as asking:
+    with httpx.Client(transport=wire.transport()) as asking:
         got = asking.post("http://model.invalid/v1/chat/completions", json={"model": "m", "messages": GO})
     assert "done" == got.json()["choices"][0]["message"]["content"]
