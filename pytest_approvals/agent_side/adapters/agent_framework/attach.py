@@ -18,8 +18,8 @@ from agent_framework import FunctionTool
 from pydantic_core import to_jsonable_python
 
 from ...contract import Attachment, Parameter, ToolSpec, Unsupported
+from ...current import world
 from .crew import ClientOf, Crew
-from .current import world
 from .model import ScriptedClient
 
 

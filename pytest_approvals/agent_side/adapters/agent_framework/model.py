@@ -21,8 +21,8 @@ except ImportError:
     from agent_framework._tools import FunctionInvocationLayer
 
 from ...contract import MAIN, Chunk, ModelDown, Reply
+from ...current import world
 from .contents import OCCURRENCES, answered, call, contents, items, ran
-from .current import world
 
 
 class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):

@@ -8,8 +8,8 @@ from typing import Any
 from agent_framework import ToolApprovalMiddleware
 
 from ...contract import Condition, ToolSpec
+from ...current import world
 from .contents import parsed
-from .current import world
 
 
 def approving(specs: Sequence[ToolSpec]) -> list[Any]:

@@ -14,7 +14,7 @@ from agent_framework import FunctionTool
 from pydantic import BaseModel, Field, create_model
 
 from ...contract import ToolSpec
-from .current import world
+from ...current import world
 
 _TYPES: Mapping[str, Any] = {
     "string": str,

@@ -17,8 +17,8 @@ from typing import Any
 from agno.tools.function import Function
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...current import world
 from .crew import Crew
-from .current import world
 from .model import ScriptedModel
 from .tools import CALL
 

@@ -17,7 +17,7 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 
 from ...contract import MAIN, Chunk, Item, ModelCall, ModelDown
-from .current import world
+from ...current import world
 from .delegation import Delegations
 from .messages import items
 

@@ -14,7 +14,7 @@ from agno.tools.mcp import MCPTools
 from mcp import types
 
 from ...contract import ToolRaised, ToolSpec
-from .current import world
+from ...current import world
 
 
 def toolkit(server: str, specs: Sequence[ToolSpec]) -> Any:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from ...current import recorded_by
 from . import facts
 from .answers import answered
-from .current import recorded_by
 from .kept import outputs, session_of, stored
 from .outcome import outcome_of, streamed
 from .requests import requests_of, run_of, served

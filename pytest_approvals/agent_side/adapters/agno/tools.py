@@ -11,7 +11,7 @@ from agno.tools.function import FunctionCall
 
 from ...contract import Parameter as Declared
 from ...contract import ToolSpec
-from .current import world
+from ...current import world
 
 TYPES: Mapping[str, Any] = {
     "string": str,

@@ -18,8 +18,8 @@ from google.adk.runners import Runner
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...current import world
 from .crew import Crew, runner_of
-from .current import world
 from .model import ScriptedModel
 from .requests import Reading
 

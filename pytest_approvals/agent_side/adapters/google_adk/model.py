@@ -14,7 +14,7 @@ from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.genai import types
 
 from ...contract import MAIN, ModelCall, ModelDown, Reply
-from .current import world
+from ...current import world
 from .messages import ANSWERS, items
 
 

@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.memory import create_client_server_memory_streams
 
 from ...contract import AsksAgain, ToolRaised, ToolSpec, Unsupported
-from .current import world
+from ...current import world
 from .tools import policy
 
 

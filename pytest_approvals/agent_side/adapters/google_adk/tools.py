@@ -15,7 +15,7 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 
 from ...contract import AsksAgain, Condition, ToolSpec
-from .current import world
+from ...current import world
 
 WAITS = {"error": "This tool call requires confirmation, please approve or reject."}
 

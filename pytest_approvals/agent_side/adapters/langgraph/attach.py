@@ -18,8 +18,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...current import world
 from .crew import Crew
-from .current import world
 from .model import ScriptedModel, answered, streamed
 
 Undo = Callable[[], None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, Parameter, ToolSpec
-from .current import world
+from ...current import world
 from .model import ScriptedModel
 from .own import own_graph
 from .structured import response_format

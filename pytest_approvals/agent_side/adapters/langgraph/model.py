@@ -19,8 +19,8 @@ from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, p
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from ...contract import MAIN, Chunk, ModelCall, ModelDown, Reply
+from ...current import world
 from . import structured
-from .current import world
 from .messages import items
 
 

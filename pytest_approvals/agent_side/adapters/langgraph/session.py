@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from ...current import recorded_by
 from . import facts
-from .current import recorded_by
 
 if TYPE_CHECKING:
     from .answers import Form

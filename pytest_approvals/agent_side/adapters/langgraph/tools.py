@@ -17,7 +17,7 @@ from langgraph.types import interrupt
 from pydantic import BaseModel, Field, create_model
 
 from ...contract import AsksAgain, Condition, ToolSpec
-from .current import world
+from ...current import world
 from .messages import text_of
 
 Agents = Mapping[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from ...current import recorded_by
 from . import facts
-from .current import recorded_by
 from .releases import CAN_ADD_INPUT
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types.responses import ResponseOutputItem
 
 from ...contract import MAIN, Item, Reply
-from .current import world
+from ...current import world
 from .items import from_chat, from_responses, parsed
 from .output import output_items
 from .stream import events

@@ -14,7 +14,7 @@ from agents.mcp import MCPServer
 from agents.tool_context import ToolContext
 from pydantic_core import to_jsonable_python
 
-from .current import world
+from ...current import world
 from .items import parsed
 from .servers import told
 from .tools import give_signature

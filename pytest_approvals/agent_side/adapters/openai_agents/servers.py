@@ -9,7 +9,7 @@ from agents.mcp import MCPServer
 from mcp import types
 
 from ...contract import ToolRaised, ToolSpec
-from .current import world
+from ...current import world
 
 
 class ScenarioServer(MCPServer):

@@ -15,7 +15,7 @@ from agents import FunctionTool, HostedMCPTool, RunContextWrapper, function_tool
 from agents.tool_context import ToolContext
 
 from ...contract import Approval, Parameter, ToolSpec
-from .current import world
+from ...current import world
 
 Policy = Callable[[RunContextWrapper[Any], dict[str, Any], str], Awaitable[bool]]
 """The SDK's own form of a policy: it is given the context, the arguments and the call id."""

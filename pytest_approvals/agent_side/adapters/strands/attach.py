@@ -15,8 +15,8 @@ from strands import Agent
 from strands.types.tools import AgentTool
 
 from ...contract import MAIN, AsksAgain, Attachment, Parameter, ToolSpec, Unsupported
+from ...current import world
 from .crew import Crew
-from .current import world
 from .model import ScriptedModel
 
 Undo = Callable[[], None]

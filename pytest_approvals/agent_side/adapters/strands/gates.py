@@ -13,8 +13,8 @@ from typing import Any
 from strands.hooks import BeforeToolCallEvent, HookProvider, HookRegistry
 
 from ...contract import Condition, ToolSpec
+from ...current import world
 from .answers import Answer, read
-from .current import world
 from .messages import ANSWER
 from .requests import question
 

@@ -14,7 +14,8 @@ from typing import Any
 from strands.models import Model
 
 from ...contract import MAIN, Chunk, ModelCall, ModelDown, Reply
-from .current import streamed, world
+from ...current import world
+from .current import streamed
 from .messages import ANSWER, items
 
 Event = dict[str, Any]

@@ -9,7 +9,7 @@ from mcp import types
 from strands.tools.mcp import MCPAgentTool, MCPClient
 
 from ...contract import ToolRaised, ToolSpec
-from .current import world
+from ...current import world
 
 
 class ScenarioClient(MCPClient):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
+from ...current import recorded_by
 from . import facts
-from .current import recorded_by
+from .current import streaming
 
 if TYPE_CHECKING:
     from .answers import Form
@@ -68,7 +69,7 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        with recorded_by(self.world, stream=stream):
+        with recorded_by(self.world), streaming(stream):
             agent = self._ready()
             given = self._input(text, decisions)
             if not stream:

@@ -10,8 +10,8 @@ from typing import Any
 from strands import ToolContext, tool
 
 from ...contract import AsksAgain, ToolSpec
+from ...current import world
 from .answers import read
-from .current import world
 from .gates import NAME, answered, asks
 from .requests import question
 

@@ -26,9 +26,9 @@ from openai.types.responses import ResponseFunctionToolCall
 from pydantic import ValidationError
 
 from pytest_approvals.agent_side.adapters.openai_agents import facts
-from pytest_approvals.agent_side.adapters.openai_agents.current import recorded_by
 from pytest_approvals.agent_side.adapters.openai_agents.model import ScriptedModel
 from pytest_approvals.agent_side.contract import AsksAgain, ModelCall, Parameter, Reply, ToolSpec
+from pytest_approvals.agent_side.current import recorded_by
 from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
 
 Begin = Callable[..., Story]

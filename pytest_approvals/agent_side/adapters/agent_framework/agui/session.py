@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
-from ..current import recorded_by
+from ....current import recorded_by
 from ..facts import ISSUES, PACKAGES, claimed
 from . import facts
 from .thread import Thread

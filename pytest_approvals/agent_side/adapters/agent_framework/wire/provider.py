@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from openai import AsyncOpenAI
 
 from ....contract import Chunk, Item, ModelDown, ModelRefused, Reply
+from ....current import world
 from ..contents import carries
-from ..current import world
 
 try:
     import httpx2 as hx  # what newer releases of the client are made on

@@ -1,8 +1,8 @@
 """
-The world of the running turn.
+The world of the running turn, for adapters.
 
-Sessions share agents, clients and tools, so none of these can hold a world. The framework runs them in tasks of the
-turn that needs them; a context variable follows them there.
+Sessions share agents, models and tools, so none of these can hold a world. Frameworks run them in tasks of the turn
+that needs them; a context variable follows them there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from ...contract import World
+from .contract import World
 
 _WORLD: ContextVar[World] = ContextVar("pytest_approvals_world")
 
