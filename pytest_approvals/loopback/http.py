@@ -17,23 +17,38 @@ from typing import Any
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.protocols.endpoint import STREAM, Answer
 
-MOST = 32 * 1024 * 1024
-"""How large the body of a request may be."""
+from .body import TooLarge, body_of
 
 Serve = Callable[[str, str, bytes], Answer]
 """Answers a method, a path and a body; raises `ModelDown` where the connection breaks without an answer."""
 
-TooLarge = Callable[[str], Answer]
-"""Answers a path whose body is too large, or has no length."""
+Refuse = Callable[[str], Answer]
+"""Answers a path whose body is too large."""
 
 
 class Listener(ThreadingHTTPServer):
-    """Listens on one address; a thread for each connection."""
+    """
+    Listens on one address; a thread for each connection.
+
+    Arguments:
+        lasting: A connection stays open for further requests; else it ends with its first answer, so that nobody has
+            to close the clients.
+    """
 
     request_queue_size = 128
 
-    def __init__(self, family: socket.AddressFamily, address: str, port: int, serve: Serve, too_large: TooLarge):
+    def __init__(
+        self,
+        family: socket.AddressFamily,
+        address: str,
+        port: int,
+        serve: Serve,
+        too_large: Refuse,
+        *,
+        lasting: bool = True,
+    ) -> None:
         self.address_family = family
+        self.lasting = lasting
         self.serve = serve
         self.too_large = too_large
         self._open: dict[socket.socket, Thread] = {}
@@ -84,13 +99,14 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(b"")
 
     def do_POST(self) -> None:
-        """Serves a request with a body, which must say its length."""
-        length = self.headers.get("content-length", "")
-        if not length.isdigit() or int(length) > MOST:
+        """Serves a request with a body."""
+        try:
+            self._answer(body_of(self.headers, self.rfile))
+        except TooLarge:
             self.close_connection = True
             self._send(self.server.too_large(self.path))
-            return
-        self._answer(self.rfile.read(int(length)))
+        except ConnectionError:
+            self.close_connection = True
 
     do_DELETE = do_GET  # noqa: N815 -- likewise
 
@@ -98,6 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         """Logs nothing: the journal holds what was asked."""
 
     def _answer(self, raw: bytes) -> None:
+        self.close_connection |= not self.server.lasting
         try:
             answer = self.server.serve(self.command, self.path.partition("?")[0], raw)
         except ModelDown:

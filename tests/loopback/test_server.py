@@ -279,6 +279,43 @@ def test_body_that_is_too_large(server):
     assert 200 == ask(server, "GET", "/health")[0]
 
 
+def chunked(*chunks):
+    head = b"POST /c1/v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n" for chunk in chunks)
+
+
+def test_body_in_chunks(server):
+    """A body in chunks is read, and the next request comes over the same connection."""
+    begun = server.begin(scenario(Reply(say="one"), Reply(say="two")))
+    place = server.addresses[0]
+    text = json.dumps({"model": "m", "messages": [{"role": "user", "content": "go"}]})
+    connection = http.client.HTTPConnection(place.host, place.port, timeout=10)
+    said = []
+    for _ in range(2):
+        connection.request("POST", f"/{begun.name}/v1/chat/completions", iter([text[:9].encode(), text[9:].encode()]))
+        said.append(json.loads(connection.getresponse().read())["choices"][0]["message"]["content"])
+    connection.close()
+    assert ["one", "two"] == said
+
+
+@pytest.mark.parametrize(
+    ("raw", "answer"),
+    [
+        (chunked() + b"2000001\r\n" + b"x" * 0x2000001, b"HTTP/1.1 413 "),
+        (chunked(b"{}") + b"what\r\n\r\n", b""),
+    ],
+    ids=["too-large", "no-chunks"],
+)
+def test_chunks_that_cannot_be_taken(server, raw, answer):
+    """Chunks that are too many are refused, those that are none end the connection, and the server goes on."""
+    server.begin(STORY)
+    place = server.addresses[0]
+    with socket.create_connection((place.host, place.port), timeout=10) as asking:
+        asking.sendall(raw)
+        assert answer == asking.recv(65536)[: len(answer) or None]
+    assert 200 == ask(server, "GET", "/health")[0]
+
+
 def test_client_that_hangs_up(server):
     """A client that goes away in the middle of its request does no harm to the next one."""
     server.begin(STORY)
