@@ -74,3 +74,6 @@ CAPABILITIES: dict[str, str] = {
     "answer.restored": "from the object read from the restored state",
     "answer.rebuilt": "from the request's JSON",
 }
+
+PROTOCOLS = ("chat", "responses", "messages")
+"""How a provider's clients speak: Chat Completions and Responses of OpenAI, Messages of Anthropic."""

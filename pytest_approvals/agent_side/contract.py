@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
-from .capabilities import CAPABILITIES
+from .capabilities import CAPABILITIES, PROTOCOLS
 from .conditions import Approval, Condition, needs_approval
 from .failures import (
     AsksAgain,
@@ -38,6 +38,7 @@ from .neutral import (
     Item,
     Kind,
     Limits,
+    ModelAddress,
     ModelCall,
     Outcome,
     Parameter,
@@ -65,6 +66,7 @@ __all__ = [
     "Item",
     "Kind",
     "Limits",
+    "ModelAddress",
     "ModelCall",
     "ModelDown",
     "ModelRefused",
@@ -171,6 +173,10 @@ class Agent(ABC):
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
             once.
         wire_rules: Whose rules its model inputs follow: `chat`, `responses`, `messages`, or `none`.
+        native: The protocol over which it reaches `Blueprint.model` even where none is asked for; empty where it then
+            asks the world, with a model class of the framework.
+        protocols: The protocols over which it reaches `Blueprint.model` with the framework's own clients; for each, the
+            capabilities that are missing there besides, with the API that is missing or refuses.
         issues: Where to report a bug of the framework.
         stores: Its durable stores: the NAME in `native.NAME`, and what it is.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
@@ -180,6 +186,8 @@ class Agent(ABC):
     capabilities: ClassVar[frozenset[str]] = frozenset()
     missing: ClassVar[Mapping[str, str]] = {}
     wire_rules: ClassVar[str] = "chat"
+    native: ClassVar[str] = ""
+    protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     issues: ClassVar[str] = ""
     stores: ClassVar[Mapping[str, str]] = {}
     packages: ClassVar[tuple[str, ...]] = ()
@@ -284,6 +292,8 @@ def _validate_capabilities(cls: type[Agent]) -> None:
         "unknown": (claimed | missing) - known,
         "claimed and missing": claimed & missing,
         "neither claimed nor missing": known - claimed - missing,
+        "unknown protocols": frozenset(cls.protocols) - frozenset(PROTOCOLS),
+        "unknown over a protocol": frozenset(name for lacks in cls.protocols.values() for name in lacks) - known,
     }
     problems = [f"{what}: {', '.join(sorted(names))}" for what, names in wrong.items() if names]
     if problems:

@@ -22,7 +22,7 @@ class Facts:
 
     Attributes:
         framework, version, where: The distribution, its version, and the folder that it is imported from.
-        capabilities, missing, wire_rules, issues, stores: As in `contract.Agent`.
+        capabilities, missing, wire_rules, native, protocols, issues, stores: As in `contract.Agent`.
     """
 
     framework: str | None = None
@@ -31,6 +31,8 @@ class Facts:
     capabilities: frozenset[str] = frozenset()
     missing: Mapping[str, str] = field(default_factory=dict)
     wire_rules: str = "none"
+    native: str = ""
+    protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     issues: str = ""
     stores: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,6 +55,8 @@ def _looked_up(adapter: type[Agent]) -> Facts:
         capabilities=adapter.capabilities,
         missing=adapter.missing,
         wire_rules=adapter.wire_rules,
+        native=adapter.native,
+        protocols=adapter.protocols,
         issues=adapter.issues,
         stores=adapter.stores,
     )

@@ -91,6 +91,40 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAddress:
+    """
+    Where the scripted model is reached over a provider's protocol.
+
+    The model that a request names is the agent that asks.
+
+    Attributes:
+        protocol: `chat`, `responses` or `messages`.
+        url: The base address as clients of that provider take it; on the loopback.
+    """
+
+    protocol: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAddress:
+    """
+    Where an MCP server is that offers tools of an agent; *url* or *command* is given, not both.
+
+    Attributes:
+        name: The server, as `ToolSpec.server` names it.
+        agent: The agent that has the tools.
+        url: For streamable HTTP; on the loopback.
+        command: For stdio: the program to start, and its arguments.
+    """
+
+    name: str
+    agent: str = MAIN
+    url: str = ""
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
     """
     Everything an agent is built from.
@@ -102,6 +136,8 @@ class Blueprint:
         serialize: What its state goes through between turns: `none`, `copy`, `json` or `native.NAME`.
         history: `whole`, or `append` where `dump` gives only what the last turn added.
         directory: A folder of this run's own, for native stores; empty where there is none.
+        model: Where the model is reached with the framework's own client; None where the world is asked.
+        servers: Where the MCP servers of its tools are, for an agent that `connects`.
         options: Options of the flavour, as the scenario or the person gives them.
         attachment: Set where a person's own agent is driven; *tools* is then empty.
     """
@@ -112,6 +148,8 @@ class Blueprint:
     serialize: str = "none"
     history: Literal["whole", "append"] = "whole"
     directory: str = ""
+    model: ModelAddress | None = None
+    servers: tuple[ServerAddress, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     attachment: Attachment | None = None
 

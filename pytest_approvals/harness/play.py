@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.conditions import Condition
 from pytest_approvals.agent_side.neutral import MAIN, Blueprint, ToolSpec
@@ -22,6 +22,9 @@ from .requests import Requests
 from .signals import Signals
 from .sources import AgentSource
 from .tools import ProbeTools
+
+if TYPE_CHECKING:
+    from .served import ServedModel
 
 
 @dataclass(slots=True)
@@ -84,6 +87,7 @@ class Play:
         held_back: Tools that the agent has not got yet, or has no more.
         gated: The tools of a person's own agent that must wait, where the person says so.
         lenient: Record what a real provider would refuse, but answer it.
+        served: The model where it is reached over a protocol; None where the world itself is asked.
     """
 
     scenario: Scenario
@@ -92,6 +96,7 @@ class Play:
     header: Header
     limit: Limit = field(default_factory=Limit)
     lenient: bool = False
+    served: ServedModel | None = None
     signals: Signals = field(default_factory=Signals)
     requests: Requests = field(default_factory=Requests)
     counters: Counters = field(default_factory=Counters)
@@ -211,7 +216,7 @@ def header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int)
         where=facts.where,
         variant={name: getattr(variant, name) for name in variant.__slots__},
         tools=declared_tools(scenario.tools),
-        wire_rules=facts.wire_rules,
+        wire_rules=facts.wire_rules if variant.protocol == "native" else variant.protocol,
         capabilities=sorted(facts.capabilities),
         reaches=dict(scenario.reaches),
         expect={

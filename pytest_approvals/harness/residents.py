@@ -101,6 +101,8 @@ def _taken(facts: Facts) -> AgentFacts:
         capabilities=facts.capabilities,
         missing=facts.missing,
         wire_rules=facts.wire_rules,
+        native=facts.native,
+        protocols=facts.protocols,
         issues=facts.issues,
         stores=facts.stores,
     )

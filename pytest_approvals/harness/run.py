@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.failures import Unsupported
 from pytest_approvals.agents import AgentSpec
@@ -30,6 +30,9 @@ from .patience import AgentBlocks
 from .play import Limit, Play, header
 from .sources import AgentSource, InThisProcess
 from .takeover import TakesOver
+
+if TYPE_CHECKING:
+    from .served import ServedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ async def run_scenario(
         lenient=lenient,
         gated=source.attachment.gated if isinstance(source, InThisProcess) and source.attachment else None,
     )
-    with _directory(variant) as directory:
+    with _directory(variant) as directory, _served(variant, source) as play.served:
         caller = Caller(play, source, oracle or oracle_named(variant.oracle), directory)
         try:
             await _played(play, caller)
@@ -154,6 +157,19 @@ def _close_what_is_open(play: Play, how: str) -> None:
     for turn in turns.values():
         outcome = "timeout" if how == "timeout" else "failed"
         play.journal.record(TurnEnd(session=turn.session, turn=turn.turn, outcome=outcome, error=[how, ""]))
+
+
+@contextlib.contextmanager
+def _served(variant: Variant, source: AgentSource) -> Iterator[ServedModel | None]:
+    """Serves the model for as long as the run takes, where the variant or the agent reaches it over a protocol."""
+    protocol = source.facts.native if variant.protocol == "native" else variant.protocol
+    if not protocol:
+        yield None
+        return
+    from .served import ServedModel
+
+    with contextlib.closing(ServedModel(protocol)) as served:
+        yield served
 
 
 @contextlib.contextmanager

@@ -91,6 +91,8 @@ class Session:
         Sees to it that the agent is there to go on: takes up the latest save where the variant keeps nothing alive.
 
         Says whether it is; a session whose save could not be taken up is lost.
+            self.world.sharing = beside.world.sharing
+            self.world.sharing.append(self.world)
         """
         if self._stale and self._latest is not None and not self.lost:
             await self.restore(self._latest)
@@ -112,7 +114,7 @@ class Session:
         self._record(AgentStart(session=self.name, tools=tools, how=how, process=process))
 
     def _blueprint(self) -> Blueprint:
-        return self.play.blueprint(self._directory)
+        return replace(self.play.blueprint(self._directory), model=self.world.address())
 
     async def _built_anew(self, fresh: bool) -> None:
         resume = self.play.variant.resume

@@ -26,6 +26,8 @@ class AgentFacts:
     capabilities: frozenset[str] = frozenset()
     missing: Mapping[str, str] = field(default_factory=dict)
     wire_rules: str = "none"
+    native: str = ""
+    protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     issues: str = ""
     stores: Mapping[str, str] = field(default_factory=dict)
 
@@ -57,6 +59,8 @@ def facts_of(adapter: type[Agent], *, version: str | None = None, where: str | N
         capabilities=adapter.capabilities,
         missing=adapter.missing,
         wire_rules=adapter.wire_rules,
+        native=adapter.native,
+        protocols=adapter.protocols,
         issues=adapter.issues,
         stores=adapter.stores,
     )

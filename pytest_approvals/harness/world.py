@@ -18,7 +18,7 @@ from pytest_approvals.agent_side.failures import (
     ModelRefused,
     ScriptExhausted,
 )
-from pytest_approvals.agent_side.neutral import MAIN, HostedResult, Item, ModelCall
+from pytest_approvals.agent_side.neutral import MAIN, HostedResult, Item, ModelAddress, ModelCall
 from pytest_approvals.agent_side.neutral import Reply as PlayedReply
 from pytest_approvals.journal.events import (
     Gate,
@@ -49,17 +49,23 @@ class RecordingWorld:
 
     Attributes:
         progress: How far the session's story has got.
+        sharing: The worlds of all sessions on the agent object, this one among them.
     """
 
     def __init__(self, play: Play, session: str, progress: Progress | None = None) -> None:
         self.play = play
         self.session = session
         self.progress = progress or Progress()
+        self.sharing = [self]
         self._turns: list[int] = []
         self._record = play.journal.record
         self._provider = Provider(self)
 
     # --- the model ---
+
+    def address(self) -> ModelAddress | None:
+        """Gives the address of the model for this agent object; None where the world itself is asked."""
+        return None if self.play.served is None else self.play.served.address(self)
 
     async def model(
         self,
@@ -290,6 +296,11 @@ class RecordingWorld:
                 raised=raised,
             )
         )
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether a turn of the session runs just now."""
+        return bool(self._turns)
 
     @contextmanager
     def turn(self, number: int) -> Iterator[None]:

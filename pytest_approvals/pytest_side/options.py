@@ -60,7 +60,9 @@ OPTIONS = (
     ),
     Option("oracle", "words", "NAME", "only variants with this oracle: approve_all, reject_all, random:SEED, ..."),
     Option("chunking", "words", "STYLE", "only variants whose streams are cut this way: whole, tokens, split, ..."),
-    Option("protocol", "words", "NAME", "only variants that reach the model this way: native"),
+    Option(
+        "protocol", "words", "NAME", "only variants that reach the model this way: native, chat, responses, messages"
+    ),
     Option("strength", "text", "1|2|3|full", "how many dimensions of the variants are combined (default: 2, pairwise)"),
     Option("seed", "text", "NUMBER", "seed of all generated values (default: 0)"),
     Option("time-limit", "text", "SECONDS", "time limit of one run (default: 30)"),

@@ -31,12 +31,14 @@ def overrides(
     history: str | Iterable[str] | None = None,
     oracle: str | Iterable[str] | None = None,
     chunking: str | Iterable[str] | None = None,
+    protocol: str | Iterable[str] | None = None,
 ) -> dict[str, tuple[Any, ...]]:
     """
     Gives the dimensions that a person narrowed, for `variants`.
 
     Arguments:
-        serialize, answer, resume, history, oracle, chunking: Values, as text with commas between them or one by one.
+        serialize, answer, resume, history, oracle, chunking, protocol: Values, as text with commas between them or one
+            by one.
 
     Errors:
         UnknownName: A dimension has no such value.
@@ -48,6 +50,7 @@ def overrides(
         "source": answer,
         "oracle": oracle,
         "chunking": chunking,
+        "protocol": protocol,
     }
     chosen: dict[str, tuple[Any, ...]] = {
         name: tuple(_value(name, word) for word in _words(values)) for name, values in given.items() if values
@@ -78,6 +81,8 @@ chunking='whole', protocol='native', saved_by='')
     if not rest or rest[0] not in DIMENSIONS["source"]:
         raise UsageError(f"{name!r} is no name of a variant: it lacks held, restored or rebuilt, as in 'json-restored'")
     found["source"] = rest.pop(0)
+    if rest and rest[-1] in DIMENSIONS["protocol"]:
+        found["protocol"] = rest.pop()
     if rest:
         found["oracle"] = _value("oracle", "_".join(rest))
     variant = Variant(**found, saved_by=saved_by)

@@ -102,6 +102,11 @@ def steps_of(scenario: Scenario) -> list[Step]:
 
 def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
     """Gives all replies of all scripts, each with its agent."""
+def sessions_of(scenario: Scenario) -> frozenset[str]:
+    """Gives the names of the sessions that the caller's steps belong to; the empty one where they name none."""
+    return frozenset(getattr(step, "session", "") for step in steps_of(scenario) if hasattr(step, "session"))
+
+
     return [
         (agent, reply)
         for agent, script in scenario.agents.items()
@@ -120,7 +125,7 @@ def _by_content(scenario: Scenario) -> Iterator[str]:
         yield from _by_tool(tool)
     for step in steps_of(scenario):
         yield from _by_step(step)
-    if len({getattr(step, "session", "") for step in steps_of(scenario) if hasattr(step, "session")}) > 1:
+    if len(sessions_of(scenario)) > 1:
         yield "sessions"
     if scenario.limits.model_replies is not None:
         yield "limit_model_replies"

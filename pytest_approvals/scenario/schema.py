@@ -81,7 +81,7 @@ class ScenarioFile(FilePart):
         default_factory=dict
     )
     """Dimensions of the variants that are pinned to one value or to a few."""
-    vary: list[Literal["resume", "history", "source", "chunking"]] = Field(default_factory=list)
+    vary: list[Literal["resume", "history", "source", "chunking", "protocol"]] = Field(default_factory=list)
     """Dimensions that are varied though they are not by default."""
     oracles: list[Name] = Field(default_factory=list, examples=[["approve_all", "random:7"]])
     """Who decides what the story leaves open, each in variants of its own."""

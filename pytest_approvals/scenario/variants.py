@@ -17,7 +17,7 @@ from packaging.version import Version
 
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
-from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, steps_of
+from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, sessions_of, steps_of
 from pytest_approvals.scenario.states import stored_states
 from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS
 
@@ -43,6 +43,10 @@ class Facts(Protocol):
     @property
     def stores(self) -> Mapping[str, str]:
         """Its durable stores."""
+
+    @property
+    def protocols(self) -> Mapping[str, Mapping[str, str]]:
+        """The protocols over which it reaches its model, each with what it cannot do there."""
 
 
 def variants(
@@ -71,7 +75,8 @@ def variants(
     allowed = [one for one in allowed_variants(scenario, facts, asked) if one.resume != "cold"]
     chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), STRENGTHS[strength])]
     elsewhere = [one for one in _in_other_processes(scenario, facts, asked) if one not in chosen]
-    return (*chosen, *elsewhere, *_taken_over(scenario, facts, asked, upgrade))
+    over = _over_protocols(scenario, facts, asked)
+    return (*chosen, *elsewhere, *over, *_taken_over(scenario, facts, asked, upgrade))
 
 
 def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
@@ -87,10 +92,13 @@ def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
 
 def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> list[Variant]:
     """Gives every variant that *scenario* allows and the agent can run, the plainest first."""
-    if not required_by_content(scenario) <= facts.capabilities:
+    needed = required_by_content(scenario)
+    if not needed <= facts.capabilities:
         return []
+    claimed = {"native": facts.capabilities}
+    claimed |= {protocol: facts.capabilities - frozenset(lacks) for protocol, lacks in facts.protocols.items()}
     possible_ones = candidates(scenario, facts, overrides)
-    return [one for one in possible_ones if required_by_variant(scenario, one) <= facts.capabilities]
+    return [one for one in possible_ones if needed | required_by_variant(scenario, one) <= claimed[one.protocol]]
 
 
 # --- what there is to choose from -------------------------------------------------------------------------------------
@@ -107,10 +115,12 @@ def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[s
         "source": ("held", "restored", "rebuilt"),
         "oracle": oracles(scenario),
         "chunking": DIMENSIONS["chunking"] if "chunking" in scenario.vary else ("whole", "interleaved"),
-        "protocol": ("native",),
+        "protocol": ("native", *facts.protocols) if "protocol" in scenario.vary else ("native",),
     }
     pinned = {**scenario.only, "serialize": _with_stores(scenario.only.get("serialize"), stores)}
-    return {name: _narrowed(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
+    chosen = {name: _narrowed(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
+    spoken = tuple(one for one in chosen["protocol"] if one == "native" or one in facts.protocols)
+    return {**chosen, "protocol": spoken}
 
 
 def _with_stores(modes: tuple[Any, ...] | None, stores: tuple[str, ...]) -> tuple[Any, ...] | None:
@@ -167,6 +177,7 @@ def possible(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -
     - Pieces of a reply are seen in a stream only.
     - Without a save nothing is restored; across a save, and in another process, the held object is a special case.
     - A story that saves, restores or restarts needs a serialize mode; a fresh restart one that leaves the process.
+    - Two sessions share one client of a provider, and its requests do not say whose they are.
     """
     saved = variant.serialize != "none"
     leaves_process = variant.serialize not in ("none", "copy")
@@ -179,6 +190,7 @@ def possible(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -
         and (variant.source != "held" or variant.resume == "same")
         and (saved or "serialize" in scenario.only or not _keeps_state(scenario))
         and (leaves_process or not _restarts_fresh(scenario))
+        and (variant.protocol == "native" or len(sessions_of(scenario)) < 2)
     )
 
 
@@ -244,6 +256,21 @@ def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) 
         yield from _one(scenario, facts, overrides, "fresh")
     if "cold" in dimensions(scenario, facts, overrides)["resume"]:
         yield from _one(scenario, facts, overrides, "cold")
+
+
+def _over_protocols(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+    """
+    Gives for each protocol the plainest variant, and the one that differs most from it.
+
+    A protocol meets the stream, the saves and the oracles in these two; all their pairs would double a matrix. Where a
+    story varies or pins the protocol, or a person asks for it, it is covered like any other value.
+    """
+    if "protocol" in overrides or "protocol" in scenario.only or "protocol" in scenario.vary:
+        return
+    for protocol in facts.protocols:
+        here = {"resume": ("same",)} | dict(overrides) | {"protocol": (protocol,)}
+        allowed = [one for one in allowed_variants(scenario, facts, here) if one.resume == "same"]
+        yield from dict.fromkeys((*allowed[:1], *allowed[-1:]))
 
 
 def _taken_over(scenario: Scenario, facts: Facts, overrides: Overrides, upgrade: Upgrade | None) -> Iterator[Variant]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_approvals.agent_side.capabilities import PROTOCOLS
+
 DIMENSIONS: dict[str, tuple[object, ...]] = {
     "serialize": ("none", "copy", "json"),
     "resume": ("same", "fresh", "cold"),
@@ -10,7 +12,7 @@ DIMENSIONS: dict[str, tuple[object, ...]] = {
     "source": ("held", "restored", "rebuilt"),
     "oracle": ("script", "approve_all", "reject_all", "random", "allowlist"),
     "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
-    "protocol": ("native",),
+    "protocol": ("native", *PROTOCOLS),
 }
 """
 The dimensions of a variant with their values, the plainest first.
@@ -22,7 +24,7 @@ The dimensions of a variant with their values, the plainest first.
 ANY_STORE = "native"
 """What `only: {serialize: ...}` says for all durable stores of the agent."""
 
-VARIED_ON_REQUEST = ("resume", "history", "source", "chunking")
+VARIED_ON_REQUEST = ("resume", "history", "source", "chunking", "protocol")
 """The dimensions that `vary` may name."""
 
 REACHES: dict[str, str] = {

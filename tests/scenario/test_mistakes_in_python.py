@@ -50,7 +50,10 @@ def answered(answer: Answer) -> dict[str, Any]:
         (paying(reaches={"paused": 0}), "reaching 'paused' 0 times means nothing; 1 is the least"),
         (paying(limits=Limits(tool_calls=0)), "a limit of 0 lets nothing happen; 1 is the least"),
         (paying(only={"stream": []}), "'stream' is pinned to no value at all"),
-        (paying(vary=["stream"]), "'stream' cannot be varied on request; valid: chunking, history, resume, source"),
+        (
+            paying(vary=["stream"]),
+            "'stream' cannot be varied on request; valid: chunking, history, protocol, resume, source",
+        ),
         (paying(tools=[PAY, PAY]), "the agent 'main' has two tools that are called 'pay'"),
         (
             paying(tools=[tool("pay", parameters={"amount": "int"})]),

@@ -18,12 +18,14 @@ def test_options_name_values_of_dimensions() -> None:
         "source": ("held",),
         "oracle": ("approve_all", "allowlist:read_file,list"),
         "chunking": ("ids_first",),
+        "protocol": ("chat", "messages"),
         "stream": (False,),
     } == overrides(
         serialize="json, native.sqlite",
         answer="held",
         oracle="approve-all,allowlist:read_file,list",
         chunking=["ids-first"],
+        protocol="chat,messages",
         stream=False,
     )
 
@@ -43,6 +45,7 @@ def test_what_is_not_given_is_not_narrowed() -> None:
         (lambda: overrides(oracle="aprove_all"), "no oracle is called 'aprove_all'; did you mean 'approve_all'?"),
         (lambda: overrides(oracle="random:x"), "the oracle random needs a seed: random:7"),
         (lambda: overrides(oracle="allowlist:"), "the oracle allowlist needs tools: allowlist:read_file,list_files"),
+        (lambda: overrides(protocol="message"), "no protocol is called 'message'; did you mean 'messages'?"),
         (lambda: overrides(chunking="token"), "no chunking is called 'token'; did you mean 'tokens'?"),
         (lambda: variant_from_id("jsn-restored"), "no serialize mode is called 'jsn'; did you mean 'json'?"),
         (
@@ -76,6 +79,8 @@ def test_unknown_words_get_the_nearest_valid_one(ask: Callable[[], object], what
     [
         ("none-held", Variant()),
         ("none-held-approve-all", Variant(oracle="approve_all")),
+        ("none-held-approve-all-chat", Variant(oracle="approve_all", protocol="chat")),
+        ("json-restored-responses", Variant(serialize="json", source="restored", protocol="responses")),
         ("copy-restored-random:7", Variant(serialize="copy", source="restored", oracle="random:7")),
         (
             "native.sqlite-session-fresh-stream-ids-first-rebuilt",

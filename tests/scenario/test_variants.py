@@ -26,6 +26,7 @@ class Facts:
 
     capabilities: frozenset[str] = ALL
     stores: Mapping[str, str] = field(default_factory=dict)
+    protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 ABLE = Facts(capabilities=ALL | {"native.sqlite", "native.redis"}, stores={"sqlite": "a file", "redis": "a server"})
@@ -33,6 +34,7 @@ NO_STREAM = Facts(capabilities=ALL - {"streaming"})
 STATELESS = Facts(capabilities=frozenset({"streaming", "parallel", "reject_reason", "answer.rebuilt"}))
 ONLY_JSON = Facts(capabilities=frozenset({"serialize.json", "answer.restored", "fresh", "history.append"}))
 ABSENT = Facts(capabilities=frozenset())
+WIRED = Facts(protocols={"chat": {"streaming": "no stream"}, "responses": {}})
 AGENTS = [ABLE, NO_STREAM, STATELESS, ONLY_JSON, ABSENT]
 
 
@@ -296,3 +298,66 @@ def test_the_extra_process_follows_what_a_person_asks_for() -> None:
 
     assert "json-fresh-stream-restored" == streamed[-1].id
     assert {"same"} == values_of(variants(DECIDED, ABLE, overrides={"serialize": ("none",)}), "resume")
+
+
+# --- protocols --------------------------------------------------------------------------------------------------------
+
+
+def over(protocol: str, found: tuple[Variant, ...]) -> list[str]:
+    """The names of the variants that reach the model over a protocol."""
+    return [one.id for one in found if one.protocol == protocol]
+
+
+def test_a_protocol_is_met_in_the_plainest_variant_and_in_the_farthest() -> None:
+    """Two variants show a protocol with and without saves, streams and copies of requests."""
+    found = variants(LEFT_OPEN, WIRED)
+
+    assert ["none-held-approve-all-responses", "json-stream-interleaved-rebuilt-reject-all-responses"] == over(
+        "responses", found
+    )
+    assert over("native", found) == ids(variants(LEFT_OPEN, Facts()))
+
+
+def test_what_is_missing_over_a_protocol_is_left_out_there() -> None:
+    """An agent without streams over a protocol has none there, and nothing that needs one."""
+    found = variants(DECIDED, WIRED)
+
+    assert ["none-held-chat", "json-rebuilt-chat"] == over("chat", found)
+
+
+def test_a_story_whose_content_a_protocol_lacks_is_not_played_over_it() -> None:
+    """What the content needs has to be there over the protocol, too."""
+    facts = Facts(protocols={"chat": {"reject_reason": "no place for it"}})
+    reasoned = story(caller="[{send: Pay}, {decide: {c1: {reject: too much}}}]")
+
+    assert [] == over("chat", variants(reasoned, facts))
+    assert over("chat", variants(DECIDED, facts))
+
+
+def test_protocols_stay_in_this_process() -> None:
+    """A story that varies where it goes on does so with the native model only."""
+    found = variants(VARIED, WIRED)
+
+    assert {"same"} == values_of(tuple(one for one in found if one.protocol != "native"), "resume")
+
+
+def test_two_sessions_are_not_told_apart_over_a_protocol() -> None:
+    """The client of a shared agent does not say which session asks."""
+    two = story(caller="[{send: Pay, session: a}, {send: Pay, session: b}]")
+
+    assert {"native"} == values_of(variants(two, WIRED), "protocol")
+
+
+def test_a_protocol_that_is_asked_for_is_covered_like_any_value() -> None:
+    """A person gets all pairs over the protocols that they name, as far as the agent speaks them."""
+    found = variants(DECIDED, WIRED, overrides={"protocol": ("responses", "messages")})
+
+    assert {"responses"} == values_of(found, "protocol")
+    assert len(found) == len(variants(DECIDED, Facts()))
+
+
+def test_a_story_can_vary_the_protocol() -> None:
+    """Where a story varies it, every pair with a protocol is covered."""
+    found = variants(story("vary: [protocol]"), WIRED)
+
+    assert {"none", "copy", "json"} == {one.serialize for one in found if one.protocol == "responses"}

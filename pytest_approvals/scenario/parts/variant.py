@@ -21,7 +21,8 @@ class Variant:
         oracle: Who decides what the story leaves open; `script` where the story decides itself (what remains is then
             approved).
         chunking: How a streamed reply is cut: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
-        protocol: How the model is reached: `native`.
+        protocol: How the model is reached: `native`, in the agent's usual way, or over the protocol `chat`, `responses`
+            or `messages` by the framework's own client.
         saved_by: The older release that saved the state which is taken up after the first turn; see `states.py`.
     """
 

@@ -9,7 +9,7 @@ from typing import Any
 from agents import Agent, AgentOutputSchema, Handoff, RunConfig, Tool, handoff
 
 from ...contract import MAIN, Blueprint, Parameter, ToolSpec
-from .model import ScriptedChatModel, ScriptedModel
+from .clients import ModelOf
 from .servers import ScenarioServer
 from .tools import hosted, made, policy, type_of
 
@@ -54,19 +54,15 @@ class Crew:
                 self.release()
 
 
-def made_crew(blueprint: Blueprint, *, chat: bool) -> Crew:
+def made_crew(blueprint: Blueprint, model: ModelOf) -> Crew:
     """
-    Makes the agents that *blueprint* describes.
+    Makes the agents that *blueprint* describes, each with what *model* makes for it.
 
     Its option `agent_names` gives them other names than the harness has for them, be it the same one twice; with
     `item_ids: anew` the provider numbers the items of its replies anew in every conversation.
     """
-    model = ScriptedChatModel if chat else ScriptedModel
-    anew = blueprint.options.get("item_ids") == "anew"
     called = blueprint.options.get("agent_names", {})
-    agents = {
-        name: Agent[Any](name=called.get(name, name), model=model(name, anew=anew)) for name in _names(blueprint.tools)
-    }
+    agents = {name: Agent[Any](name=called.get(name, name), model=model(name)) for name in _names(blueprint.tools)}
     for name, agent in agents.items():
         own = [spec for spec in blueprint.tools if spec.agent == name]
         agent.tools = _tools(own, agents)

@@ -25,6 +25,7 @@ class OpenAIAgents(Agent):
     capabilities = facts.claimed(facts.MISSING)
     missing = facts.MISSING
     wire_rules = "responses"
+    protocols = facts.PROTOCOLS
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("agents",)
@@ -55,9 +56,10 @@ class OpenAIAgents(Agent):
             from .attach import attached_crew
 
             return attached_crew(blueprint.attachment, blueprint.limits, chat=chat)
+        from .clients import models
         from .crew import made_crew
 
-        return made_crew(blueprint, chat=chat)
+        return made_crew(blueprint, models(blueprint, chat=chat))
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""

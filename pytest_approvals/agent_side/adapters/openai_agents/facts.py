@@ -29,9 +29,12 @@ SESSION_MISSING = {name: why for name, why in MISSING.items() if name != "trim"}
     "simultaneous": "RunState says that snapshots must not be resumed at the same time against one Session",
 }
 
-CHAT_MISSING = SESSION_MISSING | {
-    "hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request",
-}
+_CHAT = {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a UserError before any request"}
+
+CHAT_MISSING = SESSION_MISSING | _CHAT
+
+PROTOCOLS = {"chat": _CHAT, "responses": {}}
+"""The protocols of OpenAI, and what is missing over each."""
 
 
 def claimed(missing: dict[str, str]) -> frozenset[str]:

@@ -108,3 +108,6 @@ MISSING_INLINE: Mapping[str, str] = {
 """Where the run waits in a `HandleDeferredToolCalls` handler."""
 
 CLAIMED_INLINE = (CLAIMED | {"partial_answers"}) - frozenset(MISSING_INLINE)
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": {}, "messages": {}}
+"""The protocols of the model classes for OpenAI and Anthropic, and what is missing over each."""

@@ -20,6 +20,7 @@ from pytest_approvals.agent_side.contract import (
     World,
 )
 
+from .facts import PROTOCOLS
 from .naming import named
 from .releases import has
 
@@ -40,6 +41,7 @@ class Session(Agent):
 
     framework = "pydantic-ai-slim"
     wire_rules = "chat"
+    protocols = PROTOCOLS
     issues = "https://github.com/pydantic/pydantic-ai/issues"
     packages = ("pydantic_ai",)
 

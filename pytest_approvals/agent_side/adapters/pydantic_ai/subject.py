@@ -36,7 +36,7 @@ class Subject:
         self._probes: Probes | None = None
         if blueprint.attachment is None:
             self.agent: AbstractAgent[Any, Any] = build(
-                blueprint.tools, blueprint.answer, raised=raised, capabilities=capabilities
+                blueprint.tools, blueprint.answer, model=blueprint.model, raised=raised, capabilities=capabilities
             )
             return
         self.agent = taken(blueprint.attachment.subject)

@@ -14,11 +14,12 @@ from typing import Any
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, Parameter, ToolSpec
+from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, ModelAddress, Parameter, ToolSpec
 
 from .model import RUNNING, scripted
 from .naming import renamed
 from .nested import delegate
+from .reached import reached
 from .schemas import Body, answer_type, schema_for
 
 
@@ -26,6 +27,7 @@ def build(
     specs: Sequence[ToolSpec],
     answer: Mapping[str, Parameter] | None = None,
     *,
+    model: ModelAddress | None = None,
     raised: bool = False,
     capabilities: Sequence[Any] = (),
 ) -> Agent[None, Any]:
@@ -34,6 +36,7 @@ def build(
 
     Arguments:
         answer: The fields of the main agent's answer; it answers with text where there are none.
+        model: Where the models are reached with a provider's client; scripted ones where it is None.
         raised: The bodies of gated tools ask, not their definitions.
         capabilities: What the main agent has besides.
     """
@@ -46,7 +49,7 @@ def build(
         own = [spec for spec in specs if spec.agent == name]
         extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities and name == MAIN else {}
         agents[name] = Agent(
-            scripted(name, renamed(own)),
+            reached(name, model) if model is not None else scripted(name, renamed(own)),
             name=name,
             output_type=[answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
             toolsets=_toolsets(own, agents, raised=raised),
