@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         reject,
         restart,
         restore,
+        rewrite,
         save,
         send,
         signal,
@@ -66,7 +67,7 @@ _PLACES = {
     "scenario.build": (*("asks_again", "call", "calls", "fails", "fake", "raises", "returns", "say", "tool", "when"),),
     "scenario.build_caller": (
         *("always", "approve", "cancel", "decide", "edit", "go_on", "leave", "let_oracle", "malformed", "never", "raw"),
-        *("reject", "restart", "restore", "save", "send", "signal", "stage", "together", "trim", "unknown"),
+        *("reject", "restart", "restore", "rewrite", "save", "send", "signal", "stage", "together", "trim", "unknown"),
     ),
 }
 _WHERE = {name: (place, name) for place, names in _PLACES.items() for name in names}
@@ -108,6 +109,7 @@ __all__ = [
     "restart",
     "restore",
     "returns",
+    "rewrite",
     "save",
     "say",
     "scripted",

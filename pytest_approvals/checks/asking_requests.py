@@ -11,6 +11,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.journal.wording import said_call
 
 from .check import OK, Evaluations, Failure, check
+from .circumstances import rewritten_between
 
 
 @check(
@@ -103,7 +104,8 @@ def request_shows_the_call(history: History) -> Evaluations:
     """
     A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
 
-    A person can only decide about what they see. What is shown again after a restore is the same.
+    A person can only decide about what they see. What is shown again after a restore is the same, unless somebody
+    changed what was saved: then it is what the save says.
 
     Passes:
         send Pay 5
@@ -123,6 +125,15 @@ def request_shows_the_call(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, after what was saved has been changed:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        end left
+
     Fails, after a restore:
         send Pay 5
         model c1 pay(amount=5)
@@ -139,13 +150,13 @@ def request_shows_the_call(history: History) -> Evaluations:
                 expected = "a request about a call that the model made"
                 yield Failure(expected=expected, actual=actual, witness=(asked.n,), session=asked.session)
             continue
-        yield _misrepresented(asked.call, asked)
+        yield _misrepresented(history, asked.call, asked)
 
 
-def _misrepresented(call: CallSeen, asked: Asked) -> Failure | None:
+def _misrepresented(history: History, call: CallSeen, asked: Asked) -> Failure | None:
     edited = next((given.n for given in call.decisions if given.verdict == "edit"), None)
     for n, entry in asked.listed:
-        if edited is not None and n > edited:
+        if (edited is not None and n > edited) or rewritten_between(history, call.n, n, call.session):
             break
         if entry.get("tool") != call.tool or not _shows(entry.get("arguments"), call):
             expected, actual = (

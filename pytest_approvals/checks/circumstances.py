@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_approvals.journal.arguments import parsed, settled
 from pytest_approvals.journal.calls import CallSeen, Given
-from pytest_approvals.journal.events import Cancelled, Trimmed
+from pytest_approvals.journal.events import Cancelled, Rewritten, Trimmed
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import TurnSeen
 
@@ -169,6 +169,12 @@ def same_line(earlier: TurnSeen, later: TurnSeen) -> bool:
 def trimmed_between(history: History, start: int, end: int, session: str) -> bool:
     """Says whether the framework trimmed its history between two positions."""
     events = history.of_kind.get(Trimmed)
+    return events is not None and any(start < event.n < end and event.session == session for event in events)
+
+
+def rewritten_between(history: History, start: int, end: int, session: str) -> bool:
+    """Says whether somebody changed the text of a save between two positions."""
+    events = history.of_kind.get(Rewritten)
     return events is not None and any(start < event.n < end and event.session == session for event in events)
 
 

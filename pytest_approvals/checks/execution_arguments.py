@@ -51,6 +51,18 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 pay(amount=999) -> paid 999
         done
 
+    Fails, what was saved has been changed where it says what is shown:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Fails, an edit that is not heeded:
         send Pay 5
         model c1 pay(amount=5)

@@ -10,7 +10,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import RestoreSeen, SaveSeen
 
 from .check import OK, Evaluations, Failure, check
-from .circumstances import cannot_run
+from .circumstances import cannot_run, rewritten_between
 from .pending import Open, open_after
 
 
@@ -33,7 +33,8 @@ def pending_survives(history: History) -> Evaluations:
     What is pending when the state is saved must be pending when it is taken up again, and nothing else.
 
     A request that is lost on the way can never be answered; one that was settled must not come back. A state that
-    cannot be saved or taken up while requests are pending loses them, too, unless the tools are not the same any more.
+    cannot be saved or taken up while requests are pending loses them, too, unless the tools are not the same any more,
+    or somebody changed what was saved.
 
     Passes:
         send Pay
@@ -92,7 +93,7 @@ def _restored(history: History, save: SaveSeen, restore: RestoreSeen) -> Evaluat
     witness = (pending.n, save.event.n, restore.event.n)
     expected = "it is pending after the restore"
     if restore.event.error is not None:
-        if pending.calls and not _tools_differ(history, save, restore):
+        if pending.calls and not _differs(history, save, restore):
             actual = f"taking it up fails: {_error(restore.event.error)}"
             yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=witness)
         return
@@ -129,8 +130,11 @@ def _is_settled(call: CallSeen, n: int) -> bool:
     return returned or any(told.n < n for told in call.told)
 
 
-def _tools_differ(history: History, save: SaveSeen, restore: RestoreSeen) -> bool:
+def _differs(history: History, save: SaveSeen, restore: RestoreSeen) -> bool:
+    """Says whether the tools are others, or the save, than when it was saved."""
     session = save.event.session
+    if rewritten_between(history, save.event.n, restore.event.n, session):
+        return True
     before, after = history.tools_at(save.event.n, session), history.tools_at(restore.event.n, session)
     return before is not None and after is not None and set(before) != set(after)
 
@@ -254,7 +258,7 @@ def round_trip_stable(history: History) -> Evaluations:
             continue
         if save.event.digest == again:
             yield OK
-        elif not _tools_differ(history, save, restore):
+        elif not _differs(history, save, restore):
             expected, session = f"the digest {save.event.digest}", save.event.session
             witness = (save.event.n, restore.event.n)
             yield Failure(expected=expected, actual=again, witness=witness, session=session)

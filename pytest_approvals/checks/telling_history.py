@@ -12,7 +12,7 @@ from pytest_approvals.journal.turns import Exchange
 from pytest_approvals.journal.wording import said_call
 
 from .check import OK, Evaluations, Failure, check
-from .circumstances import trimmed_between
+from .circumstances import rewritten_between, trimmed_between
 
 
 @check(
@@ -27,7 +27,7 @@ def history_not_rewritten(history: History) -> Evaluations:
 
     A model that reads another past than its own, caches that cannot be used, and audits that find other calls than were
     made come of it. That holds for a call that a person edited, too: what ran in its place is for its result to say.
-    Inputs after a failed turn, a rewind or a trimming are not compared.
+    Inputs after a failed turn, a rewind, a trimming or a change of what was saved are not compared.
 
     Passes:
         send Go
@@ -94,13 +94,14 @@ def _rewritten(before: Exchange, exchange: Exchange) -> Failure | None:
 
 
 def _comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
-    if before.fork != exchange.fork or trimmed_between(history, before.n, exchange.n, exchange.session):
+    between = (history, before.n, exchange.n, exchange.session)
+    if before.fork != exchange.fork or trimmed_between(*between) or rewritten_between(*between):
         return False
     turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
     if any(turn.overlaps for turn in turns):
         return False
-    between = (turn for turn in history.turns if before.n < (turn.end.n if turn.end else 0) < exchange.n)
-    return not any(turn.failed and turn.session == exchange.session for turn in between)
+    ended = (turn for turn in history.turns if before.n < (turn.end.n if turn.end else 0) < exchange.n)
+    return not any(turn.failed and turn.session == exchange.session for turn in ended)
 
 
 def _changed_call(before: Exchange, exchange: Exchange) -> tuple[CallSeen, Mapping[str, Any]] | None:

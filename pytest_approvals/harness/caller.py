@@ -21,6 +21,7 @@ from pytest_approvals.scenario.parts import (
     LetOracle,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Signal,
     Stage,
@@ -90,13 +91,13 @@ class Caller:
                 await self._together(step)
             case _:
                 session = await self.session(step.session)
-                if isinstance(step, (Restore, Restart)) or await session.ready():
+                if isinstance(step, (Restore, Restart, Rewrite)) or await session.ready():
                     await self._step_of(session, step)
                 else:
                     self._skip(type(step).__name__, "the session's state could not be restored", step.session)
 
     async def _step_of(
-        self, session: Session, step: Turn | LetOracle | Stage | Save | Restore | Restart | Cancel | Trim
+        self, session: Session, step: Turn | LetOracle | Stage | Save | Restore | Restart | Cancel | Trim | Rewrite
     ) -> None:
         match step:
             case Turn():
@@ -110,6 +111,8 @@ class Caller:
                 await self._restart(session, step)
             case Save():
                 await session.save(step.name)
+            case Rewrite():
+                self._rewrite(session, step)
             case _:
                 await self._change(session, step)
                 await self._save_after(session)
@@ -204,6 +207,10 @@ class Caller:
     async def _rewind(self, session: Session, step: Restore) -> None:
         if not await session.rewind(step.name):
             self._skip("Restore", f"nothing was saved as {step.name!r}", session.name)
+
+    def _rewrite(self, session: Session, step: Rewrite) -> None:
+        if not session.rewrite(step):
+            self._skip("Rewrite", f"nothing that was saved says {step.old!r}", session.name)
 
     async def _restart(self, session: Session, step: Restart) -> None:
         self.play.held_back = (self.play.held_back | set(step.without)) - set(step.with_tools)

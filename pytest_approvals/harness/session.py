@@ -16,7 +16,18 @@ from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.agent_side.failures import Unsupported
 from pytest_approvals.agent_side.neutral import Blueprint, Decision, Finished, Outcome, Paused, Request
 from pytest_approvals.errors import AdapterError
-from pytest_approvals.journal.events import AgentStart, Cancelled, Restored, Saved, Staged, Trimmed, TurnEnd, TurnStart
+from pytest_approvals.journal.events import (
+    AgentStart,
+    Cancelled,
+    Restored,
+    Rewritten,
+    Saved,
+    Staged,
+    Trimmed,
+    TurnEnd,
+    TurnStart,
+)
+from pytest_approvals.scenario.parts import Rewrite
 
 from .errors import described
 from .hosted import without_foreign_objects
@@ -269,6 +280,18 @@ class Session:
         await self.save()
         return self._latest.parts[-1] if self._latest is not None and self._latest.parts else None
 
+    def rewrite(self, step: Rewrite) -> bool:
+        """Changes the text of the latest save; says whether there is one that says what is to be changed."""
+        save = self._latest
+        places = 0 if save is None else sum(part.count(step.old) for part in save.parts)
+        if save is None or not places:
+            return False
+        self._latest = replace(save, parts=_rewritten(save.parts, step))
+        self._record(
+            Rewritten(session=self.name, name=save.name, old=step.old, new=step.new, where=step.where, places=places)
+        )
+        return True
+
     async def rewind(self, name: str) -> bool:
         """Takes up the save called *name*, however old; says whether there is one."""
         if name not in self._saves:
@@ -338,6 +361,16 @@ class Session:
         else:
             other._agent, other.world = self._agent, self.world
         return other
+
+
+def _rewritten(parts: Sequence[str], step: Rewrite) -> tuple[str, ...]:
+    if step.where == "every":
+        return tuple(part.replace(step.old, step.new) for part in parts)
+    places = [k for k, part in enumerate(parts) if step.old in part]
+    chosen = places[0 if step.where == "first" else -1]
+    start = parts[chosen].find(step.old) if step.where == "first" else parts[chosen].rfind(step.old)
+    text = parts[chosen][:start] + step.new + parts[chosen][start + len(step.old) :]
+    return (*parts[:chosen], text, *parts[chosen + 1 :])
 
 
 def _are_requests(listed: Iterable[object]) -> bool:

@@ -11,6 +11,7 @@ from .events import (
     Event,
     Header,
     Restored,
+    Rewritten,
     RunEnd,
     Saved,
     Skipped,
@@ -40,7 +41,8 @@ class Agents(Topic):
     def listeners(self) -> Mapping[type[Event], Listener]:
         kinds = (TurnStart, Staged, Cancelled, Trimmed, Decide)
         needing: dict[type[Event], Listener] = dict.fromkeys(kinds, self.goes_on)
-        return {AgentStart: self.starts, Saved: self.saved, Restored: self.restored, **needing}
+        stored: dict[type[Event], Listener] = {Saved: self.saved, Rewritten: self.rewritten, Restored: self.restored}
+        return {AgentStart: self.starts, **stored, **needing}
 
     def starts(self, event: AgentStart) -> None:
         self.word(event, event.how, (*_BUILT, *_TAKEN_UP))
@@ -70,6 +72,11 @@ class Agents(Topic):
         self.happens(event)
         if event.error is None:
             self.saves[event.session, event.name] = event
+
+    def rewritten(self, event: Rewritten) -> None:
+        self.happens(event)
+        if (event.session, event.name) not in self.saves:
+            self.broken(f"{event.name!r} is changed, and was not saved in this session", event.n)
 
     def restored(self, event: Restored) -> None:
         if self.empty.pop(event.session, None) is None:

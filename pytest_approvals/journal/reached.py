@@ -5,12 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .calls import Given
-from .events import Cancelled, Event, Gate, ModelAnswer, ModelExhausted, ModelFailure, ModelRefusal, Staged, Trimmed
+from .events import (
+    Cancelled,
+    Event,
+    Gate,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRefusal,
+    Rewritten,
+    Staged,
+    Trimmed,
+)
 from .history import History
 
 _VERDICTS = {"approve": "approved", "reject": "rejected", "edit": "edited", "always": "always", "never": "never"}
 
-_WITHOUT_ERROR: dict[str, type[Event]] = {"staged": Staged, "cancelled": Cancelled, "trimmed": Trimmed}
+_WITHOUT_ERROR: dict[str, type[Event]] = {
+    "staged": Staged,
+    "cancelled": Cancelled,
+    "trimmed": Trimmed,
+    "rewritten": Rewritten,
+}
 
 _REPLIES: dict[type, str] = {ModelFailure: "model_failed", ModelRefusal: "model_refused", ModelExhausted: "exhausted"}
 

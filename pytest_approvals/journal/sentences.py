@@ -26,6 +26,7 @@ from .events import (
     ModelRefusal,
     ModelRequest,
     Restored,
+    Rewritten,
     RunEnd,
     Saved,
     Shown,
@@ -215,6 +216,10 @@ class Sentences:
         what = f"rewound to {event.name!r}" if event.n in self._rewinds else f"restored from {event.mode}"
         yield "store", _tried(what, event.error)
 
+    def rewritten(self, event: Rewritten) -> Iterator[tuple[str, str]]:
+        place = "wherever it said that" if event.where == "every" else f"where it said that {event.where}"
+        yield "store", f"what was saved says {said(event.new)} in place of {said(event.old)}, {place}"
+
     def trimmed(self, event: Trimmed) -> Iterator[tuple[str, str]]:
         plural = "" if event.keep == 1 else "s"
         yield "store", _tried(f"trimmed to the last {event.keep} message{plural}", event.error)
@@ -277,5 +282,6 @@ _SAYS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] = {
     ToolEnd: Sentences.tool_ends,
     Saved: Sentences.saved,
     Restored: Sentences.restored,
+    Rewritten: Sentences.rewritten,
     Trimmed: Sentences.trimmed,
 }

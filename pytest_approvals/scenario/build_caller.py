@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from pytest_approvals.errors import UsageError
 from pytest_approvals.scenario.parts import (
@@ -19,6 +19,7 @@ from pytest_approvals.scenario.parts import (
     LetOracle,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Signal,
     Stage,
@@ -145,6 +146,11 @@ def cancel(*, session: str = "") -> Cancel:
 def trim(keep: int, *, session: str = "") -> Trim:
     """Lets the framework's own trimming keep the last *keep* messages."""
     return Trim(keep=keep, session=session)
+
+
+def rewrite(old: str, new: str, *, where: Literal["first", "last", "every"] = "every", session: str = "") -> Rewrite:
+    """Lets what was saved say *new* in place of *old* when it is taken up, in one place or in all."""
+    return Rewrite(old=old, new=new, where=where, session=session)
 
 
 def signal(name: str) -> Signal:

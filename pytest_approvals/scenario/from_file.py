@@ -187,6 +187,9 @@ def _step(file: StepFile) -> parts.Step:
         return parts.Cancel(session=session)
     if file.trim is not None:
         return parts.Trim(keep=file.trim, session=session)
+    if file.rewrite is not None:
+        how = file.rewrite
+        return parts.Rewrite(old=how.old, new=how.new, where=how.where, session=session)
     if file.together is not None:
         return parts.Together(steps=tuple(map(_turn_or_signal, file.together)))
     return parts.Leave() if file.leave else _turn_or_signal(file)

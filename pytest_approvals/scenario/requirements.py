@@ -41,6 +41,7 @@ What the content shows by itself, besides what the scenario `requires`:
 | `limit_model_replies`, `limit_tool_calls` | `limits` |
 | `serialize.*`, `native.*`, `history.append` | the variant; for `Save` without a serialize mode, `serialize.json` |
 | `fresh` | the variant resumes in another process, or a restart is fresh |
+| `serialize.json` | `rewrite` |
 | `rewind` | `restore` |
 | `tools_change` | a restart with or without some tools |
 | `sessions` | steps of two sessions |
@@ -62,6 +63,7 @@ from pytest_approvals.scenario.parts import (
     Reply,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Scenario,
     Stage,
@@ -207,7 +209,7 @@ def _by_tool(tool: Tool) -> Iterator[str]:
 
 # --- the caller -------------------------------------------------------------------------------------------------------
 
-_STEPS: dict[type, str] = {Stage: "stage", Cancel: "cancel", Trim: "trim", Restore: "rewind"}
+_STEPS: dict[type, str] = {Stage: "stage", Cancel: "cancel", Trim: "trim", Restore: "rewind", Rewrite: "serialize.json"}
 
 
 def _answers(scenario: Scenario) -> Iterator[Answer]:

@@ -92,9 +92,22 @@ class RestartFile(FilePart):
     """Tools of `held_back` that are there from now on."""
 
 
+class RewriteFile(FilePart):
+    """Somebody changes the text of what was saved."""
+
+    what: ClassVar[str] = "a rewriting"
+
+    old: Name
+    """The text that stands there."""
+    new: Name
+    """The text in its place."""
+    where: Literal["first", "last", "every"] = "every"
+    """In which of the places that say it."""
+
+
 STEPS = (
-    "send", "decide", "go_on", "oracle", "stage", "save", "restore", "restart", "cancel", "trim", "signal", "together",
-    "leave",
+    "send", "decide", "go_on", "oracle", "stage", "save", "restore", "restart", "cancel", "trim", "rewrite", "signal",
+    "together", "leave",
 )  # fmt: skip
 
 
@@ -157,6 +170,8 @@ class StepFile(SimultaneousStepFile):
     """What is pending is given up."""
     trim: Count | None = None
     """The framework's own trimming keeps that many last messages."""
+    rewrite: RewriteFile | None = None
+    """What was saved says something else when it is taken up."""
     together: Annotated[list[SimultaneousStepFile], Field(min_length=2)] | None = None
     """Turns that run at the same time; each begins when the one before it waits in a tool or has ended."""
     leave: Literal[True] | None = None

@@ -25,6 +25,7 @@ from pytest_approvals.scenario.parts import (
     Reply,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Scenario,
     Stage,
@@ -97,7 +98,7 @@ class _Story:
                 self.saves[step.session, name] = deepcopy(self._session(step.session))
             case Restore(name=name):
                 self.sessions[step.session] = deepcopy(self.saves[step.session, name])
-            case Cancel():
+            case Cancel() | Rewrite():
                 self._session(step.session).unsure = True
             case Restart(without=without, with_tools=more) if without or more:
                 self._session(step.session).unsure = True

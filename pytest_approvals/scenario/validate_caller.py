@@ -13,6 +13,7 @@ from pytest_approvals.scenario.parts import (
     LetOracle,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Signal,
     Stage,
@@ -94,6 +95,8 @@ def _step(step: Step, path: Path) -> Iterator[Mistake]:
             yield Mistake((*path, "oracle"), f"{rounds} rounds of the oracle mean nothing; 1 is the least")
         case Trim(keep=keep) if keep < 1:
             yield Mistake((*path, "trim"), f"a history of {keep} messages is none; 1 is the least")
+        case Rewrite(old=old, new=new) if not old or old == new:
+            yield Mistake((*path, "rewrite"), f"{new!r} in place of {old!r} changes nothing")
         case Stage(answers=()):
             yield Mistake((*path, "stage"), "there is nothing to stage; give answers by label")
         case Together(steps=steps) if len(steps) < 2 or not any(isinstance(one, Turn) for one in steps):

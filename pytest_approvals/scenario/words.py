@@ -50,6 +50,7 @@ REACHES: dict[str, str] = {
     "saved": "times that the state was saved",
     "restored": "times that a save was taken up",
     "trimmed": "times that the history was trimmed",
+    "rewritten": "times that the text of a save was changed",
     "model_failed": "failures of the model",
     "model_refused": "inputs that the model refused",
     "exhausted": "questions to a model whose script had no further reply",

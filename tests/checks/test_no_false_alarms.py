@@ -419,6 +419,21 @@ NO_FINDING = {
         send Hello
         done
     """,
+    "what was saved is changed while a request is pending": """
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        digest abc
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        again abd
+        approve c1
+        go
+        change c1 amount=1
+        run c1 pay(amount=1) -> paid 1
+        done
+    """,
     "the history is trimmed while a request is pending": """
         send Hello
         done

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -20,6 +20,7 @@ from pytest_approvals.scenario.parts import (
     Reply,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Scenario,
     Script,
@@ -177,6 +178,25 @@ class TestState:
         run = played(story(caller=(SEND, Trim(keep=1), Turn(answers=(Answer(label="c1"),)))), JSON)
 
         assert [5] == ran(run)
+
+    @pytest.mark.parametrize(("where", "amounts"), [("first", [5]), ("last", [7]), ("every", [7])])
+    def test_what_was_saved_can_be_changed(
+        self, story: Story, played: Played, where: Literal["first", "last", "every"], amounts: list[int]
+    ) -> None:
+        """The text of the latest save says something else when it is taken up, in the chosen places."""
+        rewrite = Rewrite(old='"amount": 5', new='"amount": 7', where=where)
+        run = played(story(caller=(SEND, rewrite, Turn(answers=(Answer(label="c1"),)), Leave())), JSON)
+
+        assert amounts == ran(run)
+
+    def test_what_was_not_saved_cannot_be_changed(self, story: Story, played: Played) -> None:
+        """Where the state is not text, or does not say so, the step is skipped, and the journal says why."""
+        caller = (SEND, Rewrite(old="nowhere", new="somewhere"), Leave())
+        runs = [played(story(caller=caller)), played(story(caller=caller), JSON)]
+
+        assert 2 * [["nothing that was saved says 'nowhere'"]] == [
+            [event.why for event in run.events if isinstance(event, Skipped)] for run in runs
+        ]
 
     def test_sessions_are_told_apart(self, story: Story, played: Played) -> None:
         """Two sessions play the same script, each from its start, and decisions reach their own."""

@@ -16,6 +16,7 @@ EVERYTHING = """
     gate c1 yes
     pause c1, c2, c3, c4, c5
     save
+    rewrite 5 6
     restore
     approve ?x
     go
@@ -75,6 +76,7 @@ def test_everything():
         "saved": 1,
         "restored": 1,
         "trimmed": 1,
+        "rewritten": 1,
         "model_failed": 1,
         "model_refused": 1,
         "exhausted": 1,

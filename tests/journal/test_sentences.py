@@ -20,6 +20,7 @@ from pytest_approvals.journal.events import (
     ModelRefusal,
     ModelRequest,
     Restored,
+    Rewritten,
     RunEnd,
     Saved,
     Shown,
@@ -192,6 +193,14 @@ ALONE: dict[str, tuple[Event, str]] = {
         "store   saved as json, which fails with TypeError",
     ),
     "restored": (Restored(name="save-1", mode="json"), "store   restored from json"),
+    "rewritten": (
+        Rewritten(name="save-1", old="a", new="b", where="first", places=2),
+        'store   what was saved says "b" in place of "a", where it said that first',
+    ),
+    "rewritten everywhere": (
+        Rewritten(name="save-1", old="a", new="b", where="every", places=2),
+        'store   what was saved says "b" in place of "a", wherever it said that',
+    ),
     "trimmed": (Trimmed(keep=1), "store   trimmed to the last 1 message"),
 }
 

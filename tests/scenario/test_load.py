@@ -23,6 +23,7 @@ from pytest_approvals.scenario.parts import (
     Reply,
     Restart,
     Restore,
+    Rewrite,
     Save,
     Scenario,
     Script,
@@ -256,7 +257,8 @@ def test_steps_are_what_they_say() -> None:
         {send: Pay, session: bob}, {send: Now, decide: {c1: approve}}, {go_on: true}, {oracle: true}, {oracle: 2},
         {stage: {c1: reject}}, {save: here}, {restore: here}, {restart: true},
         {restart: {fresh: true, without: [look]}}, {cancel: true},
-        {trim: 4}, {together: [{decide: {c1: approve}}, {go_on: true}]}, {leave: true}]"""
+        {trim: 4}, {rewrite: {old: a, new: b}}, {rewrite: {old: a, new: b, where: last}},
+        {together: [{decide: {c1: approve}}, {go_on: true}]}, {leave: true}]"""
 
     assert (
         Turn(text="Pay", session="bob"),
@@ -271,6 +273,8 @@ def test_steps_are_what_they_say() -> None:
         Restart(fresh=True, without=("look",)),
         Cancel(),
         Trim(keep=4),
+        Rewrite(old="a", new="b"),
+        Rewrite(old="a", new="b", where="last"),
         Together(steps=(Turn(answers=(Answer(label="c1"),)), Turn())),
         Leave(),
     ) == steps(written)

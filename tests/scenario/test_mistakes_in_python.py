@@ -16,6 +16,7 @@ from pytest_approvals.scenario.parts import (
     Failure,
     LetOracle,
     Reply,
+    Rewrite,
     Stage,
     Together,
     Tool,
@@ -95,6 +96,7 @@ def answered(answer: Answer) -> dict[str, Any]:
         (paying(caller=["Pay", Stage(answers=())]), "there is nothing to stage; give answers by label"),
         (paying(caller=["Pay", LetOracle(rounds=0)]), "0 rounds of the oracle mean nothing; 1 is the least"),
         (paying(caller=["Pay", Trim(keep=0)]), "a history of 0 messages is none; 1 is the least"),
+        (paying(caller=["Pay", Rewrite(old="a", new="a")]), "'a' in place of 'a' changes nothing"),
         (
             paying(caller=["Pay", Together(steps=(Turn(),))]),
             "two or more steps can be simultaneous, one of them a turn at least",

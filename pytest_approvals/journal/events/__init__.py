@@ -15,7 +15,7 @@ from .caller import Cancelled, Decide, Shown, Signalled, Skipped, Staged, Stuck,
 from .event import EVENTS, FORMAT, Event, event_from_dict
 from .frame import AgentLost, AgentStart, Header, RunEnd
 from .model import ModelAnswer, ModelExhausted, ModelFailure, ModelRefusal, ModelRequest
-from .store import Restored, Saved, Trimmed
+from .store import Restored, Rewritten, Saved, Trimmed
 from .tools import Gate, ToolEnd, ToolStart
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "ModelRefusal",
     "ModelRequest",
     "Restored",
+    "Rewritten",
     "RunEnd",
     "Saved",
     "Shown",

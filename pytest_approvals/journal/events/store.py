@@ -39,6 +39,19 @@ class Restored(Event):
 
 @event
 @dataclass(slots=True, kw_only=True)
+class Rewritten(Event):
+    """The text of a save says *new* in place of *old*, in the first, the last or every of the *places* that said it."""
+
+    kind: ClassVar[str] = "store.rewrite"
+    name: str
+    old: str
+    new: str
+    where: str
+    places: int
+
+
+@event
+@dataclass(slots=True, kw_only=True)
 class Trimmed(Event):
     """The framework trimmed its history to the last *keep* messages; *error* where that failed."""
 

@@ -157,6 +157,10 @@ class CallerLines(Scribe):
             del items[: -int(rest)]
         self.add(ev.Trimmed(keep=int(rest)))
 
+    def on_rewrite(self, rest: str) -> None:
+        old, new = rest.split()
+        self.add(ev.Rewritten(name=list(self.saves)[-1], old=old, new=new, where="first", places=1))
+
     def on_session(self, rest: str) -> None:
         self.session = rest
 

@@ -115,6 +115,19 @@ class Trim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """
+    Somebody changes the text of what was saved: it says *new* where it said *old*, in the first place, in the last one
+    or in every one.
+    """
+
+    old: str
+    new: str
+    where: Literal["first", "last", "every"] = "every"
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """A signal is given, for the tools and conditions that wait for it."""
 
@@ -139,4 +152,4 @@ class Leave:
     """The caller leaves: nobody answers what is pending now. Without it, the oracle answers until the end."""
 
 
-Step = Turn | LetOracle | Stage | Save | Restore | Restart | Cancel | Trim | Signal | Together | Leave
+Step = Turn | LetOracle | Stage | Save | Restore | Restart | Cancel | Trim | Rewrite | Signal | Together | Leave
