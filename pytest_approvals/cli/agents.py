@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from collections.abc import Mapping
 
 from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, local_agent
 from pytest_approvals.cli.parser import Parser
@@ -50,11 +51,17 @@ def _all_about(agent: LocalAgent) -> str:
     lines += [f"  in {agent.where}"] if agent.where else []
     lines += [f"  bugs of the framework: {adapter.issues}"] if adapter.issues else []
     lines += [f"  rules of its model inputs: {adapter.wire_rules}"]
+    lines += [_over(protocol, lacks) for protocol, lacks in adapter.protocols.items()]
     lines += [f"  store native.{name}: {what}" for name, what in adapter.stores.items()]
     lines += [_wrapped("can: " + ", ".join(sorted(adapter.capabilities)))]
     lines += ["  cannot:"] if adapter.missing else []
     lines += [_wrapped(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
     return "\n".join(lines)
+
+
+def _over(protocol: str, lacks: Mapping[str, str]) -> str:
+    but = "; ".join(f"without {name}: {why}" for name, why in lacks.items())
+    return _wrapped(f"reaches its model over {protocol}" + (f", {but}" if but else ""))
 
 
 def _wrapped(text: str, indent: str = "  ") -> str:
