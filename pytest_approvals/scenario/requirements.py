@@ -102,13 +102,13 @@ def steps_of(scenario: Scenario) -> list[Step]:
     ]
 
 
-def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
-    """Gives all replies of all scripts, each with its agent."""
 def sessions_of(scenario: Scenario) -> frozenset[str]:
     """Gives the names of the sessions that the caller's steps belong to; the empty one where they name none."""
     return frozenset(getattr(step, "session", "") for step in steps_of(scenario) if hasattr(step, "session"))
 
 
+def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
+    """Gives all replies of all scripts, each with its agent."""
     return [
         (agent, reply)
         for agent, script in scenario.agents.items()
