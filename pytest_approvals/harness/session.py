@@ -91,6 +91,8 @@ class Session:
         """Builds the first agent, or takes another session of the agent that the session *beside* has."""
         if beside is not None:
             self._take(await beside._agent.another_session(self.world), "session")
+            self.world.sharing = beside.world.sharing
+            self.world.sharing.append(self.world)
         else:
             async with self.play.deadline.not_counted():
                 agent = await self._source.build(self.world, self._blueprint())
@@ -102,8 +104,6 @@ class Session:
         Sees to it that the agent is there to go on: takes up the latest save where the variant keeps nothing alive.
 
         Says whether it is; a session whose save could not be taken up is lost.
-            self.world.sharing = beside.world.sharing
-            self.world.sharing.append(self.world)
         """
         if self._stale and self._latest is not None and not self.lost:
             await self.restore(self._latest)
