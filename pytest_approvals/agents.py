@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from pytest_approvals.errors import AdapterError, AgentUnavailable, ApprovalsError, UnknownName, UsageError
 from pytest_approvals.extensions import brought, names_of
+from pytest_approvals.registries import PYPI, registry_named
 
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Agent
@@ -158,11 +159,21 @@ def local_agent(spec: AgentSpec) -> LocalAgent:
     adapter = adapter_of(spec)
     if adapter.framework is None:
         return LocalAgent(spec=spec, adapter=adapter, version=None, where=str(adapter_folder(spec.name)))
-    try:
-        installed = version(adapter.framework)
-    except PackageNotFoundError:
+    installed = version(adapter.framework) if is_here(adapter) else None
+    if installed is None:
         return LocalAgent(spec=spec, adapter=adapter, version=None, where=None)
     return LocalAgent(spec=spec, adapter=adapter, version=installed, where=_where(adapter))
+
+
+def is_here(adapter: type[Agent]) -> bool:
+    """Says whether the framework of an adapter is installed in this environment, which only Python's can be."""
+    if adapter.framework is None or adapter.registry != PYPI.name:
+        return False
+    try:
+        version(adapter.framework)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def runnable(spec: AgentSpec) -> LocalAgent:
@@ -178,6 +189,9 @@ def runnable(spec: AgentSpec) -> LocalAgent:
         if spec.version or spec.checkout:
             raise AgentUnavailable(name, "it has no framework, and so no version of its own", f"write {spec.base}")
         return found
+    if found.adapter.registry != PYPI.name:
+        why = f"{found.framework} is written in {registry_named(found.adapter.registry).language}"
+        raise AgentUnavailable(name, f"{why} and does not run in this process", "pytest-approvals run starts it")
     remedy = f"to install it here: pip install {_requirement(found)}"
     if not found.available:
         raise AgentUnavailable(name, f"{found.framework} is not installed", remedy)

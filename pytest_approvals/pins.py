@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_approvals.registries import PYPI, registry_named
+
 PINS_FILE = Path(__file__).parent / "agent_side" / "adapters" / "pins.yaml"
 """Where the pins stand."""
 
@@ -46,6 +48,7 @@ class Pin:
     distribution: str
     release: str | None = None
     beside: tuple[Beside, ...] = ()
+    registry: str = PYPI.name
 
     def requirements(self, version: str) -> tuple[str, ...]:
         """
@@ -55,9 +58,12 @@ class Pin:
         >>> Pin(distribution="frame", beside=(some,)).requirements("1.4")
         ('frame[mcp]==1.4', 'core==1.4')
         """
-        extras = ",".join(self.extras(version))
+        names = ",".join(self.extras(version))
+        first = registry_named(self.registry).release.format(
+            distribution=self.distribution, extras=f"[{names}]" if names else "", version=version
+        )
         others = [text.format(version=version) for one in self._concerned(version) for text in one.requirements]
-        return (f"{self.distribution}{f'[{extras}]' if extras else ''}=={version}", *others)
+        return (first, *others)
 
     def extras(self, version: str) -> tuple[str, ...]:
         """Gives the extras that a release is installed with."""
@@ -89,14 +95,15 @@ def pins() -> Mapping[str, Pin]:
     return {name: _pin(name, entry) for name, entry in yaml.safe_load(PINS_FILE.read_text(encoding="utf-8")).items()}
 
 
-def pin_of(distribution: str) -> Pin:
-    """Gives what is known of a distribution, which may be nothing."""
-    return pins().get(distribution) or Pin(distribution=distribution)
+def pin_of(distribution: str, registry: str = PYPI.name) -> Pin:
+    """Gives what is known of a distribution of a registry, which may be nothing."""
+    known = pins().get(distribution)
+    return known if known and known.registry == registry else Pin(distribution=distribution, registry=registry)
 
 
-def pinned(distribution: str) -> str | None:
+def pinned(distribution: str, registry: str = PYPI.name) -> str | None:
     """Gives the pinned release of a distribution; None where it has none."""
-    return pin_of(distribution).release
+    return pin_of(distribution, registry).release
 
 
 def _pin(distribution: str, entry: Mapping[str, Any]) -> Pin:
@@ -104,4 +111,5 @@ def _pin(distribution: str, entry: Mapping[str, Any]) -> Pin:
         Beside(versions=one["versions"], extras=tuple(one.get("extras", ())), requirements=tuple(one.get("with", ())))
         for one in entry.get("beside", ())
     )
-    return Pin(distribution=distribution, release=entry["pin"], beside=beside)
+    registry = entry.get("registry", PYPI.name)
+    return Pin(distribution=distribution, release=entry["pin"], beside=beside, registry=registry)

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agents import AgentSpec, adapter_of
+from pytest_approvals.agents import AgentSpec, adapter_of, is_here
 from pytest_approvals.errors import AgentUnavailable
 from pytest_approvals.harness.environments import Built, EnvironmentCache, Recipe, recipe_for
 from pytest_approvals.harness.environments.copies import copied
 from pytest_approvals.pins import pinned
+from pytest_approvals.registries import NPM
 
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Agent
     from pytest_approvals.harness.environments.cache import Progress
-    from pytest_approvals.harness.host import Environment, HostPool
+    from pytest_approvals.harness.host import HostPool
     from pytest_approvals.harness.residents import InEnvironment
+    from pytest_approvals.harness.runtimes import Runtime
 
 
 def recipe_of(spec: AgentSpec, requirements: Iterable[str] = (), python: str = "") -> Recipe | None:
@@ -35,23 +36,25 @@ def recipe_of(spec: AgentSpec, requirements: Iterable[str] = (), python: str = "
         AgentUnavailable: It has no framework, and so no releases; or none is here, and none is pinned.
         UsageError: A requirement or the checkout cannot be used.
     """
-    framework = adapter_of(spec).framework
+    adapter = adapter_of(spec)
+    framework = adapter.framework
     if framework is None:
         if spec.version or spec.checkout:
             why = "it has no framework, and so no version of its own"
             raise AgentUnavailable(str(spec), why, f"write {spec.base}")
         return None
+    besides: dict[str, Any] = {"requirements": requirements, "python": python}
     if spec.checkout:
-        return recipe_for(framework, checkout=spec.checkout, requirements=requirements, python=python)
+        return recipe_for(framework, checkout=spec.checkout, registry=adapter.registry, **besides)
     release = spec.version
     if release is None:
-        if _is_here(framework):
+        if is_here(adapter):
             return None
-        release = pinned(framework)
+        release = pinned(framework, adapter.registry)
     if release is None:
         remedy = f"name a release ({spec}==VERSION), or install it here: pip install {framework}"
         raise AgentUnavailable(str(spec), f"{framework} is not installed, and no release is pinned", remedy)
-    return recipe_for(framework, release, requirements=requirements, python=python)
+    return recipe_for(framework, release, registry=adapter.registry, **besides)
 
 
 def released(
@@ -70,7 +73,7 @@ def released(
     built = environments().get(recipe, str(spec), progress)
     adapter = adapter_of(spec)
     processes = OtherProcesses(
-        agent=_called(spec, adapter), environment=_environment(built, adapter), pool=pool or session_pool()
+        agent=_called(spec, adapter), environment=_runtime(built, adapter, str(spec)), pool=pool or session_pool()
     )
     return InEnvironment(str(spec), processes)
 
@@ -84,22 +87,18 @@ def environments() -> EnvironmentCache:
 _CACHES: dict[Path, EnvironmentCache] = {}
 
 
-def _is_here(framework: str) -> bool:
-    try:
-        version(framework)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
 def _called(spec: AgentSpec, adapter: type[Agent]) -> str:
     """Gives what the agent's side calls the agent."""
-    return spec.base if _is_ours(adapter) else f"{adapter.__module__}:{adapter.__qualname__}"
+    return spec.base if adapter.registry == NPM.name or _is_ours(adapter) else f"{adapter.__module__}:{adapter.__qualname__}"
 
 
-def _environment(built: Built, adapter: type[Agent]) -> Environment:
-    from pytest_approvals.harness.host import AGENT_SIDE, Environment
+def _runtime(built: Built, adapter: type[Agent], agent: str) -> Runtime:
+    from pytest_approvals.harness.runtimes import AGENT_SIDE, Environment
 
+    if adapter.registry == NPM.name:
+        from pytest_approvals.harness.node import node_runtime
+
+        return node_runtime(built.folder, adapter, agent)
     copies = built.folder.parent.parent / "copies"
     own = () if _is_ours(adapter) else (str(copied(_code_of(adapter), copies).parent),)
     return Environment(

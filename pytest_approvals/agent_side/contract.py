@@ -169,6 +169,8 @@ class Agent(ABC):
 
     Attributes:
         framework: The distribution whose version is the version of the agent; None for agents of our own.
+        registry: Where that distribution is installed from: `pypi`, or `npm`. What npm installs never runs here: such a
+            class holds the facts of agents that stand in `agents.mjs` beside it.
         capabilities: What this flavour can express, of the names in `capabilities.py`.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
             once.
@@ -183,6 +185,7 @@ class Agent(ABC):
     """
 
     framework: ClassVar[str | None] = None
+    registry: ClassVar[str] = "pypi"
     capabilities: ClassVar[frozenset[str]] = frozenset()
     missing: ClassVar[Mapping[str, str]] = {}
     wire_rules: ClassVar[str] = "chat"

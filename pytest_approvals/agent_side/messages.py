@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .facts import Facts
-from .neutral import MAIN, Blueprint, Decision, Finished, Item, Paused, Reply, Request, ToolSpec
+from .neutral import MAIN, Blueprint, Decision, Finished, Item, ModelAddress, Paused, Reply, Request, ToolSpec
 
 VERSION = 1
 """The version of the protocol; both ends must have the same."""
@@ -66,10 +66,11 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnotherSession:
-    """Makes a second, empty session on the framework objects of *session*."""
+    """Makes a second, empty session on the framework objects of *session*; *model* is as in its blueprint."""
 
     session: int
     new: int
+    model: ModelAddress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, local_agent
 from pytest_approvals.cli.parser import Parser
 from pytest_approvals.errors import AdapterError
+from pytest_approvals.registries import PYPI
 
 
 def add_arguments(parser: Parser) -> None:
@@ -40,6 +41,8 @@ def _line(agent: LocalAgent) -> str:
 def _state(agent: LocalAgent) -> str:
     if agent.framework is None:
         return "ready"
+    if agent.adapter.registry != PYPI.name:
+        return f"in an environment: {agent.framework}"
     if not agent.available:
         return f"not here: pip install {agent.framework}"
     return f"ready: {agent.framework} {agent.version}"

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pytest_approvals.agent_side.contract import Agent, World
 from pytest_approvals.agent_side.neutral import Blueprint
 
-from .host import Environment, HostPool, session_pool
+from .host import HostPool, session_pool
 from .hosted import Hosted
 from .process import AgentProcess
+from .runtimes import Environment, Runtime
 from .sources import AgentFacts
 
 
@@ -26,7 +27,7 @@ class OtherProcesses:
     """
 
     agent: str
-    environment: Environment = field(default_factory=Environment)
+    environment: Runtime = field(default_factory=Environment)
     pool: HostPool = field(default_factory=session_pool)
 
     async def build(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:

@@ -8,70 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
-from pathlib import Path
-from typing import Any
 
-import pytest_approvals.agent_side
 from pytest_approvals.agent_side.crossing import RemoteError
 from pytest_approvals.agent_side.warm import CANNOT_FORK, FORK, how_it_ended
 from pytest_approvals.errors import AgentUnavailable, HostError
 
 from .process import AgentProcess, Patience
+from .runtimes import Environment, Runtime
 from .stderr import ThreadTail
-
-AGENT_SIDE = str(Path(pytest_approvals.agent_side.__file__).parent)
-"""The folder that an agent process is started from, where it is not a copy elsewhere."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Environment:
-    """
-    What an agent process runs on; by default what this process runs on.
-
-    Attributes:
-        python: The interpreter.
-        agent_side: The folder of the agent's side there.
-        path: Folders for the front of its import path.
-        variables: Environment variables besides those of this process.
-    """
-
-    python: str = sys.executable
-    agent_side: str = AGENT_SIDE
-    path: tuple[str, ...] = field(default_factory=lambda: tuple(os.path.abspath(entry) for entry in sys.path))
-    variables: tuple[tuple[str, str], ...] = ()
-
-    def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:
-        """
-        Starts a process in a session of its own, so that it is ended by us and not by a Ctrl-C that is meant for us.
-
-        Errors:
-            AgentUnavailable: The interpreter cannot be started.
-        """
-        command = [self.python, self.agent_side, json.dumps({"path": self.path, **options})]
-        try:
-            return subprocess.Popen(
-                command, env=os.environ | dict(self.variables), start_new_session=True, **descriptors
-            )
-        except OSError as error:
-            agent = str(options.get("agent", "agent"))
-            raise AgentUnavailable(agent, f"{self.python} cannot be started ({error})", "name another one") from error
 
 
 class WarmProcess:
     """A process that has imported an agent's framework and forks agent processes on command."""
 
-    def __init__(self, agent: str, environment: Environment) -> None:
+    def __init__(self, agent: str, environment: Runtime) -> None:
         self.agent = agent
         self._control, theirs = socket.socketpair()
         reading, writing = os.pipe()
@@ -149,13 +106,13 @@ class HostPool:
         self._patience = patience or Patience()
         self._most_warm = most_warm
         self._forked_from: dict[int, WarmProcess] = {}
-        self._warm: dict[tuple[str, Environment], WarmProcess] = {}
+        self._warm: dict[tuple[str, Runtime], WarmProcess] = {}
         self._processes: dict[int, AgentProcess] = {}
         self._numbers = count(1)
         self._owner = os.getpid()
         atexit.register(self.close_now)
 
-    def warm_up(self, agent: str, environment: Environment | None = None) -> WarmProcess:
+    def warm_up(self, agent: str, environment: Runtime | None = None) -> WarmProcess:
         """Starts to warm a process for that agent, unless there is one; does not wait for it."""
         environment = environment or Environment()
         known = self._warm.pop((agent, environment), None)
@@ -173,15 +130,18 @@ class HostPool:
                 del self._warm[key]
                 warm.end(self._patience.end)
 
-    async def fresh(self, agent: str, environment: Environment | None = None) -> AgentProcess:
+    async def fresh(self, agent: str, environment: Runtime | None = None) -> AgentProcess:
         """
-        Gives a new process, forked from a warm one; where the framework's threads forbid that, a cold one.
+        Gives a new process, forked from a warm one; where its language or the framework's threads forbid that, a cold
+        one.
 
         Errors:
             HostError: It does not answer as it should.
             AgentUnavailable: The interpreter cannot be started, or does not know the agent.
         """
         environment = environment or Environment()
+        if not environment.forks:
+            return await self.cold(agent, environment)
         warm = self.warm_up(agent, environment)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
@@ -200,7 +160,7 @@ class HostPool:
                 return await self.cold(agent, environment)
             raise loss from None
 
-    async def cold(self, agent: str, environment: Environment | None = None) -> AgentProcess:
+    async def cold(self, agent: str, environment: Runtime | None = None) -> AgentProcess:
         """
         Gives a new process in a new interpreter.
 

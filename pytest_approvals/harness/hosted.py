@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.machinery import PathFinder
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from pytest_approvals.agent_side.contract import Agent, World
 from pytest_approvals.agent_side.failures import Unsupported
@@ -25,13 +25,28 @@ from pytest_approvals.agent_side.messages import (
     Trim,
     TurnEnded,
 )
-from pytest_approvals.agent_side.neutral import Attachment, Blueprint, Decision, Outcome, Request, ToolSpec
+from pytest_approvals.agent_side.neutral import (
+    Attachment,
+    Blueprint,
+    Decision,
+    ModelAddress,
+    Outcome,
+    Request,
+    ToolSpec,
+)
 from pytest_approvals.agent_side.wire import Handle
 from pytest_approvals.errors import HostError, UsageError
 
 from .process import AgentProcess
 
 T = TypeVar("T")
+
+
+class Addressed(Protocol):
+    """A world whose model has an address, as every world of the harness is one."""
+
+    def address(self) -> ModelAddress | None:
+        """Gives it; None where the world itself is asked."""
 
 
 class Hosted(Agent):
@@ -108,7 +123,9 @@ class Hosted(Agent):
     async def another_session(self, world: World) -> Hosted:
         """See `Agent.another_session`."""
         other = Hosted(self.host, self.host.begin_session(world), world, self.blueprint)
-        return await other._begun("another_session", AnotherSession(session=self._session, new=other._session))
+        model = cast(Addressed, world).address() if self.blueprint.model else None
+        command = AnotherSession(session=self._session, new=other._session, model=model)
+        return await other._begun("another_session", command)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_approvals.agents import AgentSpec
+from pytest_approvals.agents import AgentSpec, adapter_of
 from pytest_approvals.errors import ApprovalsError, TableError, UnknownName
-from pytest_approvals.harness.environments import checked_requirement
+from pytest_approvals.registries import registry_named
 
 _KEYS = ("id", "title", "source", "bad", "good", "checks")
 _NEEDED = ("id", "title", "source", "bad", "checks")
@@ -142,7 +142,7 @@ def _release(entry: Any, place: _Place) -> Release:
     try:
         spec = AgentSpec.parse(_text(entry["agent"], place, "agent"))
         for text in requirements:
-            checked_requirement(text)
+            registry_named(adapter_of(spec).registry).read(text)
     except ApprovalsError as error:
         raise place.error(str(error), "agent") from None
     return Release(spec=spec, requirements=requirements, python=_text(python, place, "python") if python else "")

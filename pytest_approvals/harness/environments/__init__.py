@@ -1,5 +1,5 @@
 """
-Environments for agents whose framework is not here in the release that is asked for: made by uv, once, and kept.
+Environments for agents whose framework is not here in the release that is asked for: made by uv or npm, once, and kept.
 
 A recipe says what an environment consists of; the cache makes it and keeps it under a name made from the recipe; the
 agent's side of this package is copied beside it.
@@ -8,6 +8,6 @@ agent's side of this package is copied beside it.
 from __future__ import annotations
 
 from .cache import Built, EnvironmentCache, cache_folder
-from .recipe import Recipe, checked_requirement, recipe_for
+from .recipe import Recipe, recipe_for
 
-__all__ = ["Built", "EnvironmentCache", "Recipe", "cache_folder", "checked_requirement", "recipe_for"]
+__all__ = ["Built", "EnvironmentCache", "Recipe", "cache_folder", "recipe_for"]

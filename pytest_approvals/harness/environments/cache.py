@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_approvals.errors import AgentUnavailable
+from pytest_approvals.registries import NPM, PYPI
 
-from . import uv
+from . import npm, uv
 from .locks import FileLock
 from .recipe import Recipe
 
@@ -32,6 +33,18 @@ MARK = "environment.json"
 
 Progress = Callable[[str], None]
 Build = Callable[[Recipe, Path, str], None]
+
+_BUILDERS: dict[str, Build] = {PYPI.name: uv.build, NPM.name: npm.build}
+
+
+def build(recipe: Recipe, folder: Path, agent: str) -> None:
+    """
+    Makes an environment in *folder*, which must not be there.
+
+    Errors:
+        AgentUnavailable: What makes it is not here, or cannot make it; its reason is told.
+    """
+    _BUILDERS[recipe.registry](recipe, folder, agent)
 
 
 def cache_folder() -> Path:
@@ -82,7 +95,7 @@ class EnvironmentCache:
         build: Makes an environment in a folder that is not there, for an agent.
     """
 
-    def __init__(self, folder: Path | None = None, build: Build = uv.build) -> None:
+    def __init__(self, folder: Path | None = None, build: Build = build) -> None:
         self.folder = folder or cache_folder()
         self._build = build
         self._used: dict[str, FileLock] = {}

@@ -6,20 +6,23 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ENDINGS = (".py", ".json")
-"""What is copied of a package."""
+"""What is copied of a package that runs on Python."""
 
 
-def copied(source: Path, folder: Path) -> Path:
+def copied(source: Path, folder: Path, endings: Iterable[str] = ENDINGS) -> Path:
     """
     Copies a module or a package below *folder*, unless that is done already, and gives the copy.
 
     Several processes may do so at a time.
+
+    Arguments:
+        endings: What is copied of a package.
     """
-    files = sorted(_files(source))
+    files = sorted(_files(source, endings))
     digest = hashlib.sha256()
     for path in files:
         digest.update(f"{path.relative_to(source.parent)}\0".encode() + path.read_bytes() + b"\0")
@@ -30,11 +33,11 @@ def copied(source: Path, folder: Path) -> Path:
     return target / source.name
 
 
-def _files(source: Path) -> Iterator[Path]:
+def _files(source: Path, endings: Iterable[str]) -> Iterator[Path]:
     if source.is_file():
         yield source
         return
-    yield from (path for ending in ENDINGS for path in source.rglob(f"*{ending}"))
+    yield from (path for ending in endings for path in source.rglob(f"*{ending}"))
 
 
 def _copy(files: list[Path], root: Path, target: Path) -> None:

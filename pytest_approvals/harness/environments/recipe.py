@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
 from pytest_approvals.errors import UsageError
 from pytest_approvals.pins import pin_of
+from pytest_approvals.registries import PYPI, Registry, Requirement, registry_named
 
 FORMAT = 1
 """Changes when environments made before would not do any more."""
@@ -26,16 +24,18 @@ class Recipe:
     What an environment consists of.
 
     Attributes:
-        requirements: What uv is to install, as for pip.
+        requirements: What is to be installed, as the registry's installer is told.
         python: The version of Python that was asked for; empty: the one that runs this.
         checkout: A folder with sources that are installed as they stand there.
         extras: The extras that the checkout is installed with.
+        registry: Where it is installed from.
     """
 
     requirements: tuple[str, ...]
     python: str = ""
     checkout: str | None = None
     extras: tuple[str, ...] = ()
+    registry: str = PYPI.name
 
     @property
     def key(self) -> str:
@@ -43,11 +43,18 @@ class Recipe:
         content = {
             "format": FORMAT,
             "platform": sysconfig.get_platform(),
-            "python": self.python or f"{platform.python_implementation()} {platform.python_version()}",
+            **self._interpreter,
             "requirements": sorted(self.requirements),
             "checkout": self.checkout and [self.checkout, *self.extras, _declared(Path(self.checkout))],
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
+
+    @property
+    def _interpreter(self) -> dict[str, str]:
+        """What the environment holds for, besides what is in it."""
+        if self.registry != PYPI.name:
+            return {"registry": self.registry}
+        return {"python": self.python or f"{platform.python_implementation()} {platform.python_version()}"}
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -67,6 +74,7 @@ def recipe_for(
     checkout: str | None = None,
     requirements: Iterable[str] = (),
     python: str = "",
+    registry: str = PYPI.name,
 ) -> Recipe:
     """
     Gives the recipe for a release of a distribution, or for a checkout of it.
@@ -76,46 +84,37 @@ def recipe_for(
     Errors:
         UsageError: A requirement is none, or the checkout is no folder with a project.
     """
-    wished = [checked_requirement(text) for text in requirements]
+    source = registry_named(registry)
+    pin = pin_of(distribution, registry)
+    wished = [source.read(text) for text in requirements]
+    texts = [one.text for one in wished]
     if checkout is not None:
-        extras, others = pin_of(distribution).beside_checkout()
-        every = (*_not_in(wished, others), *map(str, wished))
-        return Recipe(requirements=every, python=python, checkout=_project(checkout), extras=extras)
+        extras, others = pin.beside_checkout()
+        every = (*_not_in(wished, others, source), *texts)
+        folder = _project(checkout, source)
+        return Recipe(requirements=every, python=python, checkout=folder, extras=extras, registry=registry)
     assert version is not None
-    first, *beside = pin_of(distribution).requirements(version)
-    return Recipe(requirements=(first, *_not_in(wished, beside), *map(str, wished)), python=python)
+    first, *beside = pin.requirements(version)
+    return Recipe(requirements=(first, *_not_in(wished, beside, source), *texts), python=python, registry=registry)
 
 
-def _not_in(wished: Iterable[Requirement], others: Iterable[str]) -> tuple[str, ...]:
+def _not_in(wished: Iterable[Requirement], others: Iterable[str], source: Registry) -> tuple[str, ...]:
     """Those of *others* that are about distributions that are not among the *wished*."""
-    names = {canonicalize_name(one.name) for one in wished}
-    return tuple(text for text in others if canonicalize_name(Requirement(text).name) not in names)
+    names = {one.name for one in wished}
+    return tuple(text for text in others if source.read(text).name not in names)
 
 
-def checked_requirement(text: str) -> Requirement:
-    """
-    Reads a requirement.
-
-    Errors:
-        UsageError: It is none.
-    """
-    try:
-        return Requirement(text)
-    except InvalidRequirement:
-        raise UsageError(f"{text!r} is no requirement; write NAME, NAME==VERSION or NAME>=VERSION,<VERSION") from None
-
-
-def _project(checkout: str) -> str:
+def _project(checkout: str, source: Registry) -> str:
     folder = Path(checkout).expanduser().absolute()
-    if not any((folder / name).is_file() for name in ("pyproject.toml", "setup.py")):
-        raise UsageError(f"{checkout} is no checkout of a distribution: there is no pyproject.toml")
+    if not any((folder / name).is_file() for name in source.checkout):
+        raise UsageError(f"{checkout} is no checkout of a distribution: there is no {source.checkout[0]}")
     return str(folder)
 
 
 def _declared(folder: Path) -> str:
     """Gives a digest of what the checkout says of itself; its sources may change without a new environment."""
     digest = hashlib.sha256()
-    for name in ("pyproject.toml", "setup.py", "setup.cfg"):
+    for name in ("pyproject.toml", "setup.py", "setup.cfg", "package.json"):
         path = folder / name
         digest.update(path.read_bytes() if path.is_file() else b"-")
     return digest.hexdigest()

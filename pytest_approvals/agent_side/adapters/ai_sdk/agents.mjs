@@ -1,0 +1,6 @@
+/** The flavours of the AI SDK. */
+
+import { GenerateAgent } from "./generate.mjs";
+import { StreamAgent } from "./stream.mjs";
+
+export const FLAVOURS = { "": GenerateAgent, generate: GenerateAgent, stream: StreamAgent };

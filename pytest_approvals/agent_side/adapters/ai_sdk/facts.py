@@ -1,0 +1,36 @@
+"""What each flavour can express, and for the rest the API of the SDK that is missing or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...capabilities import CAPABILITIES
+
+ISSUES = "https://github.com/vercel/ai/issues"
+
+MISSING = {
+    "edit": "a tool-approval-response has `approved` and `reason`, and no arguments",
+    "edit_tool": "a tool-approval-response has `approved` and `reason`, and no tool",
+    "always": "a tool-approval-response answers one request; nothing approves further calls",
+    "never": "a tool-approval-response answers one request; nothing rejects further calls",
+    "cancel": "a request is given up by writing something else; nothing takes it back",
+    "tampered_request": "a tool-approval-response carries the approvalId, and nothing else of the request",
+    "missing_ids": "the Responses client refuses a function_call without a call_id",
+    "asks_again": "a gate is asked before `execute`; nothing that `execute` does asks for another approval",
+    "nested": "a tool that runs another agent returns when that agent pauses; its request does not surface",
+    "nested_parallel": "a tool that runs another agent returns when that agent pauses; its request does not surface",
+    "nested_gate": "a tool that runs another agent returns when that agent pauses; its request does not surface",
+    "hand_offs": "an agent does not hand a conversation over to another one",
+    "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",
+    "mcp": "for now",
+}
+
+GENERATE_MISSING = MISSING | {
+    "streaming": "`generateText` gives its result when it is over; `streamText` is the flavour `stream`",
+    "broken_stream": "`generateText` does not stream",
+}
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives the capabilities of a flavour that lacks *missing*."""
+    return frozenset(CAPABILITIES) - frozenset(missing)

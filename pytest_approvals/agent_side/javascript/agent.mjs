@@ -1,0 +1,147 @@
+/** What an adapter implements, and the plain values that it is handed. */
+
+import { Unsupported } from "./failures.mjs";
+
+/**
+ * @typedef {object} ToolSpec one tool of one agent
+ * @property {string} name
+ * @property {Record<string, {type: string, required: boolean, default?: any}>} parameters
+ * @property {string} description
+ * @property {"always" | "never" | object} approval a condition is never evaluated here: ask `World.gate`
+ * @property {"function" | "mcp" | "hosted_mcp"} kind
+ * @property {string | null} server
+ * @property {string} agent the agent that has it
+ * @property {string | null} runs the agent that its calls run
+ * @property {string | null} hands_over_to the agent that its calls hand the conversation over to
+ */
+
+/**
+ * @typedef {object} Blueprint what an agent is built from
+ * @property {ToolSpec[]} tools
+ * @property {object[]} written the tools as the harness wrote them
+ * @property {Record<string, {type: string, required: boolean, default?: any}>} answer
+ * @property {{model_replies?: number, tool_calls?: number}} limits
+ * @property {string} serialize
+ * @property {"whole" | "append"} history
+ * @property {string} directory
+ * @property {Record<string, any>} options
+ */
+
+/**
+ * @typedef {object} Request an approval request, as the framework shows it
+ * @property {string} id
+ * @property {string | null} call_id
+ * @property {string} tool
+ * @property {any} arguments
+ * @property {string} [kind]
+ * @property {string | null} [server]
+ * @property {string} [agent]
+ * @property {any} [handle] the framework's own object, which stays in this process
+ */
+
+/**
+ * @typedef {object} Decision a caller's answer
+ * @property {Request | null} request
+ * @property {"approve" | "reject" | "edit" | "always" | "never" | "raw"} verdict
+ * @property {string | null} [reason]
+ * @property {any} [arguments]
+ * @property {string | null} [tool]
+ * @property {any} [raw] put verbatim where the framework takes a decision
+ * @property {any} [address] put verbatim where the framework takes a request, where there is none
+ */
+
+/** @typedef {{paused: {requests: Request[], text?: string}} | {finished: {output: any}}} Outcome */
+
+/** One session of the agent under test; every method that is not overridden cannot be expressed. */
+export class Agent {
+  /**
+   * @param {import("./world.mjs").World} world
+   * @param {Blueprint} blueprint
+   */
+  constructor(world, blueprint) {
+    this.world = world;
+    this.blueprint = blueprint;
+  }
+
+  /**
+   * Takes one turn: hands text and decisions to the framework and runs until it pauses, finishes or fails.
+   *
+   * @param {string | null} text
+   * @param {Decision[]} decisions
+   * @param {{stream: boolean, signal: AbortSignal}} how
+   * @returns {Promise<Outcome>}
+   */
+  async turn(text, decisions, how) {
+    throw new Unsupported("turn");
+  }
+
+  /** @returns {Promise<Request[]>} the open requests that the state holds, without running anything */
+  async pending() {
+    return [];
+  }
+
+  /** @param {Decision[]} decisions are put into the state without going on */
+  async stage(decisions) {
+    throw new Unsupported("stage");
+  }
+
+  async cancel() {
+    throw new Unsupported("cancel");
+  }
+
+  /** @param {number} keep how many messages the framework's own trimming keeps */
+  async trim(keep) {
+    throw new Unsupported("trim");
+  }
+
+  /** @returns {Promise<string>} all that the caller must keep; with history `append` what the last turn added */
+  async dump() {
+    throw new Unsupported("serialize.json");
+  }
+
+  /** @param {string[]} parts what `dump` gave; called on a new agent */
+  async load(parts) {
+    throw new Unsupported("serialize.json");
+  }
+
+  /** @param {Agent} other an agent whose state is copied; called on a new agent */
+  async copyFrom(other) {
+    throw new Unsupported("serialize.copy");
+  }
+
+  /**
+   * @param {import("./world.mjs").World} world
+   * @returns {Promise<Agent>} a second, empty session on the same framework objects
+   */
+  async anotherSession(world) {
+    throw new Unsupported("sessions");
+  }
+
+  async close() {}
+}
+
+/**
+ * Gives a blueprint with what its message left out.
+ *
+ * @param {any} written
+ * @returns {Blueprint}
+ */
+export function blueprintOf(written) {
+  const missing = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {} };
+  const tools = (written.tools ?? []).map(toolOf);
+  return { ...missing, ...written, tools, written: written.tools ?? [], answer: parametersOf(written.answer) };
+}
+
+function toolOf(written) {
+  const missing = { description: "", approval: "never", kind: "function", server: null, agent: "main" };
+  const parameters = parametersOf(written.parameters);
+  return { ...missing, runs: null, hands_over_to: null, ...written, parameters };
+}
+
+function parametersOf(written) {
+  const whole = Object.entries(written ?? {}).map(([name, one]) => [
+    name,
+    { type: "string", required: true, ...one },
+  ]);
+  return Object.fromEntries(whole);
+}

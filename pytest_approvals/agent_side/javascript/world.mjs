@@ -1,0 +1,107 @@
+/** The world of a session, as an agent in this process sees it: everything is asked of the harness. */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+
+import { plain } from "./plain.mjs";
+
+/** What stands in the place of the model's address until a request is sent. */
+export const NOWHERE = "http://model.invalid/v1";
+
+/** @typedef {{protocol: string, url: string}} ModelAddress where the scripted model is, as its clients take it */
+
+export class World {
+  #channel;
+  #session;
+
+  /**
+   * @param {import("./channel.mjs").Channel} channel
+   * @param {number} session
+   * @param {ModelAddress | undefined} model
+   */
+  constructor(channel, session, model) {
+    this.#channel = channel;
+    this.#session = session;
+    this.model = model;
+  }
+
+  /**
+   * Runs a tool: called from its body, each time the framework enters it, and nowhere else.
+   *
+   * @param {string} tool
+   * @param {any} given what the body was called with
+   * @param {string | null} callId
+   * @param {{agent?: string, signal?: AbortSignal}} [more]
+   * @returns {Promise<any>} what the tool returns
+   */
+  async run(tool, given, callId, { agent = "main", signal } = {}) {
+    const asked = this.#about(tool, given ?? {}, callId, agent);
+    return (await this.#channel.call("run", asked, signal)).value ?? null;
+  }
+
+  /**
+   * Says whether a call needs approval: called from the framework's own policy, and nowhere else.
+   *
+   * @param {string} tool
+   * @param {any} given
+   * @param {string | null} callId
+   * @param {{agent?: string}} [more]
+   * @returns {Promise<boolean>}
+   */
+  async gate(tool, given, callId, { agent = "main" } = {}) {
+    const asked = { ...this.#about(tool, given, callId, agent), slowly: true };
+    return (await this.#channel.call("gate", asked)).needed;
+  }
+
+  /**
+   * Tells what a stream showed to its consumer, as it is shown.
+   *
+   * @param {"text" | "call" | "request" | "result" | "end"} what
+   * @param {object} [facts]
+   */
+  shown(what, facts = {}) {
+    this.#channel.notify("shown", { session: this.#session, what, facts: plain(facts) });
+  }
+
+  #about(tool, given, callId, agent) {
+    return { session: this.#session, tool, arguments: plain(given), call_id: callId ?? null, agent };
+  }
+}
+
+/** @type {AsyncLocalStorage<World>} */
+const current = new AsyncLocalStorage();
+
+/**
+ * Does something in the name of a session: frameworks share models and tools between sessions.
+ *
+ * @template T
+ * @param {World} world
+ * @param {() => T} action
+ * @returns {T}
+ */
+export function inWorld(world, action) {
+  return current.run(world, action);
+}
+
+/**
+ * Gives the world of the running turn.
+ *
+ * @returns {World}
+ */
+export function world() {
+  const found = current.getStore();
+  if (found === undefined) throw new Error("the framework called a model or a tool outside of a turn");
+  return found;
+}
+
+/**
+ * The `fetch` of a client whose base address is `NOWHERE`: it asks the model of the running turn.
+ *
+ * @type {typeof fetch}
+ */
+export async function fetchOfTurn(input, init) {
+  const asked = typeof input === "string" || input instanceof URL ? String(input) : input.url;
+  const { protocol, url } = world().model;
+  // Clients of Anthropic in other languages put the version into the path themselves.
+  const base = protocol === "messages" ? `${url}/v1` : url;
+  return fetch(base + asked.slice(NOWHERE.length), init);
+}
