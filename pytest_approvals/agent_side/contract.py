@@ -45,6 +45,7 @@ from .neutral import (
     Paused,
     Reply,
     Request,
+    ServerAddress,
     ToolSpec,
     Verdict,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "Reply",
     "Request",
     "ScriptExhausted",
+    "ServerAddress",
     "ToolRaised",
     "ToolSpec",
     "Unsupported",
@@ -182,6 +184,7 @@ class Agent(ABC):
         issues: Where to report a bug of the framework.
         stores: Its durable stores: the NAME in `native.NAME`, and what it is.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
+        connects: It reaches tools of the kind `mcp` with the framework's own client, at `Blueprint.servers`.
     """
 
     framework: ClassVar[str | None] = None
@@ -194,6 +197,7 @@ class Agent(ABC):
     issues: ClassVar[str] = ""
     stores: ClassVar[Mapping[str, str]] = {}
     packages: ClassVar[tuple[str, ...]] = ()
+    connects: ClassVar[bool] = False
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         """Builds the framework's objects out of *blueprint*: empty state, nothing run yet."""

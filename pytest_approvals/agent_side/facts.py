@@ -22,7 +22,7 @@ class Facts:
 
     Attributes:
         framework, version, where: The distribution, its version, and the folder that it is imported from.
-        capabilities, missing, wire_rules, native, protocols, issues, stores: As in `contract.Agent`.
+        capabilities, missing, wire_rules, native, protocols, issues, stores, connects: As in `contract.Agent`.
     """
 
     framework: str | None = None
@@ -35,6 +35,7 @@ class Facts:
     protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     issues: str = ""
     stores: Mapping[str, str] = field(default_factory=dict)
+    connects: bool = False
 
 
 def facts_of(adapter: type[Agent]) -> Facts:
@@ -59,6 +60,7 @@ def _looked_up(adapter: type[Agent]) -> Facts:
         protocols=adapter.protocols,
         issues=adapter.issues,
         stores=adapter.stores,
+        connects=adapter.connects,
     )
 
 

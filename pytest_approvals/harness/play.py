@@ -19,6 +19,7 @@ from pytest_approvals.scenario.parts import Scenario, Tool, Variant
 
 from .patience import Deadline
 from .requests import Requests
+from .servers import ConnectedServers, RunCall
 from .signals import Signals
 from .sources import AgentSource
 from .tools import ProbeTools
@@ -87,6 +88,7 @@ class Play:
         held_back: Tools that the agent has not got yet, or has no more.
         gated: The tools of a person's own agent that must wait, where the person says so.
         lenient: Record what a real provider would refuse, but answer it.
+        connected: The MCP servers that its agents connect to; None where they connect to none.
         served: The model where it is reached over a protocol; None where the world itself is asked.
     """
 
@@ -96,6 +98,7 @@ class Play:
     header: Header
     limit: Limit = field(default_factory=Limit)
     lenient: bool = False
+    connected: ConnectedServers | None = None
     served: ServedModel | None = None
     signals: Signals = field(default_factory=Signals)
     requests: Requests = field(default_factory=Requests)
@@ -133,10 +136,17 @@ class Play:
         known = self.tools.seen(spec.agent, spec.name)
         return known is not None and known.approval == spec.approval
 
-    def blueprint(self, directory: str = "") -> Blueprint:
-        """Gives what the agent is built from now: the tools that it has at this point of the story."""
+    def blueprint(self, directory: str, run: RunCall) -> Blueprint:
+        """
+        Gives what the agent is built from now: the tools that it has at this point of the story.
+
+        Arguments:
+            run: Runs what its MCP servers are asked to run.
+        """
+        tools = tuple(tool_spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back)
         return Blueprint(
-            tools=tuple(tool_spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back),
+            tools=tools,
+            servers=() if self.connected is None else self.connected.addresses(tools, run),
             answer=self.scenario.answer,
             limits=self.scenario.limits,
             serialize=self.variant.serialize,

@@ -105,4 +105,5 @@ def _taken(facts: Facts) -> AgentFacts:
         protocols=facts.protocols,
         issues=facts.issues,
         stores=facts.stores,
+        connects=facts.connects,
     )

@@ -28,6 +28,7 @@ from .errors import described
 from .oracles import Oracle, oracle_named
 from .patience import AgentBlocks
 from .play import Limit, Play, header
+from .servers import ConnectedServers
 from .sources import AgentSource, InThisProcess
 from .takeover import TakesOver
 
@@ -87,7 +88,7 @@ async def run_scenario(
         lenient=lenient,
         gated=source.attachment.gated if isinstance(source, InThisProcess) and source.attachment else None,
     )
-    with _directory(variant) as directory, _served(variant, source) as play.served:
+    with _connected(scenario, source) as play.connected, _directory(variant) as directory, _served(variant, source) as play.served:
         caller = Caller(play, source, oracle or oracle_named(variant.oracle), directory)
         try:
             await _played(play, caller)
@@ -170,6 +171,18 @@ def _served(variant: Variant, source: AgentSource) -> Iterator[ServedModel | Non
 
     with contextlib.closing(ServedModel(protocol)) as served:
         yield served
+
+
+@contextlib.contextmanager
+def _connected(scenario: Scenario, source: AgentSource) -> Iterator[ConnectedServers | None]:
+    """Serves the tools of MCP servers for as long as the run takes, where the agent connects to them."""
+    if not source.facts.connects or all(tool.kind != "mcp" for tool in scenario.tools):
+        yield None
+        return
+    from .servers import ConnectedServers
+
+    with contextlib.closing(ConnectedServers()) as connected:
+        yield connected
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ from .hosted import without_foreign_objects
 from .play import Play
 from .progress import Progress
 from .requests import Surfaced
+from .servers import runs_in
 from .sources import AgentSource
 from .world import RecordingWorld
 
@@ -125,7 +126,7 @@ class Session:
         self._record(AgentStart(session=self.name, tools=tools, how=how, process=process))
 
     def _blueprint(self) -> Blueprint:
-        return replace(self.play.blueprint(self._directory), model=self.world.address())
+        return replace(self.play.blueprint(self._directory, runs_in(self.world)), model=self.world.address())
 
     async def _built_anew(self, fresh: bool) -> None:
         resume = self.play.variant.resume

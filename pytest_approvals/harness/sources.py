@@ -18,6 +18,7 @@ class AgentFacts:
     Attributes:
         framework: The distribution that *version* is the version of; None for agents of our own.
         where: The folder that the framework was imported from, or the environment.
+        connects: As in `contract.Agent`.
     """
 
     framework: str | None = None
@@ -30,6 +31,7 @@ class AgentFacts:
     protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     issues: str = ""
     stores: Mapping[str, str] = field(default_factory=dict)
+    connects: bool = False
 
 
 class AgentSource(Protocol):
@@ -63,6 +65,7 @@ def facts_of(adapter: type[Agent], *, version: str | None = None, where: str | N
         protocols=adapter.protocols,
         issues=adapter.issues,
         stores=adapter.stores,
+        connects=adapter.connects,
     )
 
 

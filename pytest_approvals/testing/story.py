@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from pytest_approvals.agent_side.contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request
+from pytest_approvals.agent_side.contract import (
+    Agent,
+    Blueprint,
+    Decision,
+    Finished,
+    Outcome,
+    Paused,
+    Request,
+    ToolSpec,
+)
 from pytest_approvals.errors import AdapterError
+from pytest_approvals.harness.servers import ConnectedServers
 from pytest_approvals.testing.world import SmallWorld
 
 SECONDS = 20
@@ -22,10 +33,22 @@ class Story:
         self.blueprint = blueprint
         self.world = world
         self.runner = asyncio.Runner()
+        self._connected: ConnectedServers | None = None
         self.agent = self.runner.run(self._built(world))
 
     async def _built(self, world: SmallWorld) -> Agent:
-        return self.adapter(world, self.blueprint)
+        return self.adapter(world, self._connecting(world))
+
+    def _connecting(self, world: SmallWorld) -> Blueprint:
+        """Gives the blueprint with the addresses of its MCP servers, for an adapter that connects to them."""
+        if not self.adapter.connects:
+            return self.blueprint
+        self._connected = self._connected or ConnectedServers()
+
+        async def run(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+            return await world.run(spec.name, arguments, None, agent=spec.agent)
+
+        return replace(self.blueprint, servers=self._connected.addresses(self.blueprint.tools, run))
 
     def wait(self, step: Awaitable[Any]) -> Any:
         """Waits for a step of the agent."""
@@ -77,6 +100,8 @@ class Story:
         try:
             self.wait(self.agent.close())
         finally:
+            if self._connected is not None:
+                self._connected.close()
             self.runner.close()
 
     def _breaks(self, what: str) -> NoReturn:

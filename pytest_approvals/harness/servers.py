@@ -1,0 +1,76 @@
+"""
+The MCP servers that the agents of one run connect to.
+
+Every agent object has servers of its own, at addresses that its blueprint names; what they run is run in its worlds.
+They stand in this process, whatever process and language the agent is in, so an adapter only connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.agent_side.neutral import ServerAddress, ToolSpec
+from pytest_approvals.mcp_servers.serving import McpServers
+from pytest_approvals.mcp_servers.tools import OfferedTool
+
+if TYPE_CHECKING:
+    from .world import RecordingWorld
+
+RunCall = Callable[[ToolSpec, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+"""Runs a call of a tool in the world of whoever made it."""
+
+
+class ConnectedServers:
+    """Serves tools of the kind `mcp` for as long as a run takes; calls run in the event loop that it is made in."""
+
+    def __init__(self, transports: Mapping[str, str] | None = None) -> None:
+        self._servers = McpServers()
+        self._transports = transports or {}
+        self._loop = asyncio.get_running_loop()
+
+    def addresses(self, specs: Iterable[ToolSpec], run: RunCall) -> tuple[ServerAddress, ...]:
+        """
+        Serves the tools of an agent object, and says where each of its servers is.
+
+        Errors:
+            UsageError: The MCP SDK is not installed.
+        """
+        by_server: dict[tuple[str, str], list[ToolSpec]] = {}
+        for spec in specs:
+            if spec.kind == "mcp":
+                by_server.setdefault((spec.agent, spec.server or "server"), []).append(spec)
+        return tuple(self._address(agent, name, several, run) for (agent, name), several in by_server.items())
+
+    def close(self) -> None:
+        """Ends all servers."""
+        self._servers.close()
+
+    def _address(self, agent: str, name: str, specs: Iterable[ToolSpec], run: RunCall) -> ServerAddress:
+        opened = self._servers.open(name, [self._offered(spec, run) for spec in specs])
+        if self._transports.get(name) == "stdio":
+            return ServerAddress(name=name, agent=agent, command=opened.command)
+        return ServerAddress(name=name, agent=agent, url=opened.url)
+
+    def _offered(self, spec: ToolSpec, run: RunCall) -> OfferedTool:
+        async def crossing(arguments: Mapping[str, Any]) -> Any:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(spec, arguments), self._loop))
+
+        return OfferedTool(name=spec.name, run=crossing, parameters=spec.parameters, description=spec.description)
+
+
+def runs_in(world: RecordingWorld) -> RunCall:
+    """
+    Gives what runs the calls of an agent object's servers.
+
+    A server is told neither the id of a call nor who made it: where several sessions share the agent object, it is the
+    one whose turn runs and whose model made such a call.
+    """
+    return partial(_run, world.sharing)
+
+
+async def _run(sharing: Sequence[RecordingWorld], spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    made = (one for one in sharing if one.in_turn and any(one.progress.candidates(spec.name, arguments, None)))
+    return await next(made, sharing[0]).run(spec.name, arguments, None, agent=spec.agent)
