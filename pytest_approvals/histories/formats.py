@@ -58,13 +58,18 @@ class Recognition:
     def reader_of(self, document: Any) -> Reader | None:
         """Gives the reader of a document; None where no format is recognised."""
         if self.named is not None:
-            return reader_named(self.named)
+            return self._named_reader(reader_named(self.named), document)
         if self._last is not None and self._last.recognises(document):
             return self._last
         found = recognised(document)
         if found is not None:
             self._last = found
         return found
+
+    def _named_reader(self, reader: Reader, document: Any) -> Reader | None:
+        """Gives the reader, but for what is a single message to it."""
+        is_message = reader.recognises(document) is False and reader.recognises([document]) is not False
+        return None if is_message else reader
 
     def read(self, document: Any) -> Conversation:
         """

@@ -1,0 +1,169 @@
+"""
+JSON text, parsed strictly, and where in it something stands.
+
+The parser of the standard library does the work; it is told to refuse a name that one object says twice, because
+readers would disagree about which of the two is meant.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.errors import HistoryError
+
+from .conversation import Path
+
+TOO_DEEP = "nested too deep to be a conversation"
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_TRUNCATED = 16
+"""How near to the end of a piece of text a mistake may only mean that the text goes on."""
+
+
+class Incomplete(Exception):
+    """The text may end before the document does: parsing stopped *offset* characters into it, near the end."""
+
+    def __init__(self, what: str, offset: int) -> None:
+        super().__init__(what)
+        self.what = what
+        self.offset = offset
+
+    def at_the_end_of(self, text: str) -> Mistake:
+        """Gives the mistake that it is where no more text comes."""
+        said = f"{self.what[0].lower()}{self.what[1:]}"
+        if self.offset >= len(text.rstrip()) or said.startswith("unterminated"):
+            return Mistake(f"truncated: the text ends within a document ({said})", self.offset)
+        return Mistake(f"no JSON: {said}", self.offset)
+
+
+class _SaidTwice(Exception):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _SaidTwice
+    return found
+
+
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder(object_pairs_hook=_object, parse_constant=str))[
+    "scan_once"
+]
+"""The scanner in C, which says where a value ends, and does not skip space before it."""
+
+
+def parse_at(text: str, start: int) -> tuple[Any, int]:
+    """
+    Parses the JSON value that begins at *start*; gives it, and where it ends. A constant that is no JSON, such as NaN,
+    becomes a text.
+
+    Errors:
+        Incomplete: The text ends within the value.
+        HistoryError: It is no JSON, says a name twice in one object, or is nested too deep; `at_offset` says where.
+    """
+    try:
+        return _SCAN(text, start)
+    except StopIteration as stop:
+        raise _mistake("Expecting value", stop.value, text) from None
+    except json.JSONDecodeError as error:
+        raise _mistake(error.msg, error.pos, text) from None
+    except _SaidTwice:
+        raise _twice(text, start) from None
+    except RecursionError:
+        raise Mistake(TOO_DEEP, start) from None
+    except ValueError:
+        raise Mistake("it holds a number of more digits than any program reads", start) from None
+
+
+class Mistake(HistoryError):
+    """A mistake in JSON text, *offset* characters into it."""
+
+    def __init__(self, what: str, offset: int) -> None:
+        super().__init__(what)
+        self.offset = offset
+
+
+def _mistake(what: str, offset: int, text: str) -> Exception:
+    if what.startswith("Unterminated string") or offset >= len(text) - _TRUNCATED:
+        return Incomplete(what, offset)
+    return Mistake(f"no JSON: {what[0].lower()}{what[1:]}", offset)
+
+
+def _twice(text: str, start: int) -> Mistake:
+    for place in places(text, start):
+        if place.again:
+            what = f"one object says {place.path[-1]!r} twice; only one of them can be meant"
+            return Mistake(what, place.offset)
+    return Mistake("one object says a name twice; only one of them can be meant", start)
+
+
+@dataclass(slots=True)
+class Place:
+    """A value in a JSON text: its path and where it begins; *again* where its object has said the name before."""
+
+    path: Path
+    offset: int
+    again: bool = False
+
+
+@dataclass(slots=True)
+class _Open:
+    """An object or a list that was not closed yet."""
+
+    names: set[str] | None
+    step: str | int = 0
+    waits_for_name: bool = field(default=True)
+
+
+def places(text: str, start: int = 0) -> Iterator[Place]:
+    """Gives every value of a document that parses, in order; without recursion."""
+    stack: list[_Open] = []
+    for token in _TOKEN.finditer(text, start):
+        word = token[0]
+        if word in ("}", "]"):
+            stack.pop()
+            if not stack:
+                return
+        elif word == ",":
+            _next(stack[-1])
+        elif word != ":":
+            top = stack[-1] if stack else None
+            if top is not None and top.names is not None and top.waits_for_name:
+                yield from _named(top, word, token.start(), stack)
+                continue
+            yield Place(tuple(each.step for each in stack), token.start())
+            if word in ("{", "["):
+                stack.append(_Open(set() if word == "{" else None))
+
+
+def _next(top: _Open) -> None:
+    if top.names is not None:
+        top.waits_for_name = True
+    elif isinstance(top.step, int):
+        top.step += 1
+
+
+def _named(top: _Open, word: str, offset: int, stack: list[_Open]) -> Iterator[Place]:
+    name = json.loads(word)
+    assert top.names is not None
+    top.step, top.waits_for_name = name, False
+    if name in top.names:
+        yield Place(tuple(each.step for each in stack), offset, again=True)
+    top.names.add(name)
+
+
+def offset_of(text: str, path: Path) -> int:
+    """Gives where the value at a path begins; for a path that leads nowhere, the last value on the way."""
+    found, length = 0, -1
+    for place in places(text):
+        depth = len(place.path)
+        if depth > length and path[:depth] == place.path:
+            found, length = place.offset, depth
+            if depth == len(path):
+                break
+    return found
