@@ -88,7 +88,11 @@ async def run_scenario(
         lenient=lenient,
         gated=source.attachment.gated if isinstance(source, InThisProcess) and source.attachment else None,
     )
-    with _connected(scenario, source) as play.connected, _directory(variant) as directory, _served(variant, source) as play.served:
+    with (
+        _connected(scenario, source) as play.connected,
+        _directory(variant) as directory,
+        _served(variant, source) as play.served,
+    ):
         caller = Caller(play, source, oracle or oracle_named(variant.oracle), directory)
         try:
             await _played(play, caller)
@@ -179,8 +183,6 @@ def _connected(scenario: Scenario, source: AgentSource) -> Iterator[ConnectedSer
     if not source.facts.connects or all(tool.kind != "mcp" for tool in scenario.tools):
         yield None
         return
-    from .servers import ConnectedServers
-
     with contextlib.closing(ConnectedServers()) as connected:
         yield connected
 
