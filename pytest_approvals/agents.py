@@ -1,8 +1,9 @@
 """
 The agents that can be named: what a spec says, which adapters there are, and which of them can run here.
 
-An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, the simulation for `reference`, what
-others bring (see `extensions.py`), or, in somebody's own project, a module `NAME_adapter` in the current folder.
+An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, a simulation for `reference` and `meai`,
+what others bring (see `extensions.py`), or, in somebody's own project, a module `NAME_adapter` in the current folder. One
+that plays releases itself (`Agent.releases`) has a version without anything that could be installed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ALL = "all"
 PROJECT_ENDING = "_adapter"
 """What the name of a module in somebody's own project ends with, after the name of the adapter."""
 
-_OWN = {"reference": "pytest_approvals.simulation"}
+_OWN = {"reference": "pytest_approvals.simulation", "meai": "pytest_approvals.simulation.meai.agent"}
 _SPEC = re.compile(r"(?P<name>[A-Za-z_]\w*)(?:\.(?P<flavour>\w+))?(?:==(?P<version>[^\s@=]+)|@(?P<checkout>.+))?")
 
 
@@ -108,8 +109,8 @@ class LocalAgent:
 
 
 def adapter_names() -> tuple[str, ...]:
-    """Gives the names of all adapters, those of this package first."""
-    own = (*_OWN, *sorted(_packaged()))
+    """Gives the names of all adapters, those of this package first, and of those `reference`."""
+    own = sorted({*_OWN, *_packaged()}, key=lambda name: (name != "reference", name))
     return (*own, *sorted({*names_of("adapters"), *_in_project()} - set(own)))
 
 
@@ -137,16 +138,24 @@ def flavours(name: str) -> Mapping[str, type[Agent]]:
 
 def adapter_of(spec: AgentSpec) -> type[Agent]:
     """
-    Gives the adapter class that *spec* names.
+    Gives the adapter class that *spec* names; of one that plays releases itself, the class for that release.
 
     Errors:
-        UnknownName: There is no such agent or no such flavour.
+        UnknownName: There is no such agent, no such flavour, or no such release of one that plays releases.
         AdapterError: The adapter cannot be imported.
     """
     known = flavours(spec.name)
     if spec.flavour not in known:
         raise UnknownName(f"flavour of {spec.name}", spec.flavour, filter(None, known))
-    return known[spec.flavour]
+    adapter = known[spec.flavour]
+    return _playing(spec, adapter) if spec.version and adapter.releases else adapter
+
+
+def _playing(spec: AgentSpec, adapter: type[Agent]) -> type[Agent]:
+    played = {each.release: each for each in adapter.releases}
+    if spec.version not in played:
+        raise UnknownName(f"release of {spec.base}", str(spec.version), [name for name in played if name])
+    return played[spec.version]
 
 
 def adapter_folder(name: str) -> Path:
@@ -158,7 +167,7 @@ def local_agent(spec: AgentSpec) -> LocalAgent:
     """Says how the agent that *spec* names stands in this environment, whatever version *spec* asks for."""
     adapter = adapter_of(spec)
     if adapter.framework is None:
-        return LocalAgent(spec=spec, adapter=adapter, version=None, where=str(adapter_folder(spec.name)))
+        return LocalAgent(spec=spec, adapter=adapter, version=adapter.release, where=str(adapter_folder(spec.name)))
     installed = version(adapter.framework) if is_here(adapter) else None
     if installed is None:
         return LocalAgent(spec=spec, adapter=adapter, version=None, where=None)
@@ -186,8 +195,7 @@ def runnable(spec: AgentSpec) -> LocalAgent:
     found = local_agent(spec)
     name = str(spec)
     if found.framework is None:
-        if spec.version or spec.checkout:
-            raise AgentUnavailable(name, "it has no framework, and so no version of its own", f"write {spec.base}")
+        refuse_what_cannot_be_installed(spec, found.adapter)
         return found
     if found.adapter.registry != PYPI.name:
         why = f"{found.framework} is written in {registry_named(found.adapter.registry).language}"
@@ -202,6 +210,17 @@ def runnable(spec: AgentSpec) -> LocalAgent:
     return found
 
 
+def refuse_what_cannot_be_installed(spec: AgentSpec, adapter: type[Agent]) -> None:
+    """
+    Accepts a spec of an agent that has no framework.
+
+    Errors:
+        AgentUnavailable: It asks for a checkout, or for a release that the agent does not play itself.
+    """
+    if spec.checkout or (spec.version and spec.version != adapter.release):
+        raise AgentUnavailable(str(spec), "it has no framework, and so no version of its own", f"write {spec.base}")
+
+
 def local_agents() -> tuple[LocalAgent, ...]:
     """Gives every flavour of every adapter as it stands in this environment."""
     return tuple(
@@ -210,8 +229,15 @@ def local_agents() -> tuple[LocalAgent, ...]:
 
 
 def default_agents() -> tuple[str, ...]:
-    """Gives the agents that run where none is named: the default flavour of each adapter that can run here."""
-    return tuple(agent.spec.name for agent in local_agents() if agent.available and not agent.spec.flavour)
+    """
+    Gives the agents that run where none is named: the default flavour of each adapter that can run here. One that plays
+    the releases of some framework is no framework that is here; it runs where it is named.
+    """
+    return tuple(
+        agent.spec.name
+        for agent in local_agents()
+        if agent.available and not agent.spec.flavour and not agent.adapter.releases
+    )
 
 
 def all_agents() -> tuple[str, ...]:

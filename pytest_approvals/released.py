@@ -1,8 +1,8 @@
 """
 Agents in releases that are asked for: which spec means an environment, and the source of its agents there.
 
-`NAME==VERSION` and `NAME@PATH` always mean one; `NAME` alone means the framework that can be imported here, and where
-there is none, an environment with the pinned release.
+`NAME==VERSION` and `NAME@PATH` always mean one, but for an agent that plays its releases itself; `NAME` alone means the
+framework that can be imported here, and where there is none, an environment with the pinned release.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agents import AgentSpec, adapter_of, is_here
+from pytest_approvals.agents import AgentSpec, adapter_of, is_here, refuse_what_cannot_be_installed
 from pytest_approvals.errors import AgentUnavailable
 from pytest_approvals.harness.environments import Built, EnvironmentCache, Recipe, recipe_for
 from pytest_approvals.harness.environments.copies import copied
@@ -39,9 +39,7 @@ def recipe_of(spec: AgentSpec, requirements: Iterable[str] = (), python: str = "
     adapter = adapter_of(spec)
     framework = adapter.framework
     if framework is None:
-        if spec.version or spec.checkout:
-            why = "it has no framework, and so no version of its own"
-            raise AgentUnavailable(str(spec), why, f"write {spec.base}")
+        refuse_what_cannot_be_installed(spec, adapter)
         return None
     besides: dict[str, Any] = {"requirements": requirements, "python": python}
     if spec.checkout:
@@ -89,7 +87,11 @@ _CACHES: dict[Path, EnvironmentCache] = {}
 
 def _called(spec: AgentSpec, adapter: type[Agent]) -> str:
     """Gives what the agent's side calls the agent."""
-    return spec.base if adapter.registry == NPM.name or _is_ours(adapter) else f"{adapter.__module__}:{adapter.__qualname__}"
+    return (
+        spec.base
+        if adapter.registry == NPM.name or _is_ours(adapter)
+        else f"{adapter.__module__}:{adapter.__qualname__}"
+    )
 
 
 def _runtime(built: Built, adapter: type[Agent], agent: str) -> Runtime:

@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals import extensions
+from pytest_approvals.agent_side.facts import agent_class
 from pytest_approvals.agents import (
     AgentSpec,
     adapter_names,
     adapter_of,
     all_agents,
+    default_agents,
     flavours,
     local_agent,
     runnable,
 )
 from pytest_approvals.errors import AdapterError, AgentUnavailable, UnknownName, UsageError
+from pytest_approvals.released import recipe_of
 from pytest_approvals.simulation import ReferenceAgent
 
 ADAPTER = """\
@@ -128,6 +131,43 @@ def test_a_version_of_an_agent_without_framework_is_refused() -> None:
     assert (
         "agent 'reference==1.0' cannot be started: it has no framework, and so no version of its own; write reference"
     ) == str(error.value)
+
+
+def test_an_agent_may_play_releases_itself() -> None:
+    """Each is a class of its own, and nothing has to be installed; without a version it is the newest one released."""
+    newest, older, bound = (runnable(AgentSpec.parse(spec)) for spec in ("meai", "meai==10.4", "meai.binding==robust"))
+
+    assert ["10.9", "10.4", "robust"] == [newest.version, older.version, bound.version]
+    assert [None, None, None] == [recipe_of(found.spec) for found in (newest, older, bound)]
+    assert older.adapter in flavours("meai")[""].releases
+
+
+@pytest.mark.parametrize("spec", ["meai==10.4", "meai.binding==robust"])
+def test_another_process_finds_the_class_for_a_release(spec: str) -> None:
+    """By its module and its path in there."""
+    adapter = adapter_of(AgentSpec.parse(spec))
+
+    assert adapter is agent_class(f"{adapter.__module__}:{adapter.__qualname__}")
+
+
+def test_a_release_that_is_not_played_is_refused() -> None:
+    """With the nearest one that is."""
+    with pytest.raises(UnknownName) as error:
+        runnable(AgentSpec.parse("meai==10.40"))
+
+    assert "no release of meai is called '10.40'; did you mean '10.4'?" == str(error.value)
+
+
+def test_an_agent_that_plays_releases_has_no_checkout() -> None:
+    """There is nothing that could be checked out."""
+    with pytest.raises(AgentUnavailable, match="it has no framework"):
+        runnable(AgentSpec.parse("meai@../extensions"))
+
+
+def test_an_agent_that_plays_releases_runs_where_it_is_named() -> None:
+    """Where no agent is named, the frameworks that are here run."""
+    assert "reference" in default_agents()
+    assert "meai" not in default_agents()
 
 
 def test_a_module_of_the_project_is_an_adapter(project: Path) -> None:

@@ -173,6 +173,8 @@ class Agent(ABC):
         framework: The distribution whose version is the version of the agent; None for agents of our own.
         registry: Where that distribution is installed from: `pypi`, or `npm`. What npm installs never runs here: such a
             class holds the facts of agents that stand in `agents.mjs` beside it.
+        release: The version of an agent of our own that plays releases of some framework; None for all others.
+        releases: What it plays, oldest first: a class for each release, with that `release`.
         capabilities: What this flavour can express, of the names in `capabilities.py`.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
             once.
@@ -189,6 +191,8 @@ class Agent(ABC):
 
     framework: ClassVar[str | None] = None
     registry: ClassVar[str] = "pypi"
+    release: ClassVar[str | None] = None
+    releases: ClassVar[tuple[type[Agent], ...]] = ()
     capabilities: ClassVar[frozenset[str]] = frozenset()
     missing: ClassVar[Mapping[str, str]] = {}
     wire_rules: ClassVar[str] = "chat"

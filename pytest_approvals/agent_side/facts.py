@@ -51,7 +51,7 @@ _FACTS: dict[type[Agent], Facts] = {}
 def _looked_up(adapter: type[Agent]) -> Facts:
     return Facts(
         framework=adapter.framework,
-        version=_installed(adapter.framework),
+        version=adapter.release or _installed(adapter.framework),
         where=_where(adapter),
         capabilities=adapter.capabilities,
         missing=adapter.missing,

@@ -56,7 +56,7 @@ def facts_of(adapter: type[Agent], *, version: str | None = None, where: str | N
     """Gives what an adapter class says of itself, with what was found out about its framework here."""
     return AgentFacts(
         framework=adapter.framework,
-        version=version,
+        version=version or adapter.release,
         where=where,
         capabilities=adapter.capabilities,
         missing=adapter.missing,

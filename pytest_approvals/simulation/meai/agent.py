@@ -3,11 +3,15 @@ The simulated client as an agent under test: the caller keeps the history, and s
 
 A store writes a message as JSON: with history `whole` all of them each time, with `append` each message once, when it
 is new, so that a flag that is set later never reaches the store. A turn that fails adds nothing to the history.
+
+A person is asked what needs an answer; a request that only waits for another one, as releases from 10.8 on say, is
+approved with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from pytest_approvals.agent_side.capabilities import CAPABILITIES
@@ -29,6 +33,8 @@ from .writing import written_messages
 
 MISSING: Mapping[str, str] = {
     "partial_answers": "the client refuses messages with a request that has no response",
+    "go_on_without_answer": "the client refuses messages with a request that has no response",
+    "simultaneous": "the client has no session; what two requests at a time do to one list is up to the caller",
     "edit": "a response says approved or not, and nothing else",
     "edit_tool": "a response says approved or not, and nothing else",
     "always": "standing decisions are made in a layer of the agent framework that is not simulated",
@@ -68,6 +74,7 @@ class MeaiAgent(Agent):
     """
 
     behaviour: ClassVar[Behaviour] = BEHAVIOURS["10.9"]
+    release = behaviour.name
     capabilities = frozenset(CAPABILITIES) - frozenset(MISSING)
     missing = MISSING
     wire_rules = "chat"
@@ -83,27 +90,11 @@ class MeaiAgent(Agent):
         sent = [*self.history, *self._new_messages(text, decisions)]
         produced = await (self._streamed(sent) if stream else self._respond(sent))
         self.history = [*sent, *produced]
-        requests = [
-            shown_request(content)
-            for message in produced
-            for content in message.contents
-            if isinstance(content, ToolApprovalRequest) and _is_open(content)
-        ]
+        requests = [shown_request(request) for request in _open(produced) if request.requires_confirmation]
         return Paused(requests=tuple(requests), text=_said(produced)) if requests else Finished(output=_said(produced))
 
     async def pending(self) -> Sequence[Request]:
-        answered = {
-            content.request_id
-            for message in self._since_last_request()
-            for content in message.contents
-            if isinstance(content, ToolApprovalResponse)
-        }
-        return [
-            shown_request(content)
-            for message in self._since_last_request()
-            for content in message.contents
-            if isinstance(content, ToolApprovalRequest) and _is_open(content) and content.request_id not in answered
-        ]
+        return [shown_request(request) for request in self._unanswered() if request.requires_confirmation]
 
     async def dump(self) -> str:
         first = self.written if self.blueprint.history == "append" else 0
@@ -149,8 +140,12 @@ class MeaiAgent(Agent):
         for decision in decisions:
             if decision.verdict not in ("approve", "reject") or decision.request is None:
                 raise Unsupported("malformed_verdict" if decision.verdict == "raw" else decision.verdict)
-        responses = tuple(response_to(decision) for decision in decisions)
-        messages = [Message(role="user", contents=responses)] if responses else []
+        responses = [response_to(decision) for decision in decisions]
+        if responses:
+            decided = {response.request_id for response in responses}
+            along = [each for each in self._unanswered() if not each.requires_confirmation]
+            responses += [each.response(approved=True) for each in along if each.request_id not in decided]
+        messages = [Message(role="user", contents=tuple(responses))] if responses else []
         return [*messages, Message(role="user", contents=(Text(text=text),))] if text is not None else messages
 
     async def _respond(self, sent: Sequence[Message]) -> list[Message]:
@@ -158,18 +153,20 @@ class MeaiAgent(Agent):
 
     async def _streamed(self, sent: Sequence[Message]) -> list[Message]:
         updates: list[Message] = []
+        shown_before = {id(call) for call in _decided_calls(sent)}
         async for update in self.client().stream(sent):
             updates.append(update)
-            self._show(update)
+            self._show(update, shown_before)
         self.world.shown("end")
         return coalesced(updates)
 
-    def _show(self, update: Message) -> None:
+    def _show(self, update: Message, shown_before: set[int]) -> None:
+        """Tells what an update shows; the calls that a request was about come once more, and are not news."""
         for content in update.contents:
             match content:
                 case Text(text=text):
                     self.world.shown("text", text=text)
-                case FunctionCall():
+                case FunctionCall() if id(content) not in shown_before:
                     self.world.shown("call", id=content.call_id, tool=content.name)
                 case ToolApprovalRequest(function=FunctionCall() as call):
                     self.world.shown("call", id=call.call_id, tool=call.name)
@@ -186,6 +183,12 @@ class MeaiAgent(Agent):
     def _next_id(self) -> str:
         self.answers += 1
         return f"answer-{self.answers}"
+
+    def _unanswered(self) -> list[ToolApprovalRequest]:
+        messages = self._since_last_request()
+        contents = [content for message in messages for content in message.contents]
+        answered = {content.request_id for content in contents if isinstance(content, ToolApprovalResponse)}
+        return [request for request in _open(messages) if request.request_id not in answered]
 
     def _since_last_request(self) -> list[Message]:
         """Gives the messages from the last one with requests on; what was asked before is settled or forgotten."""
@@ -226,16 +229,54 @@ class BoundMeaiAgent(MeaiAgent):
 
 def as_released(adapter: type[MeaiAgent], name: str) -> type[MeaiAgent]:
     """
-    Gives an adapter that behaves as that range of releases.
+    Gives an adapter that behaves as that range of releases; another process finds it among `RELEASED`.
 
     >>> as_released(MeaiAgent, "10.4").behaviour.marks_requests
     False
     """
-    return type(adapter.__name__, (adapter,), {"behaviour": BEHAVIOURS[name], "__module__": adapter.__module__})
+    return getattr(RELEASED, _class_name(adapter, name))  # type: ignore[no-any-return]
 
 
-def _is_open(request: ToolApprovalRequest) -> bool:
-    return request.function is not None and not request.function.informational_only
+def _class_name(adapter: type[MeaiAgent], name: str) -> str:
+    return f"{adapter.__name__}_{name.replace('.', '_')}"
+
+
+def _playing(adapter: type[MeaiAgent], behaviour: Behaviour) -> type[MeaiAgent]:
+    name = _class_name(adapter, behaviour.name)
+    said = {"behaviour": behaviour, "release": behaviour.name, "releases": ()}
+    where = {"__module__": adapter.__module__, "__qualname__": f"RELEASED.{name}"}
+    return type(name, (adapter,), {**said, **where, "__doc__": f"As {behaviour.name} is."})
+
+
+FLAVOURS: dict[str, type[Agent]] = {"": MeaiAgent, "binding": BoundMeaiAgent}
+"""The client as it is, and behind the binding layer of the agent framework."""
+
+RELEASED = SimpleNamespace()
+"""The adapters for all releases, by the names of their classes."""
+
+for _adapter in (MeaiAgent, BoundMeaiAgent):
+    _adapter.releases = tuple(_playing(_adapter, behaviour) for behaviour in BEHAVIOURS.values())
+    vars(RELEASED).update({each.__name__: each for each in _adapter.releases})
+
+
+def _open(messages: Sequence[Message]) -> list[ToolApprovalRequest]:
+    return [
+        content
+        for message in messages
+        for content in message.contents
+        if isinstance(content, ToolApprovalRequest)
+        and content.function is not None
+        and not content.function.informational_only
+    ]
+
+
+def _decided_calls(messages: Sequence[Message]) -> list[FunctionCall]:
+    return [
+        content.function
+        for message in messages
+        for content in message.contents
+        if isinstance(content, ToolApprovalRequest | ToolApprovalResponse) and content.function is not None
+    ]
 
 
 def _said(produced: Sequence[Message]) -> str | None:

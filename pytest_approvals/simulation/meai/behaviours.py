@@ -29,7 +29,8 @@ class Behaviour:
         later_tools_win: Of two tools with one name the later one is found, otherwise the first; the caller's beat the
             client's either way.
         by_position: What is settled is read off the order of messages, not off flags or call ids; a request is closed
-            once, by its own id, and runs as it was asked.
+            once, by its own id, which no other request has, and runs as it was asked. A call id that a model gives
+            twice in one answer becomes two.
     """
 
     name: str

@@ -202,7 +202,7 @@ class _Played:
             yield update
 
     def first_answer_has_ended(self, update: Message) -> bool:
-        """Says whether an update is one of those that only come after the first answer: results of it, or a later one."""
+        """Says whether an update is one that only comes after the first answer: its results, or a later answer."""
         return len(self.inputs) > 1 or (self.read > 0 and update.message_id == TOOL_MESSAGE_ID)
 
     def _next(self, messages: Sequence[Message]) -> tuple[Message | None, ...] | None:

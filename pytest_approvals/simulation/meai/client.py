@@ -7,21 +7,13 @@ flags of calls that the caller may hold, too. Sources: dotnet/extensions#6745, #
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from .asking import Asking, Streamed
 from .behaviours import Behaviour
-from .contents import (
-    Content,
-    FunctionCall,
-    FunctionResult,
-    Message,
-    Notation,
-    ToolApprovalRequest,
-    function_calls,
-    live_calls,
-)
+from .contents import FunctionCall, Message, Notation, ToolApprovalRequest
 from .failures import InvalidOperation
 from .invoking import MOST_ITERATIONS, Invoking, Tool, Toolbox
 from .settling import Settlement, rebuilt_calls, rejection, settled
@@ -56,6 +48,7 @@ class _Request:
 
     messages: list[Message]
     invoking: Invoking
+    asking: Asking
     tool_message_id: str | None = None
     fallback_id: str | None = None
 
@@ -94,7 +87,7 @@ class FunctionInvokingClient:
                 break
             reply = await self._reply(request)
             produced += reply
-            calls = [call for message in reply for call in self.live(message)]
+            calls = [call for message in reply for call in request.asking.live(message)]
             if self._ends_with(calls, iteration):
                 break
             produced.append(await self._round(request, reply, calls))
@@ -113,10 +106,10 @@ class FunctionInvokingClient:
         for iteration in range(MOST_ITERATIONS + 1):
             if request.invoking.stopped:
                 break
-            streamed = _Streamed(self)
+            streamed = Streamed(request.asking)
             async for update in streamed.updates(self.model.stream(list(request.messages))):
                 yield update
-            if streamed.asking or self._ends_with(streamed.live, iteration):
+            if streamed.asks or self._ends_with(streamed.live, iteration):
                 break
             results = await self._round(request, coalesced(streamed.seen), streamed.live)
             yield replace(results, message_id=request.tool_message_id)
@@ -131,7 +124,10 @@ class FunctionInvokingClient:
         return bool(self.conversation_id and self.conversation_id.strip())
 
     def _request(self, messages: Sequence[Message]) -> _Request:
-        return _Request(list(messages), Invoking(self.toolbox))
+        contents = [content for message in messages for content in message.contents]
+        asked = {content.request_id for content in contents if isinstance(content, ToolApprovalRequest)}
+        asking = Asking(behaviour=self.behaviour, toolbox=self.toolbox, notation=self.notation, asked=asked)
+        return _Request(list(messages), Invoking(self.toolbox), asking)
 
     def _ends_with(self, calls: Sequence[FunctionCall], iteration: int) -> bool:
         return (
@@ -140,7 +136,7 @@ class FunctionInvokingClient:
 
     async def _settling(self, request: _Request) -> AsyncIterator[Message]:
         """Deals with requests and responses among the messages, and gives what comes of it as it comes."""
-        settlement = settled(request.messages, self.behaviour)
+        settlement = settled(request.messages, self.behaviour, service_keeps=self._service_keeps)
         if settlement is None:
             return
         request.messages = settlement.messages
@@ -191,102 +187,10 @@ class FunctionInvokingClient:
         answer = await self.model.respond(list(request.messages))
         if answer is None:
             raise InvalidOperation("The inner IChatClient returned a null ChatResponse.")
-        reply = list(answer)
-        if self.behaviour.has_flags:
-            flag_provider_handled(reply)
-        names = [call.name for message in reply for call in self.live(message)]
-        return [self.asking(message) for message in reply] if any(map(self.toolbox.is_gated, names)) else reply
+        return request.asking.reply(answer)
 
     async def _round(self, request: _Request, reply: Sequence[Message], calls: Sequence[FunctionCall]) -> Message:
         """Runs the calls, and makes what the model is sent next."""
         results = await request.invoking.run(calls)
         request.messages = [results] if self._service_keeps else [*request.messages, *reply, results]
         return results
-
-    def live(self, message: Message) -> list[FunctionCall]:
-        """Gives the calls in a message that this client has to deal with."""
-        return live_calls(message) if self.behaviour.has_flags else function_calls(message)
-
-    def asking(self, message: Message) -> Message:
-        """Gives a message with a request in the place of each call."""
-        calls = {id(call) for call in self.live(message)}
-        return replace(
-            message,
-            contents=tuple(
-                self._request_for(content) if id(content) in calls else content for content in message.contents
-            ),
-        )
-
-    def _request_for(self, call: Content) -> Content:
-        if not isinstance(call, FunctionCall):
-            return call
-        return ToolApprovalRequest(
-            request_id=self.behaviour.request_id_prefix + call.call_id,
-            tool_call=call,
-            requires_confirmation=not self.behaviour.tells_confirmation or self.toolbox.any_gated(call.name),
-            notation=self.notation,
-        )
-
-
-@dataclass(slots=True)
-class _Streamed:
-    """
-    One streamed answer of the model on its way to the caller.
-
-    Attributes:
-        seen: All updates, as the caller got them.
-        live: The calls to deal with.
-        asking: A gated call has come; all calls become requests.
-    """
-
-    client: FunctionInvokingClient
-    seen: list[Message] = field(default_factory=list)
-    live: list[FunctionCall] = field(default_factory=list)
-    asking: bool = False
-
-    async def updates(self, stream: AsyncIterator[Message | None]) -> AsyncIterator[Message]:
-        """Gives the updates on; those from the first call on when it is known whether the calls become requests."""
-        held: list[Message] = []
-        async for update in stream:
-            if update is None:
-                raise InvalidOperation("The inner IChatClient streamed a null ChatResponseUpdate.")
-            self._look_at(update)
-            held.append(update)
-            if self.asking or not self._holds:
-                for each in self._released(held):
-                    yield each
-                held = []
-        if self.client.behaviour.has_flags:
-            flag_provider_handled([*self.seen, *held], self.live)
-            self.live = [call for call in self.live if not call.informational_only]
-        for each in self._released(held):
-            yield each
-
-    @property
-    def _holds(self) -> bool:
-        waits = self.client.behaviour.holds_every_call or self.client.toolbox.any_gated()
-        return bool(self.live) and waits
-
-    def _look_at(self, update: Message) -> None:
-        calls = self.client.live(update)
-        self.live += calls
-        self.asking = self.asking or any(self.client.toolbox.any_gated(call.name) for call in calls)
-
-    def _released(self, held: Iterable[Message]) -> list[Message]:
-        released = [self.client.asking(update) if self.asking else update for update in held]
-        self.seen += released
-        return released
-
-
-def flag_provider_handled(messages: Sequence[Message], calls: Iterable[FunctionCall] | None = None) -> None:
-    """
-    Flags calls whose result the provider has sent along.
-
-    Arguments:
-        calls: The calls to look at; None for those in the messages.
-    """
-    contents = [content for message in messages for content in message.contents]
-    handled = {content.call_id for content in contents if isinstance(content, FunctionResult)}
-    for call in calls if calls is not None else [call for message in messages for call in function_calls(message)]:
-        if call.call_id in handled:
-            call.settle()

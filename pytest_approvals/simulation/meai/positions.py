@@ -3,7 +3,9 @@ Settlement by position: what is open is read off the order of the messages.
 
 A request is settled by a result for its call that stands after it, or once either of its copies is flagged; so it makes
 no difference how many copies a store made of a call, which of them an earlier release has flagged, and whether a call
-id was used before. A request is closed once, by a response with its own id, and runs as it was asked.
+id was used before. A request is closed once, by a response with its own id, and runs as it was asked. A response is new
+where nothing but responses stands after it: a new one that is about no open request is refused, unless the service
+keeps the requests; an old one is history. Of two responses that come together a rejection counts.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass, field
 
 from .behaviours import Behaviour
 from .contents import FunctionCall, FunctionResult, Message, ToolApprovalRequest, ToolApprovalResponse
+from .failures import InvalidOperation
 from .settling import Decided, no_response, twice_asked
 
 
@@ -36,6 +39,7 @@ class _Asked:
 class _Positions:
     """All requests so far, in the order in which they were asked."""
 
+    service_keeps: bool
     asked: list[_Asked] = field(default_factory=list)
 
     def ask(self, request: ToolApprovalRequest, call: FunctionCall, message: Message) -> None:
@@ -46,11 +50,14 @@ class _Positions:
                 return
         self.asked.append(_Asked(call, request, message, done=call.informational_only))
 
-    def respond(self, response: ToolApprovalResponse, call: FunctionCall) -> None:
+    def respond(self, response: ToolApprovalResponse, call: FunctionCall, *, new: bool) -> None:
         found = self._asked_as(response, call)
+        if new and not self.service_keeps and (found is None or found.done) and not _was_stored(found, call):
+            raise _about_nothing(response, call)
         if found is None:
-            self.asked.append(_Asked(call, response=response, done=call.informational_only))
-        elif not found.done and found.response is None:
+            done = call.informational_only or not self.service_keeps
+            self.asked.append(_Asked(call, response=response, done=done))
+        elif not found.done and (found.response is None or not response.approved):
             found.response = response
             found.done = call.informational_only
 
@@ -72,22 +79,25 @@ class _Positions:
         return by_call[-1] if by_call else None
 
 
-def decided_by_position(messages: Sequence[Message], behaviour: Behaviour) -> list[Decided]:
+def decided_by_position(
+    messages: Sequence[Message], behaviour: Behaviour, *, service_keeps: bool = False
+) -> list[Decided]:
     """
     Gives what is decided and not settled, in the order of the requests.
 
     Errors:
-        InvalidOperation: A request has no response after it.
+        InvalidOperation: A request has no response after it, or a new response is about no open request.
         DuplicateKey: Two open requests for different calls have one id.
     """
-    positions = _Positions()
-    for message in messages:
+    positions = _Positions(service_keeps)
+    old = max((place for place, message in enumerate(messages) if not _only_responds(message)), default=-1)
+    for place, message in enumerate(messages):
         for content in message.contents:
             match content:
                 case ToolApprovalRequest(function=FunctionCall() as call):
                     positions.ask(content, call, message)
                 case ToolApprovalResponse(function=FunctionCall() as call):
-                    positions.respond(content, call)
+                    positions.respond(content, call, new=place > old)
                 case FunctionResult(call_id=call_id):
                     positions.result(call_id)
     waiting = positions.unsettled()
@@ -96,3 +106,19 @@ def decided_by_position(messages: Sequence[Message], behaviour: Behaviour) -> li
     return [
         Decided(each.response, each.call, each.request, each.message) for each in waiting if each.response is not None
     ]
+
+
+def _only_responds(message: Message) -> bool:
+    return all(isinstance(content, ToolApprovalResponse) for content in message.contents)
+
+
+def _was_stored(found: _Asked | None, call: FunctionCall) -> bool:
+    """A flagged response was dealt with; one that holds the request's own call may be flagged and new."""
+    return call.informational_only and (found is None or call is not found.call)
+
+
+def _about_nothing(response: ToolApprovalResponse, call: FunctionCall) -> InvalidOperation:
+    return InvalidOperation(
+        f"The response with the request id '{response.request_id}' (FunctionCall.CallId '{call.call_id}') is about no "
+        "open request."
+    )

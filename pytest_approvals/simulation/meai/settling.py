@@ -68,9 +68,12 @@ def is_live(content: Content, behaviour: Behaviour) -> bool:
     return behaviour.by_position or not behaviour.has_flags or not content.function.informational_only
 
 
-def settled(messages: Sequence[Message], behaviour: Behaviour) -> Settlement | None:
+def settled(messages: Sequence[Message], behaviour: Behaviour, *, service_keeps: bool = False) -> Settlement | None:
     """
     Gives what was decided; None where no request and no response is open.
+
+    Arguments:
+        service_keeps: What was asked need not stand in the messages, as the service has it.
 
     Errors:
         InvalidOperation: A request has no response after it.
@@ -82,7 +85,7 @@ def settled(messages: Sequence[Message], behaviour: Behaviour) -> Settlement | N
     if behaviour.by_position:
         from .positions import decided_by_position  # stands on this module
 
-        decided = decided_by_position(messages, behaviour)
+        decided = decided_by_position(messages, behaviour, service_keeps=service_keeps)
     else:
         decided = _decided(messages, behaviour)
     return Settlement(

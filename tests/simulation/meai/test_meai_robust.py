@@ -28,14 +28,39 @@ def test_flags_make_no_difference_where_there_is_a_result(meai: Any, asked_flag:
 
 
 @pytest.mark.parametrize("asked_flag", [False, True])
-def test_a_flag_on_either_copy_settles_where_the_result_is_gone(meai: Any, asked_flag: bool) -> None:
+def test_a_flagged_response_is_settled_where_the_result_is_gone(meai: Any, asked_flag: bool) -> None:
     """Somebody has dealt with the call; it does not run again because a store dropped the result."""
     outcome = robust(
         meai,
         meai.assistant(meai.ask(meai.call("a", flagged=asked_flag))),
-        meai.user(meai.answer(meai.call("a", flagged=not asked_flag))),
+        meai.user(meai.answer(meai.call("a", flagged=True))),
     )
     assert ([], None) == (outcome["invocations"], outcome["error"])
+
+
+def test_a_new_response_about_a_settled_request_is_refused(meai: Any) -> None:
+    """Whether a result or a flag says that it is settled; nothing runs, and the caller can see it."""
+    by_result = robust(
+        meai,
+        meai.assistant(meai.ask(meai.call("a"))),
+        meai.user(meai.answer(meai.call("a"))),
+        meai.tool(meai.result("a", "wiped")),
+        meai.assistant("ok"),
+        meai.user(meai.answer(meai.call("a"))),
+    )
+    by_flag = robust(
+        meai, meai.assistant(meai.ask(meai.call("a", flagged=True))), meai.user(meai.answer(meai.call("a")))
+    )
+    text = "The response with the request id 'ficc_a' (FunctionCall.CallId 'a') is about no open request."
+    assert [text, text] == [outcome["error"]["text"] for outcome in (by_result, by_flag)]
+    assert [] == by_result["invocations"] + by_flag["invocations"]
+
+
+def test_an_old_response_about_nothing_is_history(meai: Any) -> None:
+    """It was sent before the model or the caller said something else, and stands in nobody's way."""
+    outcome = robust(meai, meai.user(meai.answer(meai.call("a"))), meai.user("hello?"))
+    assert ([], None) == (outcome["invocations"], outcome["error"])
+    assert ["user: hello?"] == meai.told(outcome["model_inputs"][0])
 
 
 def test_a_call_id_can_be_used_again(meai: Any) -> None:
@@ -53,12 +78,15 @@ def test_a_call_id_can_be_used_again(meai: Any) -> None:
     assert (["wipe"], None) == (meai.ran(outcome), outcome["error"])
 
 
-def test_a_request_is_closed_once_by_the_first_response(meai: Any) -> None:
-    """A repeated approval runs nothing more, and a contradiction does not undo a rejection."""
+def test_a_request_is_closed_once(meai: Any) -> None:
+    """A repeated approval runs nothing more; of a contradiction the rejection counts, in either order."""
     a = meai.call("a")
-    twice = robust(meai, meai.assistant(meai.ask(a)), meai.user(meai.answer(a), meai.answer(a)))
-    both = robust(meai, meai.assistant(meai.ask(a)), meai.user(meai.reject(a), meai.answer(a)))
-    assert (["wipe"], []) == (meai.ran(twice), meai.ran(both))
+    yes, no = meai.answer(a), meai.reject(a)
+    ran = [
+        meai.ran(robust(meai, meai.assistant(meai.ask(a)), meai.user(*given)))
+        for given in ((yes, yes), (no, yes), (yes, no))
+    ]
+    assert [["wipe"], [], []] == ran
 
 
 def test_repeated_responses_without_a_request_run_once(meai: Any) -> None:
@@ -109,3 +137,14 @@ def test_a_request_without_a_response_is_still_a_failure(meai: Any) -> None:
     """Being robust is not guessing."""
     outcome = robust(meai, meai.assistant(meai.ask(meai.call("a"))), meai.user("hello?"), model=[])
     assert "InvalidOperation" == outcome["error"]["type"]
+
+
+def test_every_request_has_an_id_of_its_own(meai: Any) -> None:
+    """Also where the model gives a call id twice, in one answer or in a later one."""
+    asked = meai.assistant(meai.ask(meai.call("a")))
+    told = meai.user(meai.reject(meai.call("a")))
+    outcome = robust(meai, asked, told, model=[[meai.assistant(meai.call("a"), meai.call("a"))]])
+    requests = outcome["messages"][-1]["contents"]
+    assert [("ficc_a_2", "a"), ("ficc_a_2_2", "a_2")] == [
+        (each["requestId"], each["toolCall"]["callId"]) for each in requests
+    ]
