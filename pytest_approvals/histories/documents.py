@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from pytest_approvals.errors import HistoryError
 
 from .conversation import Path
-from .parsing import Incomplete, Mistake, offset_of, parse_at
+from .parsing import Incomplete, Mistake, offset_of, parse_at, parse_line
 
 PIECE = 1 << 20
 """How many characters are taken at once, where documents are not larger."""
@@ -91,14 +91,16 @@ class Documents(Generic[K]):
         start = self._at
         if self._text[start] not in "{[":
             raise Mistake("no JSON: a conversation begins with { or [", start)
-        try:
-            value, end = parse_at(self._text, start)
-        except Incomplete:
-            if self._text[start] == "[" and self._first_is_known():
-                yield from self._elements()
-                return
-            value, end = self._parsed()
-            start = self._at
+        end = self._text.find("\n", start)
+        value = parse_line(self._text, start, end) if end >= 0 else None
+        if value is None:
+            try:
+                value, end = parse_at(self._text, start)
+            except Incomplete:
+                if self._text[start] == "[" and self._first_is_known():
+                    yield from self._elements()
+                    return
+                value, end = self._parsed()
         kind = self._recognise(value)
         if kind is None and type(value) is list and value and self._recognise(value[0]) is not None:
             yield from self._elements()

@@ -1,8 +1,8 @@
 """
 JSON text, parsed strictly, and where in it something stands.
 
-The parser of the standard library does the work; it is told to refuse a name that one object says twice, because
-readers would disagree about which of the two is meant.
+A name that one object says twice is refused, because programs disagree about which of the two is meant. A document on
+a line of its own, which most are that come in great numbers, is parsed faster than the standard library does it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pytest_approvals.errors import HistoryError
 
@@ -51,10 +53,26 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder(object_pairs_hook=_object, parse_constant=str))[
-    "scan_once"
-]
+Scan = Callable[[str, int], tuple[Any, int]]
+
+_SCAN: Scan = vars(json.JSONDecoder(parse_constant=str))["scan_once"]
 """The scanner in C, which says where a value ends, and does not skip space before it."""
+
+_STRICT: Scan = vars(json.JSONDecoder(parse_constant=str, object_pairs_hook=_object))["scan_once"]
+"""The same, which refuses a name that is said twice, and takes nearly twice as long."""
+
+
+def parse_line(text: str, start: int, end: int) -> Any:
+    """
+    Gives the document that a line is; None where it is none, or where there may be something odd about it, which
+    `parse_at` has to look at.
+    """
+    line = text[start:end]
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    return value if _is_said_once(value, line, 0, len(line)) else None
 
 
 def parse_at(text: str, start: int) -> tuple[Any, int]:
@@ -64,10 +82,11 @@ def parse_at(text: str, start: int) -> tuple[Any, int]:
 
     Errors:
         Incomplete: The text ends within the value.
-        HistoryError: It is no JSON, says a name twice in one object, or is nested too deep; `at_offset` says where.
+        Mistake: It is no JSON, says a name twice in one object, or is nested too deep.
     """
     try:
-        return _SCAN(text, start)
+        value, end = _SCAN(text, start)
+        return (value, end) if _is_said_once(value, text, start, end) else _STRICT(text, start)
     except StopIteration as stop:
         raise _mistake("Expecting value", stop.value, text) from None
     except json.JSONDecodeError as error:
@@ -78,6 +97,21 @@ def parse_at(text: str, start: int) -> tuple[Any, int]:
         raise Mistake(TOO_DEEP, start) from None
     except ValueError:
         raise Mistake("it holds a number of more digits than any program reads", start) from None
+
+
+def _is_said_once(value: Any, text: str, start: int, end: int) -> bool:
+    """
+    Says whether each object says each of its names once, at a third of what it costs to ask each object; may say no
+    where only something is odd. What was parsed is written again: a name that was said twice is written once, and its
+    colon is missing.
+    """
+    if text.find("\\u003", start, end) >= 0:
+        return False
+    try:
+        written = msgspec.json.encode(value)
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return written.count(b":") == text.count(":", start, end)
 
 
 class Mistake(HistoryError):
