@@ -1,9 +1,9 @@
 """
 The agents that can be named: what a spec says, which adapters there are, and which of them can run here.
 
-An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, a simulation for `reference` and `meai`,
-what others bring (see `extensions.py`), or, in somebody's own project, a module `NAME_adapter` in the current folder. One
-that plays releases itself (`Agent.releases`) has a version without anything that could be installed.
+An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, a simulation for `reference` and
+`meai`, what others bring (see `extensions.py`), or, in somebody's own project, a module `NAME_adapter` in the current
+folder. One that plays releases itself (`Agent.releases`) has versions without anything that could be installed.
 """
 
 from __future__ import annotations
@@ -156,6 +156,14 @@ def _playing(spec: AgentSpec, adapter: type[Agent]) -> type[Agent]:
     if spec.version not in played:
         raise UnknownName(f"release of {spec.base}", str(spec.version), [name for name in played if name])
     return played[spec.version]
+
+
+def plays_its_releases(agent: str) -> bool:
+    """Says whether an agent plays its releases itself; False for one that is not known here."""
+    try:
+        return bool(adapter_of(AgentSpec.parse(agent)).release)
+    except ApprovalsError:
+        return False
 
 
 def adapter_folder(name: str) -> Path:

@@ -1,5 +1,6 @@
 """
-The releases of a distribution, as uv finds them: whatever registry it is set up for, no other client is needed.
+The releases of an agent: those that it plays itself, or those of its distribution, as uv finds them: whatever registry
+it is set up for, no other client is needed.
 
 uv lists nothing, but it names the newest release that fits; the next one is the newest below that.
 """
@@ -9,13 +10,15 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from pytest_approvals.agents import AgentSpec, adapter_of
 from pytest_approvals.errors import AgentUnavailable, UsageError
 from pytest_approvals.harness.environments.uv import PATIENCE, find_uv
+from pytest_approvals.versions import fits
 
 _FOUND = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)
 
@@ -37,6 +40,36 @@ def releases(distribution: str, wanted: str, *, python: str = "") -> tuple[str, 
     if not found:
         raise UsageError(f"no release of {distribution} fits {wanted!r}, as far as uv can see")
     return tuple(reversed(found))
+
+
+def releases_of(spec: AgentSpec, wanted: str | None, *, python: str = "") -> tuple[str, ...]:
+    """
+    Gives the releases of an agent that fit a specifier, the oldest first.
+
+    Arguments:
+        spec: The agent; what release it names does not matter.
+        wanted: A version specifier; None for all releases of an agent that plays them itself.
+        python: As for `releases`.
+
+    Errors:
+        UsageError: The agent has no releases, or none fits; or nothing is wanted of a distribution's.
+        AgentUnavailable: There is no uv.
+    """
+    adapter = adapter_of(AgentSpec(name=spec.name, flavour=spec.flavour))
+    if adapter.framework is None:
+        return _played(spec, [each.release or "" for each in adapter.releases], wanted)
+    if wanted is None:
+        raise UsageError(f"say which releases of {adapter.framework}: --versions '>=1.0'")
+    return releases(adapter.framework, wanted, python=python)
+
+
+def _played(spec: AgentSpec, known: Sequence[str], wanted: str | None) -> tuple[str, ...]:
+    if not known:
+        raise UsageError(f"--agent: {spec.base!r} has no framework, and so no releases")
+    found = tuple(known if wanted is None else (name for name in known if fits(name, str(specifier_of(wanted)))))
+    if not found:
+        raise UsageError(f"no release of {spec.base} fits {wanted!r}; there are {', '.join(known)}")
+    return found
 
 
 def specifier_of(text: str) -> SpecifierSet:

@@ -227,9 +227,9 @@ def _specifiers(text: str, place: _Place) -> None:
 
 
 def _version_fits(specifiers: str, version: str | None) -> bool:
-    from packaging.specifiers import SpecifierSet
+    from pytest_approvals.versions import fits
 
-    return not specifiers or (version is not None and SpecifierSet(specifiers).contains(version, prereleases=True))
+    return not specifiers or (version is not None and fits(version, specifiers))
 
 
 def _shown(path: Path) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from pytest_approvals.agents import AgentSpec, adapter_of
 from pytest_approvals.cli.parser import Parser
 from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.versions import release_order
 
 if TYPE_CHECKING:
     from pytest_approvals.recall.bisect import Change
@@ -64,7 +66,7 @@ def execute(args: argparse.Namespace) -> int:
 
 def _said(agent: str, change: Change) -> str:
     between = f"; not judged in between: {', '.join(change.between)}" if change.between else ""
-    older, newer = sorted((change.last, change.first), key=Version)
+    older, newer = sorted((change.last, change.first), key=release_order)
     how = (
         f"came with {agent}=={newer}, and is not in {older}"
         if newer == change.first
@@ -81,23 +83,24 @@ def _root(name: str, path: Path) -> Path:
 
 def _versions(args: argparse.Namespace) -> tuple[str, ...]:
     """Gives the releases from the good one to the bad one, both included."""
-    from pytest_approvals.releases import releases
+    from pytest_approvals.releases import releases_of
 
     spec = AgentSpec.parse(args.agent)
-    framework = adapter_of(spec).framework
-    if spec.version or spec.checkout or framework is None:
+    played = [each.release or "" for each in adapter_of(spec).releases]
+    if spec.version or spec.checkout or not (played or adapter_of(spec).framework):
         raise UsageError(f"--agent: {args.agent!r} has no releases; write NAME or NAME.FLAVOUR of a framework's agent")
-    good, bad = _version("--good", args.good), _version("--bad", args.bad)
+    good, bad = (_order(option, text, played) for option, text in (("--good", args.good), ("--bad", args.bad)))
     if good == bad:
-        raise UsageError(f"--good and --bad are both {good}")
+        raise UsageError(f"--good and --bad are both {args.good}")
     low, high = sorted((good, bad))
-    inside = [one for one in releases(framework, f">={low},<={high}", python=args.python) if low < Version(one) < high]
-    ends = (args.good, *inside, args.bad) if good < bad else (args.good, *reversed(inside), args.bad)
-    return tuple(ends)
+    known = played or releases_of(spec, f">={low[1]},<={high[1]}", python=args.python)
+    inside = [one for one in known if low < release_order(one) < high]
+    return (args.good, *(inside if good < bad else reversed(inside)), args.bad)
 
 
-def _version(option: str, text: str) -> Version:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        raise UsageError(f"{option}: {text!r} is no version") from None
+def _order(option: str, text: str, played: Sequence[str]) -> tuple[bool, Version, str]:
+    """Gives the place of a release in the order of all: a version, or one of those that an agent plays itself."""
+    order = release_order(text)
+    if (played and text not in played) or (not played and order[0]):
+        raise UsageError(f"{option}: {text!r} is no version" + (f"; there are {', '.join(played)}" if played else ""))
+    return order

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from pytest_approvals.agents import AgentSpec, adapter_of
+from pytest_approvals.agents import AgentSpec
 from pytest_approvals.catalogues import chosen
 from pytest_approvals.cli.parser import Parser
 from pytest_approvals.errors import UsageError
@@ -25,7 +25,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--agent", required=True, action="append", metavar="NAME", help="the agent, NAME or NAME.FLAVOUR"
     )
-    parser.add_argument("--versions", required=True, metavar="SPECIFIER", help="its releases: '>=0.8', '>=1.0,<2'")
+    parser.add_argument(
+        "--versions",
+        metavar="SPECIFIER",
+        help="its releases: '>=0.8', '>=1.0,<2'; may be left out for an agent that plays its releases itself",
+    )
     parser.add_argument(
         "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
     )
@@ -56,16 +60,13 @@ def execute(args: argparse.Namespace) -> int:
     return int(bool(whole.absent) or {"fail", "harness-error", "unknown"} & whole.footer().counts.keys() != set())
 
 
-def _released(name: str, versions: str, python: str) -> list[AgentSpec]:
-    from pytest_approvals.releases import releases
+def _released(name: str, versions: str | None, python: str) -> list[AgentSpec]:
+    from pytest_approvals.releases import releases_of
 
     spec = AgentSpec.parse(name)
-    framework = adapter_of(spec).framework
     if spec.version or spec.checkout:
         raise UsageError(f"--agent: {name!r} is one release already; write {spec.base}, and the releases in --versions")
-    if framework is None:
-        raise UsageError(f"--agent: {name!r} has no framework, and so no releases")
-    found = releases(framework, versions, python=python)
+    found = releases_of(spec, versions, python=python)
     return [AgentSpec(name=spec.name, flavour=spec.flavour, version=version) for version in found]
 
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from packaging.version import Version
-
 from pytest_approvals.agents import AgentSpec
+from pytest_approvals.versions import release_order
 
 from .matrix import SYMBOLS, State, laid_out
 from .whole import Report
@@ -41,7 +40,9 @@ def by_release(report: Report, width: int = 120) -> str:
 
 def _released(report: Report) -> Iterator[tuple[str, list[AgentSpec]]]:
     specs = [AgentSpec.parse(each.agent) for each in report.header.agents]
-    known = sorted((spec for spec in specs if spec.version), key=lambda spec: (spec.base, Version(spec.version or "0")))
+    known = sorted(
+        (spec for spec in specs if spec.version), key=lambda spec: (spec.base, release_order(spec.version or ""))
+    )
     for base, several in groupby(known, key=lambda spec: spec.base):
         yield base, list(several)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
+from pytest_approvals.agents import plays_its_releases
 from pytest_approvals.journal.events import Header
 from pytest_approvals.scenario.parts import Variant
 
@@ -89,11 +90,11 @@ def place_of(agent: str) -> str:
     """
     Says where an agent ran, by the way it was named; nothing for one of this environment.
 
-    >>> [place_of(agent) for agent in ("langgraph", "langgraph==1.2", "langgraph@../langgraph")]
-    ['', 'environment', 'checkout']
+    >>> [place_of(agent) for agent in ("langgraph", "langgraph==1.2", "langgraph@../langgraph", "meai==10.4")]
+    ['', 'environment', 'checkout', '']
     """
     if "==" in agent:
-        return "environment"
+        return "" if plays_its_releases(agent) else "environment"
     return "checkout" if "@" in agent else ""
 
 

@@ -13,13 +13,12 @@ from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, Protocol
 
-from packaging.version import Version
-
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, sessions_of, steps_of
 from pytest_approvals.scenario.states import stored_states
 from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS
+from pytest_approvals.versions import release_order
 
 STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 2: 2, 3: 3, None: None}
 """How many values at a time are covered in every combination, by word and by number; None: all."""
@@ -277,7 +276,7 @@ def _taken_over(scenario: Scenario, facts: Facts, overrides: Overrides, upgrade:
     """Gives a variant for each oracle and each state that an older release saved."""
     agent, version = upgrade or ("", "")
     for state in stored_states(scenario, agent) if version else ():
-        if Version(state.version) >= Version(version):
+        if release_order(state.version) >= release_order(version):
             continue
         asked = {"serialize": (state.serialize,), "resume": ("same",), "history": ("whole",), "stream": (False,)}
         if any(not set(values) & set(asked.get(name, values)) for name, values in overrides.items()):

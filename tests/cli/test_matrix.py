@@ -25,6 +25,11 @@ if TYPE_CHECKING:
             ("--agent", "openai_agents", "--versions", "0.8"),
             "'0.8' is no version specifier; write '>=0.8', '>=1.0,<2' or '==1.*'",
         ),
+        (("--agent", "openai_agents"), "say which releases of openai-agents: --versions '>=1.0'"),
+        (
+            ("--agent", "meai", "--versions", "<10"),
+            "no release of meai fits '<10'; there are 10.2, 10.4, 10.6, 10.7, 10.9, robust",
+        ),
     ],
 )
 def test_a_matrix_of_what_has_no_releases_is_refused(
@@ -52,6 +57,33 @@ def test_a_bisection_without_two_ends_is_refused(command_line: CommandLine, word
     said = command_line("bisect", "--agent", "openai_agents", *words)
 
     assert (2, f"pytest-approvals: {what}\n") == (said.code, said.err)
+
+
+def test_a_release_that_an_agent_does_not_play_is_no_end(command_line: CommandLine) -> None:
+    """The error says which there are."""
+    said = command_line("bisect", "--agent", "meai", "--check", "asked-once", "--good", "10.2", "--bad", "10.5")
+
+    what = "--bad: '10.5' is no version; there are 10.2, 10.4, 10.6, 10.7, 10.9, robust"
+    assert (2, f"pytest-approvals: {what}\n") == (said.code, said.err)
+
+
+STORY = ("--scenario", "state/rejection-survives-and-the-session-goes-on")
+
+
+def test_an_agent_that_plays_its_releases_needs_no_environment(command_line: CommandLine) -> None:
+    """All its releases are in the matrix where none is named, those that have no version last."""
+    said = command_line("matrix", "--agent", "meai", *STORY, "--serialize", "none", "--stream", "off")
+
+    assert ["meai", "10.2", "10.4", "10.6", "-", "robust"] == said.out.partition("\n\n")[2].splitlines()[0].split()
+    assert "(environment)" not in said.out
+
+
+def test_the_release_that_changed_a_verdict_is_found_among_those_that_are_played(command_line: CommandLine) -> None:
+    """What has no version is newer than all that have one."""
+    ends = ("--good", "robust", "--bad", "10.7")
+    said = command_line("bisect", "--agent", "meai", "--check", "usable-after-refusal", *ends, *STORY)
+
+    assert "the failure went with meai==robust, and is still in 10.9" == said.out.splitlines()[-2]
 
 
 @pytest.mark.timeout(300)

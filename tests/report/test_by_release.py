@@ -14,9 +14,11 @@ sessions-isolated       ✗ 2  ✓           ✗ 1
 ✓ all checks hold   w fails, and is waived   ✗ fails"""
 
 
-def whole(*failures: tuple[str, str, str, ReportedStatus]) -> Report:
-    """A report about four releases: version, check, scenario and status of what does not hold."""
-    agents = tuple(ReportedAgent(agent=f"frame=={version}") for version in ("2.0", "1.10", "1.2", "1.9"))
+def whole(
+    *failures: tuple[str, str, str, ReportedStatus], versions: tuple[str, ...] = ("2.0", "1.10", "1.2", "1.9")
+) -> Report:
+    """A report about some releases: version, check, scenario and status of what does not hold."""
+    agents = tuple(ReportedAgent(agent=f"frame=={version}") for version in versions)
     checks = {slug: ReportedCheck(requirement="It must.") for slug in ("every-gated-call-asked", "sessions-isolated")}
     report = Report(header=ReportHeader(package="1", python="3.11", agents=agents, checks=checks))
     for version, check, scenario, status in failures:
@@ -45,3 +47,10 @@ def test_releases_that_do_not_differ_share_a_column() -> None:
 def test_nothing_is_listed_where_all_holds() -> None:
     """A line says so."""
     assert "frame 1.2 - 2.0: all checks hold" == by_release(whole()).strip()
+
+
+def test_a_release_whose_name_is_no_version_comes_last() -> None:
+    """An agent that plays its releases itself may have one that nobody released."""
+    report = whole(("robust", "sessions-isolated", "a/one", "fail"), versions=("robust", "2.0", "1.2"))
+
+    assert ["frame", "1.2", "-", "2.0", "robust"] == by_release(report).splitlines()[0].split()
