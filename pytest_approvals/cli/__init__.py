@@ -22,6 +22,7 @@ COMMANDS = {
     "smoke": ("smoke", "see whether an agent runs at all"),
     "serve": ("serve", "serve the scripted model on the loopback, for agents in any language"),
     "check": ("check", "take the verdicts on recorded journals again"),
+    "lint": ("lint", "find what is wrong with approvals in stored conversations"),
     "matrix": ("matrix", "see which check fails in which release of an agent"),
     "bisect": ("bisect", "find the release of an agent that changed a verdict"),
     "recall": ("recall", "see whether the catalogue finds known bugs: a table of bad and good releases"),

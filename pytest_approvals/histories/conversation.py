@@ -184,6 +184,7 @@ class Conversation:
         length: How many messages there are, those beside the conversation left out.
         sections: In the order of their *start*.
         tells_decisions: Decisions are part of the format; where they are not, nobody can say who approved what.
+        begins_elsewhere: A service keeps what came before, so that answers may stand here without what they answer.
         name: What to call it in a sentence: a file, and a place in it.
     """
 
@@ -192,6 +193,7 @@ class Conversation:
     length: int = 0
     sections: Sequence[Section] = (Section(start=0),)
     tells_decisions: bool = True
+    begins_elsewhere: bool = False
     notes: list[Note] = field(default_factory=list)
     name: str = ""
 

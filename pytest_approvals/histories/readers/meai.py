@@ -74,6 +74,7 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     reader = _Reader(Draft(NAME))
+    reader.draft.conversation.begins_elsewhere = type(document) is dict and bool(document.get("conversationId"))
     for path, messages in _histories(document):
         reader.draft.messages(path, messages, reader.message, contents=("contents",))
     for path, approvals in _beside(document):
