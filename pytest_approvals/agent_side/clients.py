@@ -7,8 +7,10 @@ proxy of the machine and no certificates are looked for, which takes most of the
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .failures import ModelDown
 from .neutral import ModelAddress
 
 if TYPE_CHECKING:
@@ -33,3 +35,23 @@ def anthropic_client(address: ModelAddress) -> AsyncAnthropic:
 
     http = DefaultAsyncHttpxClient(trust_env=False, verify=False)
     return AsyncAnthropic(api_key=KEY, base_url=address.url, max_retries=0, http_client=http)
+
+
+def openai_error(down: ModelDown) -> Exception:
+    """Gives what OpenAI's client raises where the provider fails or refuses as *down* says."""
+    from openai import (
+        APIConnectionError,
+        APIStatusError,
+        BadRequestError,
+        DefaultAsyncHttpxClient,
+        InternalServerError,
+        RateLimitError,
+    )
+
+    request = DefaultAsyncHttpxClient(trust_env=False, verify=False).build_request("POST", "http://model.invalid")
+    if not down.status:
+        return APIConnectionError(request=request)
+    kinds = {400: BadRequestError, 429: RateLimitError}
+    made = kinds.get(down.status, InternalServerError if down.status >= 500 else APIStatusError)
+    response = import_module(type(request).__module__.partition(".")[0]).Response(down.status, request=request)
+    return made(str(down), response=response, body=None)

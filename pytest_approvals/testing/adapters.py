@@ -19,6 +19,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract import Unsupported
 from pytest_approvals.testing.kit import DELETES, DONE, TOOLS
+from pytest_approvals.testing.protocols import ProtocolTests
 from pytest_approvals.testing.state import StateTests
 from pytest_approvals.testing.story import Story, approve
 from pytest_approvals.testing.turns import TurnTests
@@ -26,7 +27,7 @@ from pytest_approvals.testing.turns import TurnTests
 WIRE_RULES = ("chat", "responses", "messages", "none")
 
 
-class AdapterTests(TurnTests, StateTests):
+class AdapterTests(TurnTests, StateTests, ProtocolTests):
     """
     The tests that every adapter passes; set `adapter` in a subclass.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,8 @@ from agents.items import TResponseStreamEvent
 from agents.models.fake_id import FAKE_RESPONSES_ID
 from openai.types.responses import ResponseOutputItem
 
-from ...contract import MAIN, Item, Reply
+from ...clients import openai_error
+from ...contract import MAIN, Item, ModelDown, Reply
 from ...current import world
 from .items import from_chat, from_responses, parsed
 from .output import output_items
@@ -70,15 +72,17 @@ class ScriptedModel(Model):
         """See `agents.Model.stream_response`."""
         reply = await self._reply(input, output_schema, offered(tools, handoffs), stream=True)
         key = self._key(input)
-        for event in events(reply, self._output(reply, key), key):
-            yield event
+        with _failing_as_the_client():
+            for event in events(reply, self._output(reply, key), key):
+                yield event
 
     async def _reply(self, given: Any, output_schema: Any, tools: Sequence[str], *, stream: bool) -> Reply:
         agent = self.agent if self.agent is not None else ASKING.get()
         items = self._items(given)
         if output_schema is not None:
             items = [_as_answer(item) for item in items]
-        return await world().model(items, agent=agent, stream=stream, tools=tools)
+        with _failing_as_the_client():
+            return await world().model(items, agent=agent, stream=stream, tools=tools)
 
     def _key(self, given: Any) -> str:
         return str(len(given)) if self.anew else key_of(given)
@@ -109,6 +113,14 @@ class ScriptedChatModel(ScriptedModel):
 
     def _response_id(self, key: str) -> str | None:
         return None
+
+
+@contextmanager
+def _failing_as_the_client() -> Iterator[None]:
+    try:
+        yield
+    except ModelDown as down:
+        raise openai_error(down) from None
 
 
 def _as_answer(item: Item) -> Item:

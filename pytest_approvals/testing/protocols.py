@@ -1,0 +1,51 @@
+"""The tests of the conformance kit about protocols: the framework's own clients in place of its scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from pytest_approvals.agent_side.capabilities import PROTOCOLS
+from pytest_approvals.agent_side.neutral import Parameter
+from pytest_approvals.harness.run import run_scenario
+from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.scenario.parts import Behaviour, Call, Reply, Scenario, Script, Tool, Variant
+from pytest_approvals.testing.kit import Kit
+from pytest_approvals.testing.story import Story
+
+PAY = Tool(
+    name="pay",
+    approval="always",
+    parameters={"amount": Parameter(type="integer")},
+    behaviours=(Behaviour(returns="paid {amount}"),),
+)
+PAYS = Reply(say="Wait.", calls=(Call(label="c1", id="c1", tool="pay", arguments={"amount": 5}),))
+PAID = Scenario(
+    id="kit/paid", title="A payment", tools=(PAY,), agents={"main": Script(replies=(PAYS, Reply(say="Done.")))}
+)
+
+
+class ProtocolTests(Kit):
+    """What must be the same whichever way the model is reached."""
+
+    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+    @pytest.mark.parametrize("protocol", PROTOCOLS)
+    def test_a_story_is_the_same_over_a_protocol(
+        self, story: Callable[..., Story], protocol: str, stream: bool
+    ) -> None:
+        """With the framework's own client, one payment has the transcript that it has with the scripted model."""
+        if protocol not in self.adapter.protocols:
+            pytest.skip(f"it does not reach its model over {protocol}")
+        self.needs("text_with_calls", *(["streaming"] if stream else []))
+
+        assert self._transcript("native", stream) == self._transcript(protocol, stream)
+
+    def _transcript(self, protocol: str, stream: bool) -> str:
+        source = InThisProcess(name="agent", adapter=self.adapter, facts=facts_of(self.adapter))
+        variant = Variant(protocol=protocol, stream=stream, oracle="approve_all")
+        run = asyncio.run(run_scenario(PAID, variant, source))
+        return Transcript.of_history(History.of(run.events)).render()
