@@ -141,8 +141,12 @@ def _listed(tool: Mapping[str, Any], offered: Sequence[Mapping[str, Any]] | None
     allowed = allowed_of(tool)
     if offered is not None:
         return [one for one in offered if not allowed or one.get("name") in allowed]
-    schema = {"type": "object", "properties": {}, "additionalProperties": True}
-    return [{"name": name, "input_schema": schema, "description": None, "annotations": None} for name in allowed]
+    # Some clients take a description or annotations of null for a broken answer.
+    more = {
+        "input_schema": {"type": "object", "properties": {}, "additionalProperties": True},
+        "annotations": {"read_only": False},
+    }
+    return [{"name": name, "description": f"The tool {name}.", **more} for name in allowed]
 
 
 def _ran(result: HostedResult) -> dict[str, Any]:
