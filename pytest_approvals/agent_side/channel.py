@@ -4,27 +4,23 @@ One end of a connection on which both sides call.
 A line is a message: a call `{"id", "m", "p"}`, a notice (a call without an id), or an answer `{"re", "ok"}` or
 `{"re", "err"}`. Any number of calls may be open in both directions; each gets exactly one answer. Messages take effect
 in the order in which they were sent, and whoever stops a call waits until the other side has let go of it.
+
+Whoever calls with `"blocks": true` stands still until the answer is there, or until it is told with the notice `waits`
+that the other side has to wait for something first: what is done without waiting is done in one go, as if both sides
+were one process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from itertools import count
 from typing import Any, Protocol
 
-from .crossing import Failure, Stopped, error_of, failure_of
+from .crossing import Stopped, failure_of
+from .framing import excerpt, is_call_or_notice, line_of, message_of, names_a_call, outcome_of, waits
 from .lines import LONGEST, Lines
-from .wire import WireError, from_json, to_json
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(word)
-
-
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+from .wire import WireError, to_json
 
 
 class Peer(Protocol):
@@ -96,16 +92,8 @@ class Channel:
         if self._end is not None:
             raise ChannelEnded(self._end.why)
         number = next(self._numbers)
-        future = self._expect(number, method, limit)
         self._send({"id": number, "m": method, "p": params})
-        try:
-            return await future
-        except Overdue:
-            self._given_up.add(number)
-            raise
-        except asyncio.CancelledError:
-            await self._stop(number, method)
-            raise
+        return await self._answer_to(number, method, limit)
 
     def call_and_block(self, method: str, params: Any, *, limit: float) -> Any:
         """
@@ -115,19 +103,48 @@ class Channel:
         if not self._lines.own_thread:
             return asyncio.run_coroutine_threadsafe(self.call(method, params, limit=limit), self._loop).result()
         number = next(self._numbers)
-        deadline = time.monotonic() + limit
         self._send({"id": number, "m": method, "p": params})
-        while (answer := self._picked(number)) is None:
+        return outcome_of(self._block_for(number, method, limit))
+
+    async def call_at_once(self, method: str, params: Any, *, limit: float) -> Any:
+        """
+        Calls the other side and blocks the thread for as long as it goes on with the call; only a call that has to
+        wait there is waited for here. Raises what `call` raises.
+        """
+        if not self._lines.own_thread:
+            return await self.call(method, params, limit=limit)
+        number = next(self._numbers)
+        self._send({"id": number, "m": method, "p": params, "blocks": True})
+        first = self._block_for(number, method, limit)
+        if waits(first, number):
+            return await self._answer_to(number, method, limit)
+        self._arrived()  # what this answer has led to there is known here as soon as the answer
+        return outcome_of(first)
+
+    def notify(self, method: str, params: Any) -> None:
+        """Tells the other side something; from any thread."""
+        self._send({"m": method, "p": params})
+
+    async def _answer_to(self, number: int, method: str, limit: float) -> Any:
+        try:
+            return await self._expect(number, method, limit)
+        except Overdue:
+            self._given_up.add(number)
+            raise
+        except asyncio.CancelledError:
+            await self._stop(number, method)
+            raise
+
+    def _block_for(self, number: int, method: str, limit: float) -> dict[str, Any]:
+        """Gives the first message about a call: its answer, or that it waits."""
+        deadline = time.monotonic() + limit
+        while (message := self._picked(number)) is None:
             if self._end is not None or self._lines.over:
                 raise ChannelEnded(self._end.why if self._end else None)
             if not self._lines.block(deadline - time.monotonic()):
                 self._given_up.add(number)
                 raise Overdue(method, limit)
-        return _outcome(answer)
-
-    def notify(self, method: str, params: Any) -> None:
-        """Tells the other side something; from any thread."""
-        self._send({"m": method, "p": params})
+        return message
 
     def _expect(self, number: int, method: str, limit: float) -> asyncio.Future[Any]:
         future = self._open[number] = self._loop.create_future()
@@ -157,23 +174,23 @@ class Channel:
 
     def _picked(self, number: int) -> dict[str, Any] | None:
         for line in self._lines.waiting:
-            message = _parsed(line)
-            if isinstance(message, dict) and message.get("re") == number:
+            message = message_of(line)
+            if isinstance(message, dict) and (message.get("re") == number or waits(message, number)):
                 self._lines.waiting.remove(line)
                 return message
         return None
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._lines.send(_encode(message).encode("ascii") + b"\n")
+        self._lines.send(line_of(message))
 
     # --- being called ---
 
     def _arrived(self) -> None:
         while self._lines.waiting and self._end is None:
             line = self._lines.waiting.popleft()
-            broken = self._take(_parsed(line))
+            broken = self._take(message_of(line))
             if broken:
-                self.close(f"{broken}: {_excerpt(line)}")
+                self.close(f"{broken}: {excerpt(line)}")
         if self._lines.too_long:
             self.close(f"it sent a line of more than {LONGEST} bytes")
         elif self._lines.over:
@@ -186,17 +203,19 @@ class Channel:
         if message.keys() in ({"re", "ok"}, {"re", "err"}):
             return self._take_answer(message["re"], message)
         method, number = message.get("m"), message.get("id")
-        if not isinstance(method, str) or message.keys() not in ({"id", "m", "p"}, {"m", "p"}):
+        if not isinstance(method, str) or not is_call_or_notice(message):
             return "it sent a line that is no message"
         if "id" not in message:
-            if method == "stop" and not _is_stop(message["p"]):
-                return "it sent nonsense with `stop`"
+            if method in ("stop", "waits") and not names_a_call(message["p"]):
+                return f"it sent nonsense with `{method}`"
             self._loop.call_soon(self._take_notice, method, message["p"])
             return None
         if type(number) is not int or number in self._working:
             return "it called with an id that is not a new number"
         # Not `create_task`: a loop's own task factory may start tasks at once, before the messages that came earlier.
         self._working[number] = asyncio.Task(self._answer(number, method, message["p"]), loop=self._loop)
+        if message.get("blocks"):
+            self._loop.call_soon(self._tell_that_it_waits, number)
         return None
 
     def _take_answer(self, number: Any, message: dict[str, Any]) -> str | None:
@@ -207,7 +226,7 @@ class Channel:
         if future is None or future.done():
             return None
         try:
-            future.set_result(_outcome(message))
+            future.set_result(outcome_of(message))
         except WireError as mistake:
             self._open[number] = future
             return f"it answered with an error that cannot be read ({mistake})"
@@ -215,13 +234,17 @@ class Channel:
             future.set_exception(error)
         return None
 
+    def _tell_that_it_waits(self, number: int) -> None:
+        if number in self._working:
+            self.notify("waits", {"call": number})
+
     def _take_notice(self, method: str, params: Any) -> None:
-        if method != "stop":
+        if method == "stop":
+            if (number := params["call"]) in self._working:
+                self._stopped.add(number)
+                self._working[number].cancel()
+        elif method != "waits":  # which is too late for who blocked
             self._peer.notice(method, params)
-            return
-        if (number := params["call"]) in self._working:
-            self._stopped.add(number)
-            self._working[number].cancel()
 
     async def _answer(self, number: int, method: str, params: Any) -> None:
         try:
@@ -258,26 +281,3 @@ class Channel:
         self._open.clear()
         if tell:
             self._peer.broke_off(why)
-
-
-def _parsed(line: bytes) -> Any:
-    """Gives the message, or None where the line is not JSON."""
-    try:
-        return _decode(line.decode())
-    except (ValueError, RecursionError):
-        return None
-
-
-def _is_stop(params: Any) -> bool:
-    return isinstance(params, dict) and params.keys() == {"call"} and type(params["call"]) is int
-
-
-def _outcome(answer: dict[str, Any]) -> Any:
-    if "ok" in answer:
-        return answer["ok"]
-    raise error_of(from_json(Failure, answer["err"]))
-
-
-def _excerpt(line: bytes) -> str:
-    text = line.decode(errors="backslashreplace")
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(line)} bytes)"

@@ -55,7 +55,12 @@ class Lines:
         return threading.get_ident() == self._thread
 
     def send(self, line: bytes) -> None:
-        """Writes a line, which ends in a newline; from any thread."""
+        """
+        Writes a line, which ends in a newline; from any thread.
+
+        It goes out when the event loop comes round, together with what others say by then, so that what one event has
+        led to reaches the other side at once.
+        """
         if self.own_thread:
             self._write(line)
         else:
@@ -68,6 +73,7 @@ class Lines:
         Returns:
             Whether that was so within *seconds*.
         """
+        self._flush()
         waiting = select.poll()
         waiting.register(self._read_from, select.POLLIN)
         if self._unsent:
@@ -81,7 +87,8 @@ class Lines:
         return bool(ready)
 
     def close(self) -> None:
-        """Reads and writes no more; lines that were not taken are dropped."""
+        """Reads and writes no more; lines that were not taken, or that nobody reads just now, are dropped."""
+        self._flush()
         self._closed = True
         self.waiting.clear()
         self._loop.remove_reader(self._read_from)
@@ -92,12 +99,14 @@ class Lines:
     def _write(self, line: bytes) -> None:
         if self._closed:
             return
-        queued = bool(self._unsent)
+        if not self._unsent:
+            self._loop.call_soon(self._write_out)
         self._unsent += line
-        if not queued:
-            self._flush()
-            if self._unsent:
-                self._loop.add_writer(self._write_to, self._writable)
+
+    def _write_out(self) -> None:
+        self._flush()
+        if self._unsent and not self._closed:
+            self._loop.add_writer(self._write_to, self._writable)
 
     def _writable(self) -> None:
         self._flush()

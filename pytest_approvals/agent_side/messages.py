@@ -265,6 +265,13 @@ class Stop:
     call: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """A call of the other side, which blocks, has to wait for something; it is answered later."""
+
+    call: int
+
+
 COMMANDS: dict[str, tuple[type[Any], type[Any]]] = {
     "hello": (Hello, Welcome),
     "build": (Build, Tools),
@@ -290,4 +297,7 @@ CALLBACKS: dict[str, tuple[type[Any], type[Any]]] = {
 """What the agent's side calls: parameters and answer."""
 
 NOTICES: dict[str, type[Any]] = {"gated": Gated, "shown": Shown, "stop": Stop}
-"""What is told without an answer; the agent's side sends all of them, the harness only `stop`."""
+"""What the agent's side tells without an answer."""
+
+NOTICES_TO_AGENT: dict[str, type[Any]] = {"stop": Stop, "waits": Waits}
+"""What the harness tells without an answer."""

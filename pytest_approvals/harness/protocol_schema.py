@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.codecs import codec_of
 from pytest_approvals.agent_side.crossing import Failure
-from pytest_approvals.agent_side.messages import CALLBACKS, COMMANDS, NOTICES, VERSION
+from pytest_approvals.agent_side.messages import CALLBACKS, COMMANDS, NOTICES, NOTICES_TO_AGENT, VERSION
 
 NUMBER = {"type": "integer"}
 
@@ -19,8 +19,8 @@ def protocol_schema() -> dict[str, Any]:
     {'$ref': '#/$defs/State'}
     """
     named: dict[str, Any] = {}
-    to_agent = [*_calls(COMMANDS, named), *_notices(("stop",), named), *_answers(CALLBACKS, named)]
-    to_harness = [*_calls(CALLBACKS, named), *_notices(tuple(NOTICES), named), *_answers(COMMANDS, named)]
+    to_agent = [*_calls(COMMANDS, named), *_notices(NOTICES_TO_AGENT, named), *_answers(CALLBACKS, named)]
+    to_harness = [*_calls(CALLBACKS, named, blocking=True), *_notices(NOTICES, named), *_answers(COMMANDS, named)]
     failed = _message(named, "failed", {"re": NUMBER, "err": codec_of(Failure).schema(named)})
     named["to-agent"] = {"anyOf": [*to_agent, failed]}
     named["to-harness"] = {"anyOf": [*to_harness, failed]}
@@ -32,9 +32,14 @@ def protocol_schema() -> dict[str, Any]:
     }
 
 
-def _calls(methods: dict[str, tuple[type[Any], type[Any]]], named: dict[str, Any]) -> list[dict[str, Any]]:
+def _calls(
+    methods: dict[str, tuple[type[Any], type[Any]]], named: dict[str, Any], *, blocking: bool = False
+) -> list[dict[str, Any]]:
+    optional = {"blocks": {"const": True}} if blocking else {}
     return [
-        _message(named, f"call-{name}", {"id": NUMBER, "m": {"const": name}, "p": codec_of(asked).schema(named)})
+        _message(
+            named, f"call-{name}", {"id": NUMBER, "m": {"const": name}, "p": codec_of(asked).schema(named)}, optional
+        )
         for name, (asked, _) in methods.items()
     ]
 
@@ -46,17 +51,19 @@ def _answers(methods: dict[str, tuple[type[Any], type[Any]]], named: dict[str, A
     ]
 
 
-def _notices(names: tuple[str, ...], named: dict[str, Any]) -> list[dict[str, Any]]:
+def _notices(notices: dict[str, type[Any]], named: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        _message(named, f"notice-{name}", {"m": {"const": name}, "p": codec_of(NOTICES[name]).schema(named)})
-        for name in names
+        _message(named, f"notice-{name}", {"m": {"const": name}, "p": codec_of(told).schema(named)})
+        for name, told in notices.items()
     ]
 
 
-def _message(named: dict[str, Any], name: str, properties: dict[str, Any]) -> dict[str, Any]:
+def _message(
+    named: dict[str, Any], name: str, properties: dict[str, Any], optional: dict[str, Any] | None = None
+) -> dict[str, Any]:
     named[name] = {
         "type": "object",
-        "properties": properties,
+        "properties": properties | (optional or {}),
         "required": list(properties),
         "additionalProperties": False,
     }

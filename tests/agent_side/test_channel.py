@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.channel import Channel, ChannelEnded, Overdue
+from pytest_approvals.agent_side.failures import ToolRaised
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(20)]
 
@@ -246,6 +247,85 @@ async def test_a_call_that_blocks_has_a_time_limit() -> None:
         assert ["ended: None"] == here.log
 
 
+async def both_ends(method: Answer) -> tuple[list[str], Any]:
+    """What happens while one end in a thread of its own has *method*, and the end here calls it at once."""
+    left, right = socket.socketpair()
+    began = threading.Event()
+    log: list[str] = []
+
+    async def other_side() -> None:
+        there = End(right, method=method)
+        began.set()
+        while not any(line.startswith("ended") for line in there.log):  # noqa: ASYNC110 -- until it is over
+            await asyncio.sleep(0)
+
+    with left, right:
+        here = End(left)
+        thread = threading.Thread(target=lambda: asyncio.run(other_side()), daemon=True)
+        thread.start()
+        began.wait()
+        asyncio.get_running_loop().call_soon(log.append, "something else")
+        try:
+            answer = await here.channel.call_at_once("method", 5, limit=5)
+            log.append("the answer")
+        finally:
+            left.shutdown(socket.SHUT_WR)
+            thread.join()
+            here.channel.close(None, tell=False)
+        await asyncio.sleep(0)
+    return log, answer
+
+
+async def test_what_does_not_wait_is_answered_at_once() -> None:
+    """Nothing else happens here in between, as if both were one process."""
+    assert (["the answer", "something else"], 5) == await both_ends(same)
+
+
+async def test_what_waits_lets_other_things_happen() -> None:
+    """The answer comes as to any other call."""
+
+    async def waits(params: Any) -> Any:
+        await asyncio.sleep(0)
+        return params
+
+    assert (["something else", "the answer"], 5) == await both_ends(waits)
+
+
+async def test_a_failure_that_does_not_wait_is_raised_at_once() -> None:
+    """With the type that it has."""
+
+    async def fails(params: Any) -> Any:
+        raise ToolRaised("no money")
+
+    with pytest.raises(ToolRaised, match="no money"):
+        await both_ends(fails)
+
+
+async def test_answers_that_lead_to_one_another_come_together() -> None:
+    """Who learns of the first one finds the other one there, too."""
+    done = asyncio.Event()
+
+    async def second(params: Any) -> str:
+        await done.wait()
+        return "second"
+
+    async def first(params: Any) -> str:
+        done.set()
+        return "first"
+
+    left, right = socket.socketpair()
+    with left, right:
+        there = End(right, first=first, second=second)
+        left.send(b'{"id":1,"m":"second","p":{}}\n')
+        while not there.log:  # noqa: ASYNC110 -- until it has arrived
+            await asyncio.sleep(0)
+        left.send(b'{"id":2,"m":"first","p":{}}\n')
+        left.setblocking(False)
+        said = await asyncio.get_running_loop().sock_recv(left, 1000)
+        assert b'{"re":2,"ok":"first"}\n{"re":1,"ok":"second"}\n' == said
+        there.channel.close(None, tell=False)
+
+
 async def test_other_threads_can_call_and_notify() -> None:
     """Frameworks ask synchronous policies in threads."""
     async with ends(gate=same) as (here, there):
@@ -280,6 +360,8 @@ async def test_long_lines_go_both_ways_at_once() -> None:
         (b'{"id":"1","m":"a","p":{}}', 'it called with an id that is not a new number: {"id":"1","m":"a","p":{}}'),
         (b'{"re":5,"ok":1}', 'it answered a call that is not open: {"re":5,"ok":1}'),
         (b'{"re":[],"ok":1}', 'it answered a call that is not open: {"re":[],"ok":1}'),
+        (b'{"id":1,"m":"a","p":1,"blocks":0}', 'it sent a line that is no message: {"id":1,"m":"a","p":1,"blocks":0}'),
+        (b'{"m":"waits","p":{"call":[]}}', 'it sent nonsense with `waits`: {"m":"waits","p":{"call":[]}}'),
         (b'{"m":"stop","p":{"call":[]}}', 'it sent nonsense with `stop`: {"m":"stop","p":{"call":[]}}'),
         (b"[" * 100_000, f"it sent a line that is no message: {'[' * 200}... (100000 bytes)"),
     ],

@@ -17,7 +17,7 @@ from toy_world import BLUEPRINT, ToyWorld, pays, says
 from pytest_approvals.agent_side.channel import Channel
 from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision, ModelDown
 from pytest_approvals.agent_side.lines import Lines
-from pytest_approvals.agent_side.messages import CALLBACKS, COMMANDS, NOTICES
+from pytest_approvals.agent_side.messages import CALLBACKS, COMMANDS, NOTICES, NOTICES_TO_AGENT
 from pytest_approvals.harness.host import HostPool
 from pytest_approvals.harness.hosted import Hosted
 from pytest_approvals.harness.protocol_schema import protocol_schema
@@ -82,13 +82,18 @@ def test_everything_that_is_sent_fits_the_schema(traffic: Traffic, pool: HostPoo
     asyncio.run(everything(pool))
     traffic.validate()
 
-    assert {*COMMANDS, *CALLBACKS, *NOTICES} - {"gated"} == traffic.methods
+    assert {*COMMANDS, *CALLBACKS, *NOTICES, *NOTICES_TO_AGENT} - {"gated"} == traffic.methods
     assert 60 < len(traffic.lines)
+
+
+async def waits_a_little(amount: int) -> str:
+    await asyncio.sleep(0)
+    return "paid"
 
 
 async def everything(pool: HostPool) -> None:
     process = await pool.fresh("toy_agent:Toy")
-    world = ToyWorld(pays(5, 6), says("Done."), pays(50, tool="ask"), ModelDown(500))
+    world = ToyWorld(pays(5, 6), says("Done."), pays(50, tool="ask"), ModelDown(500), pay=waits_a_little)
     agent = await Hosted.build(process, world, BLUEPRINT)
     paused = await agent.turn("Pay.", (), stream=True)
     await agent.stage([Decision(request=paused.requests[0], verdict="approve")])
@@ -126,6 +131,7 @@ async def own_tool_that_is_stopped(pool: HostPool) -> None:
         ("to-agent", {"id": 1, "m": "turn", "p": {"session": "one"}}),
         ("to-agent", {"id": 1, "m": "turn", "p": {"session": 1, "texts": "Go."}}),
         ("to-agent", {"m": "shown", "p": {"session": 1, "what": "text"}}),
+        ("to-agent", {"id": 1, "m": "close", "p": {"session": 1}, "blocks": True}),
         ("to-agent", {"re": 1, "ok": {}, "err": {"type": "E", "message": ""}}),
         ("answer-to-pending", {"re": 1, "ok": {"requests": [{"id": "c1"}]}}),
     ],
@@ -180,7 +186,7 @@ def test_the_page_names_all_notices() -> None:
     """With all that they carry."""
     rows = rows_of_the_page()
 
-    for notice, told in NOTICES.items():
+    for notice, told in (NOTICES | NOTICES_TO_AGENT).items():
         for field in told.__dataclass_fields__:
             assert f"`{field}`" in rows[notice][1], notice
 
