@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from agents import Agent, AgentOutputSchema, Handoff, RunConfig, Tool, handoff
 
 from ...contract import MAIN, Blueprint, Parameter, ToolSpec
 from .clients import ModelOf
-from .servers import ScenarioServer
+from .servers import client
 from .tools import hosted, made, policy, type_of
 
 
@@ -23,6 +24,7 @@ class Crew:
         main: The agent that the caller talks to.
         agents: All agents, by the name that requests show.
         labels: What the harness calls an agent, by the name that requests show.
+        clients: The clients of MCP servers that are connected for a turn.
         options: Keyword arguments for `Runner.run`.
         session: The session that a person hands over with their agent.
         release: Undoes what was done to a person's own agents.
@@ -33,10 +35,19 @@ class Crew:
     agents: dict[str, Agent[Any]]
     labels: dict[str, str] = field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = ()
+    clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     session: Any = None
     release: Callable[[], None] = lambda: None
     sessions: set[int] = field(default_factory=set)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Within, the clients of the MCP servers of agents that were made here are connected."""
+        async with AsyncExitStack() as stack:
+            for client in self.clients:
+                await stack.enter_async_context(client)
+            yield
 
     def label(self, name: str) -> str:
         """Gives what the harness calls the agent that the SDK calls *name*."""
@@ -67,13 +78,15 @@ def made_crew(blueprint: Blueprint, model: ModelOf) -> Crew:
         own = [spec for spec in blueprint.tools if spec.agent == name]
         agent.tools = _tools(own, agents)
         agent.handoffs = [_handoff(spec, agents[spec.hands_over_to]) for spec in own if spec.hands_over_to is not None]
-        agent.mcp_servers = [ScenarioServer(*one) for one in _by_server(own, "mcp")]
+        offered = dict(_by_server(own, "mcp"))
+        agent.mcp_servers = [client(one, offered[one.name]) for one in blueprint.servers if one.agent == name]
     if blueprint.answer:
         agents[MAIN].output_type = _answer(blueprint.answer)
     options: dict[str, Any] = {"run_config": RunConfig(tracing_disabled=True)}
     if blueprint.limits.model_replies is not None:
         options["max_turns"] = blueprint.limits.model_replies
-    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, options=options)
+    clients = tuple(client for agent in agents.values() for client in agent.mcp_servers)
+    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, clients=clients, options=options)
 
 
 def _names(specs: Iterable[ToolSpec]) -> list[str]:

@@ -29,6 +29,7 @@ class OpenAIAgents(Agent):
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("agents",)
+    connects = True
     uses_session: ClassVar[bool] = False
 
     def __init__(
@@ -64,13 +65,14 @@ class OpenAIAgents(Agent):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         with recorded_by(self.world):
-            if decisions:
-                results = await self._answer(text, decisions, stream)
-            elif text is not None:
-                results = [await self._tell(text, stream)]
-            else:
-                results = [await self._go_on(stream)]
+            async with self._crew.connected():
+                results = await self._results(text, decisions, stream)
         return self._outcome(results)
+
+    async def _results(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
+        if decisions:
+            return await self._answer(text, decisions, stream)
+        return [await (self._go_on(stream) if text is None else self._tell(text, stream))]
 
     async def _tell(self, text: str, stream: bool) -> Any:
         memory = self._memory
@@ -178,8 +180,9 @@ class OpenAIAgents(Agent):
         return await self._memory.dump(self._crew, self._crew.options.get("context"))
 
     async def load(self, parts: Sequence[str]) -> None:
-        """See `Agent.load`."""
-        await self._memory.load(parts[-1], self._crew, self._crew.options.get("context"))
+        """See `Agent.load`; the SDK looks up the pending calls of a server among the tools that the server lists."""
+        async with self._crew.connected():
+            await self._memory.load(parts[-1], self._crew, self._crew.options.get("context"))
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""

@@ -12,11 +12,11 @@ from agents import FunctionTool, Tool, function_tool
 from agents.function_schema import function_schema
 from agents.mcp import MCPServer
 from agents.tool_context import ToolContext
+from mcp.types import CallToolResult
 from pydantic_core import to_jsonable_python
 
 from ...current import world
 from .items import parsed
-from .servers import told
 from .tools import give_signature
 
 
@@ -110,7 +110,8 @@ class ProbedServer:
         given = arguments or {}
         if tool_name in self._stubs:
             value = await world().run(tool_name, given, None, agent=self._label)
-            return told(value if isinstance(value, str) else json.dumps(value), failed=False)
+            text = value if isinstance(value, str) else json.dumps(value)
+            return CallToolResult.model_validate({"content": [{"type": "text", "text": text}]})
 
         async def real() -> Any:
             return await self._server.call_tool(tool_name, arguments, **more)

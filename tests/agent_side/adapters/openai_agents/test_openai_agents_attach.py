@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from agents import Agent, FunctionTool, HostedMCPTool, RunConfig, RunContextWrapper, SQLiteSession, function_tool
+from agents.mcp import MCPServer
 from mcp import types
 from pydantic import BaseModel
 
-from pytest_approvals.agent_side.adapters.openai_agents.servers import ScenarioServer, told
-from pytest_approvals.testing import Story, approve, call, reject, reply, tool
+from pytest_approvals.testing import Story, approve, call, reject, reply
 
 Attach = Callable[..., Story]
 
@@ -29,18 +29,29 @@ class Order(BaseModel):
     number: int
 
 
-class Library(ScenarioServer):
+class Library(MCPServer):
     """A person's own server: it has one tool, asks about it, and runs it itself."""
 
+    name = "library"
+    cached_tools = (types.Tool.model_validate({"name": "find", "inputSchema": {"type": "object"}}),)
+
     def __init__(self) -> None:
-        super().__init__("library", [tool("find", "always", q="string")])
+        super().__init__(require_approval="always")
 
-    @property
-    def cached_tools(self) -> Any:
-        return [types.Tool.model_validate({"name": "find", "inputSchema": {"type": "object"}})]
+    async def connect(self) -> None: ...
 
-    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> Any:
-        return told(f"found {arguments['q']}", failed=False)
+    async def cleanup(self) -> None: ...
+
+    async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[types.Tool]:
+        return list(self.cached_tools)
+
+    async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> types.CallToolResult:
+        told = {"type": "text", "text": f"found {arguments['q']}"}
+        return types.CallToolResult.model_validate({"content": [told]})
+
+    async def list_prompts(self) -> Any: ...
+
+    async def get_prompt(self, name: str, arguments: Any = None) -> Any: ...
 
 
 @function_tool(needs_approval=True)
