@@ -53,5 +53,5 @@ if not has("messages.py", "def repair_messages"):
     LACKS["cancel"] = "this release has no `repair_messages`"
 if not has("conversation_store.py"):
     LACKS["trim"] = "this release has no `ConversationStore`"
-if not (has("mcp.py", "class MCPToolset") and has_beside("mcp", "server/mcpserver")):
-    LACKS["mcp"] = "`MCPToolset`, which takes a server that runs in this process, or the package `mcp` is not here"
+if not (has("mcp.py", "class MCPToolset") and has_beside("fastmcp", "client/transports")):
+    LACKS["mcp"] = "`MCPToolset`, or the package `fastmcp` that it stands on, is not here"

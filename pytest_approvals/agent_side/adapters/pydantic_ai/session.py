@@ -44,6 +44,7 @@ class Session(Agent):
     protocols = PROTOCOLS
     issues = "https://github.com/pydantic/pydantic-ai/issues"
     packages = ("pydantic_ai",)
+    connects = True
 
     raised: ClassVar[bool] = False
     needs: ClassVar[tuple[str, str] | None] = None

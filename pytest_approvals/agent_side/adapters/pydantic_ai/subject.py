@@ -35,9 +35,7 @@ class Subject:
         self._tools = blueprint.tools
         self._probes: Probes | None = None
         if blueprint.attachment is None:
-            self.agent: AbstractAgent[Any, Any] = build(
-                blueprint.tools, blueprint.answer, model=blueprint.model, raised=raised, capabilities=capabilities
-            )
+            self.agent: AbstractAgent[Any, Any] = build(blueprint, raised=raised, capabilities=capabilities)
             return
         self.agent = taken(blueprint.attachment.subject)
         self._probes = Probes(self.agent, blueprint.attachment)

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Condition, ModelAddress, Parameter, ToolSpec
+from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Blueprint, Condition, ServerAddress, ToolSpec
 
 from .model import RUNNING, scripted
 from .naming import renamed
@@ -23,23 +23,15 @@ from .reached import reached
 from .schemas import Body, answer_type, schema_for
 
 
-def build(
-    specs: Sequence[ToolSpec],
-    answer: Mapping[str, Parameter] | None = None,
-    *,
-    model: ModelAddress | None = None,
-    raised: bool = False,
-    capabilities: Sequence[Any] = (),
-) -> Agent[None, Any]:
+def build(blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
     """
     Gives the main agent, which knows the others through its tools.
 
     Arguments:
-        answer: The fields of the main agent's answer; it answers with text where there are none.
-        model: Where the models are reached with a provider's client; scripted ones where it is None.
         raised: The bodies of gated tools ask, not their definitions.
         capabilities: What the main agent has besides.
     """
+    specs, answer, model = blueprint.tools, blueprint.answer, blueprint.model
     agents: dict[str, Agent[None, Any]] = {}
     for name in {
         MAIN: None,
@@ -52,7 +44,10 @@ def build(
             reached(name, model) if model is not None else scripted(name, renamed(own)),
             name=name,
             output_type=[answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
-            toolsets=_toolsets(own, agents, raised=raised),
+            toolsets=[
+                *_toolsets(own, agents, raised=raised),
+                *_servers(own, [one for one in blueprint.servers if one.agent == name]),
+            ],
             **extra,
         )
     return agents[MAIN]
@@ -68,19 +63,15 @@ def _toolsets(
     if conditional:
         gated = FunctionToolset([_tool(spec, agents, raised=False) for spec in conditional])
         toolsets.append(gated.approval_required(_policy(conditional)))
-    return [*toolsets, *_servers(specs)]
+    return toolsets
 
 
-def _servers(specs: Sequence[ToolSpec]) -> list[AbstractToolset[None]]:
-    by_server: dict[str, list[ToolSpec]] = {}
-    for spec in specs:
-        if spec.kind == "mcp":
-            by_server.setdefault(spec.server or "server", []).append(spec)
-    if not by_server:
+def _servers(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddress]) -> list[AbstractToolset[None]]:
+    if not addresses:
         return []
     from .servers import toolset
 
-    made = {name: toolset(name, several, _policy(several)) for name, several in by_server.items()}
+    made = {one.name: toolset(one, _policy([spec for spec in specs if spec.server == one.name])) for one in addresses}
     names = {(tool, server): name for name, tool, server in renamed(specs)}
     return [one.renamed({names[key]: key[0] for key in names if key[1] == server}) for server, one in made.items()]
 
