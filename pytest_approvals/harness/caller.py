@@ -112,7 +112,7 @@ class Caller:
             case Save():
                 await session.save(step.name)
             case Rewrite():
-                self._rewrite(session, step)
+                await self._rewrite(session, step)
             case _:
                 await self._change(session, step)
                 await self._save_after(session)
@@ -208,8 +208,8 @@ class Caller:
         if not await session.rewind(step.name):
             self._skip("Restore", f"nothing was saved as {step.name!r}", session.name)
 
-    def _rewrite(self, session: Session, step: Rewrite) -> None:
-        if not session.rewrite(step):
+    async def _rewrite(self, session: Session, step: Rewrite) -> None:
+        if not await session.rewrite(step):
             self._skip("Rewrite", f"nothing that was saved says {step.old!r}", session.name)
 
     async def _restart(self, session: Session, step: Restart) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from typing import Any
 
 from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.agent_side.failures import Unsupported
@@ -33,7 +34,8 @@ from .errors import described
 from .hosted import without_foreign_objects
 from .play import Play
 from .progress import Progress
-from .requests import Surfaced
+from .requests import Surfaced, written_request
+from .rewriting import chosen, rewritten
 from .servers import runs_in
 from .sources import AgentSource
 from .world import RecordingWorld
@@ -281,17 +283,30 @@ class Session:
         await self.save()
         return self._latest.parts[-1] if self._latest is not None and self._latest.parts else None
 
-    def rewrite(self, step: Rewrite) -> bool:
+    async def rewrite(self, step: Rewrite) -> bool:
         """Changes the text of the latest save; says whether there is one that says what is to be changed."""
         save = self._latest
-        places = 0 if save is None else sum(part.count(step.old) for part in save.parts)
-        if save is None or not places:
+        found = [] if save is None else await chosen(save.parts, step, self._listed_by)
+        if save is None or not found:
             return False
-        self._latest = replace(save, parts=_rewritten(save.parts, step))
-        self._record(
-            Rewritten(session=self.name, name=save.name, old=step.old, new=step.new, where=step.where, places=places)
-        )
+        self._latest = replace(save, parts=rewritten(save.parts, step, found))
+        event = Rewritten(name=save.name, old=step.old, new=step.new, where=step.where, places=len(found))
+        event.session = self.name
+        self._record(event)
         return True
+
+    async def _listed_by(self, parts: Sequence[str]) -> list[dict[str, Any]] | None:
+        """Gives what an agent lists that has taken up *parts*, on trial; None where it refuses them."""
+        agent = await self._source.build(RecordingWorld(self.play, self.name), self._blueprint())
+        try:
+            await agent.load(parts)
+            return [written_request(one) for one in await agent.pending()]
+        except (AdapterError, Unsupported):
+            raise
+        except Exception:
+            return None
+        finally:
+            await agent.close()
 
     async def rewind(self, name: str) -> bool:
         """Takes up the save called *name*, however old; says whether there is one."""
@@ -362,16 +377,6 @@ class Session:
         else:
             other._agent, other.world = self._agent, self.world
         return other
-
-
-def _rewritten(parts: Sequence[str], step: Rewrite) -> tuple[str, ...]:
-    if step.where == "every":
-        return tuple(part.replace(step.old, step.new) for part in parts)
-    places = [k for k, part in enumerate(parts) if step.old in part]
-    chosen = places[0 if step.where == "first" else -1]
-    start = parts[chosen].find(step.old) if step.where == "first" else parts[chosen].rfind(step.old)
-    text = parts[chosen][:start] + step.new + parts[chosen][start + len(step.old) :]
-    return (*parts[:chosen], text, *parts[chosen + 1 :])
 
 
 def _are_requests(listed: Iterable[object]) -> bool:

@@ -217,8 +217,8 @@ class Sentences:
         yield "store", _tried(what, event.error)
 
     def rewritten(self, event: Rewritten) -> Iterator[tuple[str, str]]:
-        place = "wherever it said that" if event.where == "every" else f"where it said that {event.where}"
-        yield "store", f"what was saved says {said(event.new)} in place of {said(event.old)}, {place}"
+        where = {"shown": ", where it is shown", "hidden": ", where it is not shown"}.get(event.where, "")
+        yield "store", f"what was saved says {said(event.new)} in place of {said(event.old)}{where}"
 
     def trimmed(self, event: Trimmed) -> Iterator[tuple[str, str]]:
         plural = "" if event.keep == 1 else "s"

@@ -148,8 +148,8 @@ def trim(keep: int, *, session: str = "") -> Trim:
     return Trim(keep=keep, session=session)
 
 
-def rewrite(old: str, new: str, *, where: Literal["first", "last", "every"] = "every", session: str = "") -> Rewrite:
-    """Lets what was saved say *new* in place of *old* when it is taken up, in one place or in all."""
+def rewrite(old: str, new: str, *, where: Literal["every", "shown", "hidden"] = "every", session: str = "") -> Rewrite:
+    """Lets what was saved say *new* in place of *old* when it is taken up, everywhere or in some places."""
     return Rewrite(old=old, new=new, where=where, session=session)
 
 

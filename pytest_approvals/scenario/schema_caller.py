@@ -101,8 +101,8 @@ class RewriteFile(FilePart):
     """The text that stands there."""
     new: Name
     """The text in its place."""
-    where: Literal["first", "last", "every"] = "every"
-    """In which of the places that say it."""
+    where: Literal["every", "shown", "hidden"] = "every"
+    """In every place that says it, in those that say what a person is shown, or in all others."""
 
 
 STEPS = (

@@ -179,11 +179,11 @@ class TestState:
 
         assert [5] == ran(run)
 
-    @pytest.mark.parametrize(("where", "amounts"), [("first", [5]), ("last", [7]), ("every", [7])])
+    @pytest.mark.parametrize(("where", "amounts"), [("every", [7]), ("shown", [7]), ("hidden", [5])])
     def test_what_was_saved_can_be_changed(
-        self, story: Story, played: Played, where: Literal["first", "last", "every"], amounts: list[int]
+        self, story: Story, played: Played, where: Literal["every", "shown", "hidden"], amounts: list[int]
     ) -> None:
-        """The text of the latest save says something else when it is taken up, in the chosen places."""
+        """The latest save says something else when it is taken up: where a person is shown it, or only elsewhere."""
         rewrite = Rewrite(old='"amount": 5', new='"amount": 7', where=where)
         run = played(story(caller=(SEND, rewrite, Turn(answers=(Answer(label="c1"),)), Leave())), JSON)
 

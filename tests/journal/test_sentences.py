@@ -194,12 +194,12 @@ ALONE: dict[str, tuple[Event, str]] = {
     ),
     "restored": (Restored(name="save-1", mode="json"), "store   restored from json"),
     "rewritten": (
-        Rewritten(name="save-1", old="a", new="b", where="first", places=2),
-        'store   what was saved says "b" in place of "a", where it said that first',
+        Rewritten(name="save-1", old="a", new="b", where="shown", places=2),
+        'store   what was saved says "b" in place of "a", where it is shown',
     ),
     "rewritten everywhere": (
         Rewritten(name="save-1", old="a", new="b", where="every", places=2),
-        'store   what was saved says "b" in place of "a", wherever it said that',
+        'store   what was saved says "b" in place of "a"',
     ),
     "trimmed": (Trimmed(keep=1), "store   trimmed to the last 1 message"),
 }

@@ -95,7 +95,7 @@ caller:
   - restore: here
   - restart: {fresh: true, without: [pay], with: [transfer]}
   - trim: 3
-  - rewrite: {old: a, new: b, where: first}
+  - rewrite: {old: a, new: b, where: hidden}
   - oracle: 2
   - decide: {c1#2: {raw: "yes"}}
   - decide: {c1: {verdict: always, shows: {amount: 1}}}
@@ -183,7 +183,7 @@ def twin() -> Scenario:
             restore("here"),
             restart(fresh=True, without=["pay"], with_tools=["transfer"]),
             trim(3),
-            rewrite("a", "b", where="first"),
+            rewrite("a", "b", where="hidden"),
             let_oracle(2),
             raw("c1#2", "yes"),
             showing(always("c1"), {"amount": 1}),

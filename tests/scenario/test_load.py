@@ -257,7 +257,7 @@ def test_steps_are_what_they_say() -> None:
         {send: Pay, session: bob}, {send: Now, decide: {c1: approve}}, {go_on: true}, {oracle: true}, {oracle: 2},
         {stage: {c1: reject}}, {save: here}, {restore: here}, {restart: true},
         {restart: {fresh: true, without: [look]}}, {cancel: true},
-        {trim: 4}, {rewrite: {old: a, new: b}}, {rewrite: {old: a, new: b, where: last}},
+        {trim: 4}, {rewrite: {old: a, new: b}}, {rewrite: {old: a, new: b, where: shown}},
         {together: [{decide: {c1: approve}}, {go_on: true}]}, {leave: true}]"""
 
     assert (
@@ -274,7 +274,7 @@ def test_steps_are_what_they_say() -> None:
         Cancel(),
         Trim(keep=4),
         Rewrite(old="a", new="b"),
-        Rewrite(old="a", new="b", where="last"),
+        Rewrite(old="a", new="b", where="shown"),
         Together(steps=(Turn(answers=(Answer(label="c1"),)), Turn())),
         Leave(),
     ) == steps(written)

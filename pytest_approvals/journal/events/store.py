@@ -40,7 +40,7 @@ class Restored(Event):
 @event
 @dataclass(slots=True, kw_only=True)
 class Rewritten(Event):
-    """The text of a save says *new* in place of *old*, in the first, the last or every of the *places* that said it."""
+    """The text of a save says *new* in place of *old*, in so many *places*: everywhere, where it is shown, or not."""
 
     kind: ClassVar[str] = "store.rewrite"
     name: str

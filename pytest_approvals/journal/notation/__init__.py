@@ -30,7 +30,7 @@ event, or a few that belong together:
     stage, cancel, trim N, signal NAME          what else the caller does; `show WHAT c1|TEXT` what a stream shows
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
                                                 `without TOOL` before one; `unsaved TYPE: TEXT`; `mode MODE`
-    rewrite OLD NEW                             the text of the last save is changed, in its first place
+    rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
     respond c1 yes|no, rename c1 ID, split c1,
     twice c1                                    changes what the model's next input holds

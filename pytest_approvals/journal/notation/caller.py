@@ -159,7 +159,7 @@ class CallerLines(Scribe):
 
     def on_rewrite(self, rest: str) -> None:
         old, new = rest.split()
-        self.add(ev.Rewritten(name=list(self.saves)[-1], old=old, new=new, where="first", places=1))
+        self.add(ev.Rewritten(name=list(self.saves)[-1], old=old, new=new, where="every", places=1))
 
     def on_session(self, rest: str) -> None:
         self.session = rest

@@ -117,13 +117,13 @@ class Trim:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
     """
-    Somebody changes the text of what was saved: it says *new* where it said *old*, in the first place, in the last one
-    or in every one.
+    Somebody changes the text of what was saved: it says *new* where it said *old*, in every place, in those alone that
+    say what a person is shown, or in all others.
     """
 
     old: str
     new: str
-    where: Literal["first", "last", "every"] = "every"
+    where: Literal["every", "shown", "hidden"] = "every"
     session: str = ""
 
 
