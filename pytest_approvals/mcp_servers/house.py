@@ -49,12 +49,12 @@ class House:
     def __init__(self) -> None:
         self._lodgers: dict[str, _Lodger] = {}
         self._numbers = count(1)
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        self.http, self.lines = (one.getsockname()[1] for one in sockets)
+        http, lines = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+        self.http, self.lines = http.getsockname()[1], lines.getsockname()[1]
         started: Future[asyncio.AbstractEventLoop] = Future()
-        Thread(target=asyncio.run, args=(self._serve(*sockets, started),), name="mcp-servers", daemon=True).start()
+        Thread(target=asyncio.run, args=(self._serve(http, lines, started),), name="mcp-servers", daemon=True).start()
         self._loop = started.result()
-        for one in sockets:
+        for one in (http, lines):
             atexit.register(one.close)
 
     def take_in(self, server: Any) -> str:
