@@ -15,6 +15,7 @@ Everything that pytest-approvals raises at its users.
     ├── ContentError            a mistake in messages of Microsoft.Extensions.AI: where in the document, what
     ├── HistoryError            a stored conversation that cannot be read: file, line, where in the document, what
     ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
+    ├── Leaked                  something that left for another machine in a test (an AssertionError, too)
     ├── AgentFailed             an agent whose last turn failed in a person's own test (an AssertionError, too)
     └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
 
@@ -25,7 +26,7 @@ Constructors take facts and build the sentence, so that equal mistakes read alik
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -203,6 +204,24 @@ class AgentFailed(ApprovalsError, AssertionError):
     def __init__(self, agent: str, kind: str, message: str) -> None:
         self.agent = agent
         super().__init__(f"the last turn of {agent} failed with {kind}: {message}")
+
+
+class Leaked(ApprovalsError, AssertionError):
+    """
+    Something left for another machine while a scripted model was active, and was refused.
+
+    Arguments:
+        places: What was refused, `HOST:PORT` or `HOST`, and how often.
+        hosts: The hosts among them.
+    """
+
+    def __init__(self, places: Mapping[str, int], hosts: Sequence[str]) -> None:
+        self.places = dict(places)
+        named = ", ".join(f"{place} ({often} times)" if often > 1 else place for place, often in places.items())
+        super().__init__(
+            f"not all that the test asked was the scripted model: connections to {named} were refused; let the client "
+            f"ask the scripted model, or allow what the test needs: --approvals-allow-host={','.join(hosts)}"
+        )
 
 
 class CheckFailed(ApprovalsError, AssertionError):

@@ -7,7 +7,8 @@ whatever is needed to run something is imported where it is first needed.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,9 @@ pytest.register_assert_rewrite("pytest_approvals.testing")
 
 BENCH = pytest.StashKey["Bench"]()
 """What the session's scenario items and people's own tests share; made when the first of them comes up."""
+
+AT_END = pytest.StashKey[list[Callable[[], None]]]()
+"""What judges a test whose own code has ended well, and may let it fail."""
 
 _MARKER = "approvals(serialize=, stream=, oracle=, ...): how the runs of this test are made; see pytest_approvals"
 
@@ -99,6 +103,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "serialize_mode" in metafunc.fixturenames:
         pinned = bench_of(metafunc.config).settings.pinned.get("serialize")
         metafunc.parametrize("serialize_mode", pinned or ("none", "json"), indirect=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    __tracebackhide__ = True
+    result = yield
+    for judge in item.stash.get(AT_END, ()):
+        judge()
+    return result
 
 
 @pytest.hookimpl(wrapper=True)
@@ -176,14 +189,28 @@ def serialize_mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def scripted_model(request: pytest.FixtureRequest) -> ScriptedModel:
+def _leak_guard(request: pytest.FixtureRequest) -> Generator[None]:
+    """Lets nothing leave for another machine while a scripted model is active."""
+    with bench_of(request.config).guard.watch() as watch:
+        request.node.stash.setdefault(AT_END, []).append(watch.raise_leaks)
+        yield
+    watch.raise_leaks()
+
+
+@pytest.fixture
+def scripted_model(
+    request: pytest.FixtureRequest, approvals_config: Mapping[str, Any], _leak_guard: None
+) -> ScriptedModel:
     """
     A script for the model, to be written line by line and handed to `approvals.run(model=...)`, or to the agent's own
     client.
     """
     from pytest_approvals.pytest_side.scripted import ScriptedModel
 
-    return ScriptedModel(request.node.nodeid)
+    model = ScriptedModel(request.node.nodeid)
+    bench = bench_of(request.config)
+    request.node.stash.setdefault(AT_END, []).append(partial(model.judge, request.node, bench, approvals_config))
+    return model
 
 
 @pytest.fixture
@@ -199,7 +226,7 @@ def model_server(scripted_model: ScriptedModel) -> Generator[ModelServer]:
 
 @pytest.fixture
 def approvals(
-    request: pytest.FixtureRequest, approvals_config: Mapping[str, Any], approval_oracle: Oracle
+    request: pytest.FixtureRequest, approvals_config: Mapping[str, Any], approval_oracle: Oracle, _leak_guard: None
 ) -> Approvals:
     """Runs a person's own agent on a scripted model, records it and judges it."""
     from pytest_approvals.pytest_side.approvals import Approvals

@@ -11,12 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+LEAKS = "PYTEST_APPROVALS_LEAKS"
+"""The environment variable that tells a process to watch itself; see `leaks.py`."""
+
 PATIENCE = 3.0
 """How many seconds a process may go on after the harness is gone."""
 
 
 def begin(options: dict[str, Any]) -> None:
     """Takes the descriptors away from whatever else wants to print, then serves or keeps warm."""
+    if LEAKS in os.environ:
+        from .leaks import watch_as_told
+
+        watch_as_told()
     if "control" in options:
         from .warm import keep_warm
 

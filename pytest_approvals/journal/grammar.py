@@ -57,7 +57,8 @@ def _is_cut(events: Sequence[Event]) -> bool:
 def _numbers(events: Sequence[Event], found: list[BrokenGrammar]) -> None:
     if not events or type(events[0]) is not Header:
         found.append(BrokenGrammar(text="the journal does not begin with a header", witness=(1,) if events else ()))
-    if events and type(events[-1]) is not RunEnd:
+    ends = not events or not isinstance(events[0], Header) or events[0].sees(RunEnd)
+    if events and ends and type(events[-1]) is not RunEnd:
         found.append(BrokenGrammar(text="the run has no end: the journal was cut off", witness=(len(events),)))
     for position, event in enumerate(events, 1):
         if event.n != position:

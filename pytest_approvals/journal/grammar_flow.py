@@ -50,7 +50,7 @@ class Turns(Topic):
     entered in turns only.
 
     Of two turns that share one live object nobody can say which of them a stream belongs to; so what is shown needs
-    some turn that runs, and no more.
+    some turn that runs, and no more. Who stands at the model alone sees no turns.
     """
 
     def __init__(self, found: list[BrokenGrammar], *, cut: bool) -> None:
@@ -58,10 +58,14 @@ class Turns(Topic):
         self.count = 0
         self.open: dict[int, TurnStart] = {}
         self.running: dict[str, int] = {}
+        self.seen = True
 
     def listeners(self) -> Mapping[type[Event], Listener]:
         inside: dict[type[Event], Listener] = dict.fromkeys((ModelRequest, ModelAnswer, ToolStart), self.happens)
-        return {TurnStart: self.starts, TurnEnd: self.ends, Shown: self.shows, **inside}
+        return {Header: self.begins, TurnStart: self.starts, TurnEnd: self.ends, Shown: self.shows, **inside}
+
+    def begins(self, event: Header) -> None:
+        self.seen = event.sees(TurnStart)
 
     def starts(self, event: TurnStart) -> None:
         self.count += 1
@@ -86,7 +90,7 @@ class Turns(Topic):
             self.broken(f"turn {event.turn} shows something, and is not running", event.n)
 
     def happens(self, event: Event) -> None:
-        if not self.running.get(event.session):
+        if self.seen and not self.running.get(event.session):
             self.broken(f"{event.kind} while no turn of its session runs", event.n)
 
     def end(self) -> None:

@@ -98,20 +98,20 @@ class Conversation:
         return self.wishes.protocol if self._endpoint is None else self._endpoint.format.name
 
     @property
-    def was_asked(self) -> bool:
-        """Whether a request of its protocol came."""
-        return self._endpoint is not None
-
-    @property
     def responses(self) -> Responses | None:
         """Its side of Responses, which keeps things between requests; None for other protocols."""
         spoken = self._endpoint and self._endpoint.format
         return spoken if isinstance(spoken, Responses) else None
 
     @property
+    def play(self) -> Play | None:
+        """What is played, since the first request came."""
+        return self._world.play if self._world is not None else None
+
+    @property
     def events(self) -> list[Event]:
         """All that was recorded."""
-        return self._world.play.journal.events if self._world is not None else []
+        return self.play.journal.events if self.play is not None else []
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -128,8 +128,8 @@ class Conversation:
 
     def close(self) -> None:
         """Ends its journal."""
-        if self._world is not None:
-            self._world.play.journal.close()
+        if self.play is not None:
+            self.play.journal.close()
 
     # --- requests ---
 

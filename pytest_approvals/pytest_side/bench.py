@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
@@ -19,15 +19,28 @@ from pytest_approvals.scenario.parts import Scenario, Variant
 
 if TYPE_CHECKING:
     from pytest_approvals.harness.run import Run
-    from pytest_approvals.harness.sources import AgentSource
+    from pytest_approvals.harness.sources import AgentFacts, AgentSource
     from pytest_approvals.journal.write import Journal
     from pytest_approvals.pytest_side.candidates import Candidate
     from pytest_approvals.pytest_side.judging import Judged
+    from pytest_approvals.pytest_side.leaks import SessionGuard
     from pytest_approvals.pytest_side.results import Results
     from pytest_approvals.waivers import Waiver
 
 _RECORDS = pytest.StashKey[list[dict[str, Any]]]()
 _TEXTS = pytest.StashKey[list[str]]()
+
+
+class Known(Protocol):
+    """What the report says of an agent: an `AgentSource` says it."""
+
+    @property
+    def name(self) -> str:
+        """The agent as reports name it."""
+
+    @property
+    def facts(self) -> AgentFacts:
+        """What is known of it."""
 
 
 class Bench:
@@ -64,11 +77,19 @@ class Bench:
         from pytest_approvals.pytest_side.judging import load_checks
 
         load_checks()
+        self.guard.tell_processes()
         found, absent = candidates(self.settings, CHECKS)
         self.results.absent = {name: str(error) for name, error in absent.items()}
         if absent and not found:
             raise next(iter(absent.values()))
         return found
+
+    @cached_property
+    def guard(self) -> SessionGuard:
+        """What watches that nothing leaves for another machine."""
+        from pytest_approvals.pytest_side.leaks import SessionGuard, allowed_by_environment
+
+        return SessionGuard([*self.settings.allowed_hosts, *allowed_by_environment()])
 
     @property
     def was_used(self) -> bool:
@@ -153,7 +174,7 @@ class Bench:
         self,
         item: pytest.Item,
         run: Run,
-        source: AgentSource,
+        source: Known,
         *,
         waivers: Sequence[Waiver] = (),
         flavour: str = "",
@@ -230,6 +251,8 @@ class Bench:
 
     def close(self) -> None:
         """Lets go of what others brought."""
+        if "guard" in self.__dict__:
+            self.guard.close()
         extensions.take_back()
 
 

@@ -69,6 +69,7 @@ OPTIONS = (
     Option("fault", "text", "MODULE:NAME", "switch a seeded fault on in the reference agent"),
     Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md or .html"),
     Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
+    Option("allow-host", "words", "HOST", "let connections to this host out while a scripted model is active"),
     Option("strict", "switch", "", "let a failed `should` fail the run, which is a warning otherwise"),
     Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
 )

@@ -30,15 +30,17 @@ def play(bench: Bench, item: ScenarioItem) -> None:
 
     Errors:
         CheckFailed: It broke a requirement, and no waiver covers that.
+        Leaked: Something left for another machine.
         TranscriptDiffers: It broke none, but does something else than before.
     """
     # The project's filters of warnings are about its own code; as errors they would change what a framework does.
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), bench.guard.watch() as watch:
         warnings.simplefilter("default")
         run = item.candidate.wait_for(_run(bench, item))
     candidate = item.candidate
     judged = bench.judge(item, run, candidate.source, waivers=candidate.waivers, flavour=candidate.local.spec.flavour)
     item.user_properties.append(("findings", ", ".join(one.verdict.check for one in judged.found)))
+    watch.raise_leaks()
     judged.raise_findings()
     for warning in judged.warnings():
         item.warn(warning)

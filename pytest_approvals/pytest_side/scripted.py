@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,11 @@ from pytest_approvals.scenario.parts import Call, Reply
 if TYPE_CHECKING:
     from typing import Any, Literal
 
+    import pytest
+
     from pytest_approvals.journal.turns import Exchange
     from pytest_approvals.loopback.conversation import Conversation
+    from pytest_approvals.pytest_side.bench import Bench
     from pytest_approvals.pytest_side.own_run import OwnRun
 
 
@@ -117,11 +120,24 @@ class ScriptedModel(Sequence[Reply]):
         """Everything that it was asked in its latest run, or else by clients, with what it answered."""
         if self.runs:
             return list(self.runs[-1].history.exchanges)
-        if "wire" not in self.__dict__ or not self.wire.was_asked:
+        if "wire" not in self.__dict__ or self.wire.play is None:
             raise UsageError("the scripted model was not asked yet: hand it to approvals.run(model=...) or to a client")
         from pytest_approvals.journal.history import History
 
         return History.of(self.wire.events).exchanges
+
+    def judge(self, item: pytest.Item, bench: Bench, config: Mapping[str, Any]) -> None:
+        """
+        Judges what it was asked by a client of the agent's own, if it was; runs have been judged already.
+
+        Errors:
+            CheckFailed: That broke a requirement.
+        """
+        __tracebackhide__ = True
+        if "wire" in self.__dict__:
+            from pytest_approvals.pytest_side.wire import judge_conversation
+
+            judge_conversation(item, self.wire, bench, config)
 
     def __getitem__(self, place: Any) -> Any:
         return self._replies[place]

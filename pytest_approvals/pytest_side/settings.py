@@ -34,6 +34,7 @@ class Settings:
         fault: The name of a seeded fault, or `MODULE:NAME`.
         report: Where the report is written.
         journals: Where the journals stay.
+        allowed_hosts: Other machines that may be reached while a scripted model is active.
         folders: Folders with scenarios, besides those that pytest collects itself.
     """
 
@@ -49,6 +50,7 @@ class Settings:
     journals: Path | None = None
     strict: bool = False
     update_waivers: bool = False
+    allowed_hosts: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
 
     @property
@@ -105,6 +107,8 @@ def _read(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None
     match option.name:
         case "agents":
             values["agents"] = tuple(spec for word in _words(text) for spec in _known_agents(word))
+        case "allow-host":
+            values["allowed_hosts"] = _words(text)
         case "with":
             values["requirements"] = tuple(text)  # a comma is a part of a requirement
         case "python":

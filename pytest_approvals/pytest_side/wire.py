@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.harness.run import Run
+from pytest_approvals.harness.sources import AgentFacts
 from pytest_approvals.loopback.conversation import ANY, Conversation, Wishes
 from pytest_approvals.loopback.server import LoopbackServer
+from pytest_approvals.pytest_side.wishes import wishes_of
 from pytest_approvals.scenario.build import scenario
 from pytest_approvals.scenario.parts import Reply, Scenario
+
+if TYPE_CHECKING:
+    from pytest_approvals.pytest_side.bench import Bench
 
 _NAME = "own-agent"
 """What journals, reports and addresses call the agent of a test that has a client of its own."""
@@ -34,7 +42,7 @@ def wish(conversation: Conversation, **wishes: Any) -> None:
     Errors:
         UsageError: A request came already, or something is wished for that does not exist.
     """
-    if conversation.was_asked:
+    if conversation.play is not None:
         raise UsageError("the scripted model was asked already; say how it speaks before a client is used")
     known = {one.name for one in fields(Wishes)} - {"again", "journal"}
     for word in wishes:
@@ -54,6 +62,32 @@ def _growing(test: str, replies: Sequence[Reply]) -> Callable[[], Scenario]:
         return made[len(replies)]
 
     return script
+
+
+class OwnClient:
+    """What is known of an agent that reaches the scripted model by a client of its own."""
+
+    name = _NAME
+    facts = AgentFacts()
+
+
+def judge_conversation(item: pytest.Item, conversation: Conversation, bench: Bench, config: Mapping[str, Any]) -> None:
+    """
+    Judges what a scripted model was asked by a client, where it was asked at all.
+
+    Errors:
+        CheckFailed: It broke a requirement, and the test does not collect what checks say.
+    """
+    __tracebackhide__ = True
+    play = conversation.play
+    if play is None:
+        return
+    run = Run(scenario=play.scenario, variant=play.variant, agent=_NAME, journal=play.journal)
+    judged = bench.judge(item, run, OwnClient(), own=True)
+    if wishes_of(item, config, bench.settings)["checks"] == "raise":
+        judged.raise_findings()
+    for warning in judged.warnings():
+        item.warn(warning)
 
 
 class ModelServer:

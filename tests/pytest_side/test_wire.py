@@ -115,12 +115,12 @@ def test_server_for_another_process(story, model_server):
 def test_script_is_written_while_it_is_played(scripted_model):
     """A test may go on with the script after the agent has asked."""
     with httpx.Client(transport=scripted_model.transport(), base_url="https://api.openai.com/v1") as asking:
-        told = []
+        history = list(GO)
         for text in ("one", "two"):
             scripted_model.says(text)
-            answer = asking.post("/chat/completions", json={"model": "m", "messages": GO})
-            told.append(answer.json()["choices"][0]["message"]["content"])
-    assert ["one", "two"] == told
+            answer = asking.post("/chat/completions", json={"model": "m", "messages": history})
+            history += [answer.json()["choices"][0]["message"], *GO]
+    assert ["one", "two"] == [said["content"] for said in history if said["role"] == "assistant"]
 
 
 def test_one_script_for_all_ways(story, model_server):

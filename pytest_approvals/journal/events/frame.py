@@ -40,6 +40,10 @@ class Header(Event):
     observes: list[str] | None = None
     seed: int = 0
 
+    def sees(self, kind: type[Event]) -> bool:
+        """Whether whoever recorded the journal could see events of that kind."""
+        return self.observes is None or kind.kind in self.observes
+
 
 @event
 @dataclass(slots=True, kw_only=True)
