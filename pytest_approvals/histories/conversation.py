@@ -33,7 +33,7 @@ class Entry:
     One part of a conversation.
 
     Attributes:
-        message: The number of its message among all messages, from 0; see `Section` for what stands outside of them.
+        message: The number of its message among all messages, from 0; what stands beside them has a higher number.
         content: Its number among the message's contents, from 0; -1 where it is the message itself.
     """
 
@@ -150,13 +150,11 @@ class Section:
         start: The number of its first message.
         path: Where the list of messages stands.
         contents: Where, in a message, the list of its contents stands.
-        beside: It is no part of the conversation: the state keeps requests, or decisions, beside the messages.
     """
 
     start: int
     path: Path = ()
     contents: Path = ()
-    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +166,11 @@ class Note:
 
     def __str__(self) -> str:
         return f"{shown_path(self.path)}: {self.what}" if self.path else self.what
+
+
+def verdict_of(approved: bool) -> Verdict:
+    """Gives the verdict of a plain yes or no."""
+    return "approve" if approved else "reject"
 
 
 E = TypeVar("E", bound=Entry)
@@ -183,6 +186,7 @@ class Conversation:
         entries: In the order of the document; what the state keeps beside the messages comes last.
         length: How many messages there are, those beside the conversation left out.
         sections: In the order of their *start*.
+        beside: By number, where something stands that a state keeps beside the messages: requests, decisions.
         tells_decisions: Decisions are part of the format; where they are not, nobody can say who approved what.
         begins_elsewhere: A service keeps what came before, so that answers may stand here without what they answer.
         name: What to call it in a sentence: a file, and a place in it.
@@ -192,6 +196,7 @@ class Conversation:
     entries: list[Entry] = field(default_factory=list)
     length: int = 0
     sections: Sequence[Section] = (Section(start=0),)
+    beside: dict[int, Path] = field(default_factory=dict)
     tells_decisions: bool = True
     begins_elsewhere: bool = False
     notes: list[Note] = field(default_factory=list)
@@ -201,20 +206,18 @@ class Conversation:
         """Gives the entries of one kind, in order."""
         return (entry for entry in self.entries if type(entry) is kind)
 
-    def section(self, entry: Entry) -> Section:
-        """Gives the section that an entry stands in."""
-        return next(section for section in reversed(self.sections) if section.start <= entry.message)
-
     def path(self, entry: Entry) -> Path:
         """Gives where in the document an entry stands."""
-        section = self.section(entry)
+        if entry.message in self.beside:
+            return self.beside[entry.message]
+        section = next(section for section in reversed(self.sections) if section.start <= entry.message)
         message = (*section.path, entry.message - section.start)
         return message if entry.content < 0 else (*message, *section.contents, entry.content)
 
     def where(self, entry: Entry) -> str:
         """Gives where an entry stands, for people."""
-        if self.section(entry).beside:
-            return shown_path(self.path(entry))
+        if entry.message in self.beside:
+            return shown_path(self.beside[entry.message])
         return f"message {entry.message}" + (f", content {entry.content}" if entry.content >= 0 else "")
 
 

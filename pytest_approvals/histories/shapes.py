@@ -5,7 +5,7 @@ Parts of an untrusted JSON document, taken out with a look at their shape.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from pytest_approvals.errors import HistoryError
 
@@ -75,7 +75,7 @@ def objects(value: list[Any], at: tuple[str | int, ...] = ()) -> list[dict[str, 
     return value
 
 
-def is_objects(value: Any) -> bool:
+def is_objects(value: Any) -> TypeGuard[list[Any]]:
     """Says whether it is a list that has elements, the first an object."""
     return type(value) is list and bool(value) and type(value[0]) is dict
 
@@ -89,3 +89,9 @@ def _wrong(item: Mapping[str, Any], name: str, wanted: str) -> HistoryError:
     if name not in item:
         return HistoryError("is missing", at=(name,))
     return HistoryError(f"must be {wanted}, and is {word_of(item[name])}", at=(name,))
+
+
+def messages_in(document: Any) -> list[Any] | None:
+    """Gives the list that a document is, or that it holds as its messages; None where that is no list of objects."""
+    messages = document.get("messages") if type(document) is dict else document
+    return messages if is_objects(messages) else None

@@ -53,7 +53,7 @@ class Finding:
     @classmethod
     def at(cls, rule: str, what: str, conversation: Conversation, entry: Entry, other: Entry | None = None) -> Finding:
         """Gives a finding about an entry; *other* is the place that it is also about."""
-        beside = conversation.section(entry).beside
+        beside = entry.message in conversation.beside
         return cls(
             rule=rule,
             what=what if other is None else f"{what} ({conversation.where(other)})",

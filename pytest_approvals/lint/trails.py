@@ -130,7 +130,7 @@ class Trails:
                 what = f"request id {entry.id!r} is used again while the request before is open"
                 self._finds("request-ids-unique", what, entry, known.request)
             return
-        if known is not None and self.conversation.section(entry).beside:
+        if known is not None and entry.message in self.conversation.beside:
             if known.result is not None:
                 what = f"request {entry.id!r} is still kept as open, and its call has a result"
                 self._finds("settled-stays-settled", what, entry, known.result)
@@ -150,7 +150,7 @@ class Trails:
         if not entry.stands_for_call and not self.conversation.begins_elsewhere:
             what = f"the request is about call {call_id!r}, which nobody made, or which has its result"
             self._finds("request-shows-the-call", what, entry)
-        if not self.conversation.section(entry).beside:
+        if entry.message not in self.conversation.beside:
             self._model_speaks()
         trail = Trail(entry, self.round)
         self._begin(call_id, trail)
@@ -158,7 +158,7 @@ class Trails:
 
     def _is_listed_again(self, entry: Requested, known: Trail) -> bool:
         """A state may keep a request beside the messages; in the messages it stands once."""
-        return self.conversation.section(entry).beside and _is_same_call(entry, known.made)
+        return entry.message in self.conversation.beside and _is_same_call(entry, known.made)
 
     def _begin(self, call_id: str | None, trail: Trail) -> None:
         self.open.setdefault(call_id, []).append(trail)

@@ -28,6 +28,7 @@ from pytest_approvals.histories.conversation import (
     Requested,
     Resulted,
     Said,
+    verdict_of,
 )
 from pytest_approvals.histories.draft import Draft, within
 from pytest_approvals.histories.shapes import (
@@ -37,6 +38,7 @@ from pytest_approvals.histories.shapes import (
     optional_flag,
     optional_text,
     text_in,
+    word_of,
 )
 from pytest_approvals.simulation.meai.notations import OPAQUE, known_types
 
@@ -78,7 +80,7 @@ def read(document: Any) -> Conversation:
     for path, messages in _histories(document):
         reader.draft.messages(path, messages, reader.message, contents=("contents",))
     for path, approvals in _beside(document):
-        reader.draft.messages(path, approvals, reader.approval, beside=True)
+        reader.draft.beside(path, approvals, reader.approval)
     return reader.draft.conversation
 
 
@@ -121,34 +123,32 @@ class _Reader:
 
     def message(self, message: dict[str, Any], number: int) -> None:
         """Reads one message."""
-        contents = message.get("contents") or ()
-        if type(contents) is not list and contents:
+        contents = message.get("contents")
+        if not contents:
+            return
+        if type(contents) is not list:
             raise HistoryError("must be a list", at=("contents",))
-        role = message.get("role", "user")
+        role = optional_text(message, "role") or "user"
+        add = self.draft.entries.append
         place = 0
         try:
             for content in contents:
-                self._content(content, number, place, role)
+                if type(content) is not dict:
+                    raise HistoryError(f"must be an object, and is {word_of(content)}")
+                kind = content.get("$type")
+                if kind == "text":
+                    add(Said(number, place, role, optional_text(content, "text") or ""))
+                else:
+                    read = _READERS.get(kind) if type(kind) is str else None
+                    add(read(content, number, place) if read else self._opaque(content, number, place))
                 place += 1
         except HistoryError as mistake:
             raise within(("contents", place), mistake) from None
 
     def approval(self, content: dict[str, Any], number: int) -> None:
         """Reads one approval that a session holds beside its messages."""
-        self._content(content, number, -1, "user")
-
-    def _content(self, content: Any, message: int, place: int, role: str) -> None:
-        if type(content) is not dict:
-            raise HistoryError("must be an object")
-        kind = content.get("$type")
-        if kind == "text":
-            self.draft.entries.append(Said(message, place, role, text_in(content, "text") if "text" in content else ""))
-            return
-        read = _READERS.get(kind) if type(kind) is str else None
-        if read is not None:
-            self.draft.entries.append(read(self, content, message, place))
-        else:
-            self.draft.entries.append(self._opaque(content, message, place))
+        read = _READERS.get(str(content.get("$type")))
+        self.draft.entries.append(read(content, number, -1) if read else self._opaque(content, number, -1))
 
     def _opaque(self, content: dict[str, Any], message: int, place: int) -> Entry:
         kind = content.get("$type")
@@ -163,62 +163,67 @@ class _Reader:
     def _note(self, message: int, place: int, what: str) -> None:
         self.draft.note(self.draft.conversation.path(Entry(message, place)), what)
 
-    # --- the kinds of content ---
 
-    def function_call(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        flagged = optional_flag(item, "informationalOnly")
-        return Called(
-            message, place, text_in(item, "callId"), text_in(item, "name"), item.get("arguments"), flagged=flagged
-        )
+def _function_call(item: dict[str, Any], message: int, place: int) -> Entry:
+    flagged = optional_flag(item, "informationalOnly")
+    return Called(
+        message, place, text_in(item, "callId"), text_in(item, "name"), item.get("arguments"), flagged=flagged
+    )
 
-    def server_call(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        tool, server = _server_tool(item)
-        return Called(
-            message, place, text_in(item, "callId"), tool, item.get("arguments"), kind="hosted_mcp", server=server
-        )
 
-    def other_call(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        tool = item["$type"].removesuffix("Call")
-        return Called(message, place, text_in(item, "callId"), tool, item.get("inputs"), kind="hosted_mcp")
+def _server_call(item: dict[str, Any], message: int, place: int) -> Entry:
+    tool, server = _server_tool(item)
+    return Called(
+        message, place, text_in(item, "callId"), tool, item.get("arguments"), kind="hosted_mcp", server=server
+    )
 
-    def function_result(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        return Resulted(message, place, text_in(item, "callId"), None, item.get("result"))
 
-    def other_result(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        outputs = item.get("outputs", item.get("output"))
-        return Resulted(message, place, text_in(item, "callId"), None, outputs, how="returned")
+def _other_call(item: dict[str, Any], message: int, place: int) -> Entry:
+    tool = item["$type"].removesuffix("Call")
+    return Called(message, place, text_in(item, "callId"), tool, item.get("inputs"), kind="hosted_mcp")
 
-    def request(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        call = object_in(item, "functionCall" if "functionCall" in item else "toolCall")
-        request_id = text_in(item, "requestId" if "requestId" in item else "id")
-        kind, tool, server = _called(call)
-        return Requested(
-            message,
-            place,
-            request_id,
-            None if kind == "hosted_mcp" else text_in(call, "callId"),
-            tool,
-            call.get("arguments"),
-            kind,
-            server,
-            optional_flag(call, "informationalOnly"),
-            None,
-            True,
-            optional_flag(item, "requiresConfirmation") is not False,
-        )
 
-    def response(self, item: dict[str, Any], message: int, place: int) -> Entry:
-        request_id = text_in(item, "requestId" if "requestId" in item else "id")
-        verdict: Verdict = "approve" if flag_in(item, "approved") else "reject"
-        name = "functionCall" if "functionCall" in item else "toolCall"
-        reason = optional_text(item, "reason")
-        if name not in item:  # the earlier generation did not repeat the call of a server
-            return Decided(message, place, request_id, verdict, reason)
-        call = object_in(item, name)
-        kind, tool, _ = _called(call)
-        call_id = None if kind == "hosted_mcp" else text_in(call, "callId")
-        flagged = optional_flag(call, "informationalOnly")
-        return Decided(message, place, request_id, verdict, reason, call_id, tool, call.get("arguments") or {}, flagged)
+def _function_result(item: dict[str, Any], message: int, place: int) -> Entry:
+    return Resulted(message, place, text_in(item, "callId"), None, item.get("result"))
+
+
+def _other_result(item: dict[str, Any], message: int, place: int) -> Entry:
+    outputs = item.get("outputs", item.get("output"))
+    return Resulted(message, place, text_in(item, "callId"), None, outputs, how="returned")
+
+
+def _request(item: dict[str, Any], message: int, place: int) -> Entry:
+    call = object_in(item, "functionCall" if "functionCall" in item else "toolCall")
+    request_id = text_in(item, "requestId" if "requestId" in item else "id")
+    kind, tool, server = _called(call)
+    return Requested(
+        message,
+        place,
+        request_id,
+        None if kind == "hosted_mcp" else text_in(call, "callId"),
+        tool,
+        call.get("arguments"),
+        kind,
+        server,
+        optional_flag(call, "informationalOnly"),
+        None,
+        True,
+        optional_flag(item, "requiresConfirmation") is not False,
+    )
+
+
+def _response(item: dict[str, Any], message: int, place: int) -> Entry:
+    request_id = text_in(item, "requestId" if "requestId" in item else "id")
+    verdict: Verdict = verdict_of(flag_in(item, "approved"))
+    name = "functionCall" if "functionCall" in item else "toolCall"
+    reason = optional_text(item, "reason")
+    if name not in item:  # the earlier generation did not repeat the call of a server
+        return Decided(message, place, request_id, verdict, reason)
+    call = object_in(item, name)
+    kind, tool, _ = _called(call)
+    call_id = None if kind == "hosted_mcp" else text_in(call, "callId")
+    flagged = optional_flag(call, "informationalOnly")
+    return Decided(message, place, request_id, verdict, reason, call_id, tool, call.get("arguments") or {}, flagged)
 
 
 def _called(call: dict[str, Any]) -> tuple[Kind, str, str | None]:
@@ -235,23 +240,23 @@ def _server_tool(call: dict[str, Any]) -> tuple[str, str | None]:
     return text_in(call, "name" if "name" in call else "toolName"), optional_text(call, "serverName")
 
 
-_READERS: dict[str, Callable[[_Reader, dict[str, Any], int, int], Entry]] = {
-    "functionCall": _Reader.function_call,
-    "functionResult": _Reader.function_result,
-    "toolApprovalRequest": _Reader.request,
-    "toolApprovalResponse": _Reader.response,
-    "functionApprovalRequest": _Reader.request,
-    "functionApprovalResponse": _Reader.response,
-    "mcpServerToolApprovalRequest": _Reader.request,
-    "mcpServerToolApprovalResponse": _Reader.response,
-    "mcpServerToolCall": _Reader.server_call,
-    "mcpServerToolResult": _Reader.other_result,
-    "codeInterpreterToolCall": _Reader.other_call,
-    "codeInterpreterToolResult": _Reader.other_result,
-    "imageGenerationToolCall": _Reader.other_call,
-    "imageGenerationToolResult": _Reader.other_result,
-    "webSearchToolCall": _Reader.other_call,
-    "webSearchToolResult": _Reader.other_result,
-    "toolCall": _Reader.other_call,
-    "toolResult": _Reader.other_result,
+_READERS: dict[str, Callable[[dict[str, Any], int, int], Entry]] = {
+    "functionCall": _function_call,
+    "functionResult": _function_result,
+    "toolApprovalRequest": _request,
+    "toolApprovalResponse": _response,
+    "functionApprovalRequest": _request,
+    "functionApprovalResponse": _response,
+    "mcpServerToolApprovalRequest": _request,
+    "mcpServerToolApprovalResponse": _response,
+    "mcpServerToolCall": _server_call,
+    "mcpServerToolResult": _other_result,
+    "codeInterpreterToolCall": _other_call,
+    "codeInterpreterToolResult": _other_result,
+    "imageGenerationToolCall": _other_call,
+    "imageGenerationToolResult": _other_result,
+    "webSearchToolCall": _other_call,
+    "webSearchToolResult": _other_result,
+    "toolCall": _other_call,
+    "toolResult": _other_result,
 }

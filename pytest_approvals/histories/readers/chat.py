@@ -1,0 +1,67 @@
+"""
+Messages of OpenAI chat completions: `[{"role": "assistant", "tool_calls": [...]}, ...]`, or `{"messages": [...]}`.
+
+The format knows no approvals: who allowed a call is told nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_approvals.histories.conversation import Called, Conversation, Entry, Opaque, Resulted, Said
+from pytest_approvals.histories.draft import Draft
+from pytest_approvals.histories.shapes import is_objects, messages_in, object_in, text_in
+from pytest_approvals.protocols.text import text_of
+
+NAME = "chat"
+
+_PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+
+
+def recognises(document: Any) -> bool | None:
+    """Says whether it is of this format; None where it only may be."""
+    messages = messages_in(document)
+    if messages is None:
+        return False
+    for message in messages:
+        content = message.get("content")
+        if type(message.get("role")) is not str or "contents" in message or "parts" in message:
+            return False
+        if "tool_call_id" in message or is_objects(message.get("tool_calls")):
+            return "type" not in message
+        if is_objects(content) and content[0].get("type") not in _PARTS:
+            return False
+    return None
+
+
+def read(document: Any) -> Conversation:
+    """
+    Reads messages.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    draft = Draft(NAME, tells_decisions=False)
+    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+
+    def message(item: dict[str, Any], number: int) -> None:
+        role = text_in(item, "role")
+        if role == "tool":
+            draft.entries.append(Resulted(number, -1, text_in(item, "tool_call_id"), None, text_of(item["content"])))
+            return
+        if item.get("content"):
+            draft.entries.append(Said(number, -1, role, text_of(item["content"])))
+        draft.contents(("tool_calls",), item.get("tool_calls"), number, _call)
+
+    draft.messages(path, messages, message, contents=("tool_calls",))
+    return draft.conversation
+
+
+def _call(item: dict[str, Any], message: int, place: int) -> Sequence[Entry]:
+    kind = item.get("type", "function")
+    if kind not in ("function", "custom"):
+        return (Opaque(message, place, str(kind)),)
+    call = object_in(item, kind)
+    arguments = call.get("arguments") if kind == "function" else {"input": call.get("input")}
+    return (Called(message, place, text_in(item, "id"), text_in(call, "name"), arguments),)
