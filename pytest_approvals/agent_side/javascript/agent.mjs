@@ -24,6 +24,7 @@ import { Unsupported } from "./failures.mjs";
  * @property {string} serialize
  * @property {"whole" | "append"} history
  * @property {string} directory
+ * @property {{name: string, agent: string, url: string}[]} servers where the servers of the tools of kind `mcp` are
  * @property {Record<string, any>} options
  */
 
@@ -62,6 +63,9 @@ export class Agent {
     this.world = world;
     this.blueprint = blueprint;
   }
+
+  /** Makes what takes time; called once, before anything else. */
+  async begin() {}
 
   /**
    * Takes one turn: hands text and decisions to the framework and runs until it pauses, finishes or fails.
@@ -129,7 +133,23 @@ export class Agent {
 export function blueprintOf(written) {
   const missing = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {} };
   const tools = (written.tools ?? []).map(toolOf);
-  return { ...missing, ...written, tools, written: written.tools ?? [], answer: parametersOf(written.answer) };
+  const servers = (written.servers ?? []).map((one) => ({ agent: "main", ...one }));
+  return { ...missing, ...written, tools, servers, written: written.tools ?? [], answer: parametersOf(written.answer) };
+}
+
+/**
+ * Gives the tools of each server.
+ *
+ * @param {ToolSpec[]} specs
+ * @param {string} kind
+ * @returns {Map<string, ToolSpec[]>}
+ */
+export function byServer(specs, kind) {
+  const servers = new Map();
+  for (const spec of specs.filter((one) => one.kind === kind)) {
+    servers.set(spec.server, [...(servers.get(spec.server) ?? []), spec]);
+  }
+  return servers;
 }
 
 function toolOf(written) {

@@ -45,6 +45,20 @@ export function parsed(said) {
 }
 
 /**
+ * Gives a value with its keys in order, so that equal values have equal texts.
+ *
+ * @param {any} value
+ * @param {string[]} [verbatim] keys whose values stay as they are
+ * @returns {any}
+ */
+export function ordered(value, verbatim = []) {
+  if (Array.isArray(value)) return value.map((part) => ordered(part, verbatim));
+  if (value === null || typeof value !== "object") return value;
+  const parts = Object.entries(value).map(([key, part]) => [key, verbatim.includes(key) ? part : ordered(part, verbatim)]);
+  return Object.fromEntries(parts.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+/**
  * Gives what a model reads of a value: text as it is, anything else as JSON.
  *
  * @param {any} value

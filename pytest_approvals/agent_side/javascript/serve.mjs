@@ -83,14 +83,14 @@ class Server {
     const whole = blueprintOf(blueprint);
     const world = this.#world(session, blueprint.model);
     const adapter = this.#adapter;
-    this.#sessions.set(session, await inWorld(world, async () => new adapter(world, whole)));
+    await this.#begun(session, new adapter(world, whole));
     return { tools: whole.written };
   }
 
   async #another({ session, new: number, model }) {
     const world = this.#world(number, model);
     const other = await this.#agent(session).anotherSession(world);
-    this.#sessions.set(number, other);
+    await this.#begun(number, other);
     return { tools: other.blueprint.written };
   }
 
@@ -121,6 +121,11 @@ class Server {
   #world(session, model) {
     if (this.#sessions.has(session)) throw new BrokenContract(`session ${session} is there already`);
     return new World(this.#channel, session, model);
+  }
+
+  async #begun(session, agent) {
+    this.#sessions.set(session, agent);
+    await inWorld(agent.world, () => agent.begin());
   }
 
   #agent(session) {

@@ -7,6 +7,8 @@ message of role `tool` with all answers (guide "Tool Approvals").
 
 - What a call was handed in stays in the list when the model fails. An answer or a message that the SDK refuses is taken
   back.
+- In the flavour `ui`, the client is the SDK's own chat (`AbstractChat`), which sends nothing before every request of a
+  pause is answered (guide "Chatbot Tool Usage").
 - Gates are declared at the call (`toolApproval`) from release 7 on, and at the tool (`needsApproval`) before.
 """
 
@@ -14,9 +16,9 @@ from __future__ import annotations
 
 from ...contract import Agent
 from ...javascript import JavaScriptAgent
-from .facts import GENERATE_MISSING, ISSUES, MISSING, claimed
+from .facts import GENERATE_MISSING, ISSUES, MISSING, UI_MISSING, claimed
 
-__all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent"]
+__all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent", "UiAgent"]
 
 
 class GenerateAgent(JavaScriptAgent):
@@ -27,6 +29,7 @@ class GenerateAgent(JavaScriptAgent):
     capabilities = claimed(GENERATE_MISSING)
     wire_rules = "responses"
     native = "responses"
+    connects = True
     issues = ISSUES
 
 
@@ -37,5 +40,17 @@ class StreamAgent(GenerateAgent):
     capabilities = claimed(MISSING)
 
 
-FLAVOURS: dict[str, type[Agent]] = {"": GenerateAgent, "generate": GenerateAgent, "stream": StreamAgent}
-"""The flavours: a call is answered when it is over, or while it goes on."""
+class UiAgent(GenerateAgent):
+    """A chat: the client keeps UI messages and answers in them; the server makes model messages of them."""
+
+    missing = UI_MISSING
+    capabilities = claimed(UI_MISSING)
+
+
+FLAVOURS: dict[str, type[Agent]] = {
+    "": GenerateAgent,
+    "generate": GenerateAgent,
+    "stream": StreamAgent,
+    "ui": UiAgent,
+}
+"""The flavours: a call is answered when it is over, or while it goes on; or a chat with UI messages."""

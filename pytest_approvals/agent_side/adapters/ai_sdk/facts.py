@@ -10,6 +10,7 @@ ISSUES = "https://github.com/vercel/ai/issues"
 
 MISSING = {
     "edit": "a tool-approval-response has `approved` and `reason`, and no arguments",
+    "message_with_answers": "approval responses count in the last message only; a message behind them hides them",
     "edit_tool": "a tool-approval-response has `approved` and `reason`, and no tool",
     "always": "a tool-approval-response answers one request; nothing approves further calls",
     "never": "a tool-approval-response answers one request; nothing rejects further calls",
@@ -22,12 +23,16 @@ MISSING = {
     "nested_gate": "a tool that runs another agent returns when that agent pauses; its request does not surface",
     "hand_offs": "an agent does not hand a conversation over to another one",
     "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",
-    "mcp": "for now",
 }
 
 GENERATE_MISSING = MISSING | {
     "streaming": "`generateText` gives its result when it is over; `streamText` is the flavour `stream`",
     "broken_stream": "`generateText` does not stream",
+}
+
+UI_MISSING = MISSING | {
+    "history.append": "an answer is written into the message that asks; a turn does not only add to the messages",
+    "trim": "`pruneMessages` takes model messages, which the server makes anew of the chat's messages for each call",
 }
 
 

@@ -1,9 +1,11 @@
 /** The objects of the SDK that one agent is made of: its model, its tools, and what is asked about them. */
 
+import { createMCPClient } from "@ai-sdk/mcp";
 import { createOpenAI } from "@ai-sdk/openai";
 import { Output, tool } from "ai";
 
 import { schemaOf } from "../../javascript/schemas.mjs";
+import { Shared } from "../../javascript/shared.mjs";
 import { NOWHERE, fetchOfTurn, world } from "../../javascript/world.mjs";
 import { hostedServers } from "./hosted.mjs";
 import { GATES_AT_THE_CALL, afterReplies } from "./releases.mjs";
@@ -14,53 +16,69 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 const ENOUGH = 1000;
 
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
+/** @typedef {import("../../javascript/agent.mjs").Blueprint} Blueprint */
 
 /**
  * Gives what `generateText` and `streamText` are called with besides the messages.
  *
- * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
+ * @param {Blueprint} blueprint
+ * @returns {Shared<{settings: object, clients: object[]}>}
  */
-export function settingsOf(blueprint) {
-  const own = blueprint.tools.filter((spec) => spec.agent === "main");
-  const functions = own.filter((spec) => spec.kind === "function");
+export function frameworkOf(blueprint) {
+  return new Shared(
+    () => made(blueprint),
+    ({ clients }) => Promise.all(clients.map((client) => client.close())),
+  );
+}
+
+async function made(blueprint) {
+  const { tools: specs, servers, limits, answer } = blueprint;
+  const own = specs.filter((spec) => spec.agent === "main");
   const openai = createOpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn });
+  const clients = await Promise.all(servers.map(({ url }) => createMCPClient({ transport: { type: "http", url } })));
+  const connected = await Promise.all(clients.map((client) => client.tools()));
+  const functions = own.filter((spec) => spec.kind === "function").map((spec) => [spec.name, toolOf(spec)]);
+  const tools = gated({ ...Object.fromEntries(functions), ...Object.assign({}, ...connected) }, own);
   const settings = {
     model: openai.responses("main"),
-    tools: { ...Object.fromEntries(functions.map((spec) => [spec.name, toolOf(spec)])), ...hostedServers(openai, own) },
-    stopWhen: afterReplies(blueprint.limits.model_replies ?? ENOUGH),
+    ...tools,
+    tools: { ...tools.tools, ...hostedServers(openai, own) },
+    stopWhen: afterReplies(limits.model_replies ?? ENOUGH),
     maxRetries: 0,
   };
-  if (GATES_AT_THE_CALL) settings.toolApproval = gatesOf(functions);
-  if (Object.keys(blueprint.answer).length) settings.output = Output.object({ schema: schemaOf(blueprint.answer) });
-  return settings;
+  if (Object.keys(answer).length) settings.output = Output.object({ schema: schemaOf(answer) });
+  return { settings, clients };
 }
 
 /** @param {ToolSpec} spec */
-function toolOf(spec) {
-  const { name, description, parameters } = spec;
-  const gate = GATES_AT_THE_CALL ? {} : { needsApproval: needsApproval(spec) };
+function toolOf({ name, description, parameters }) {
   return tool({
     description,
     inputSchema: schemaOf(parameters),
-    ...gate,
     execute: (input, { toolCallId, abortSignal }) => world().run(name, input, toolCallId, { signal: abortSignal }),
   });
 }
 
+/**
+ * Gives tools with their gates, where this release declares them.
+ *
+ * @param {Record<string, any>} tools
+ * @param {ToolSpec[]} specs
+ */
+function gated(tools, specs) {
+  const waiting = specs.filter(({ kind, approval }) => kind !== "hosted_mcp" && approval !== "never");
+  if (GATES_AT_THE_CALL) return { tools, toolApproval: Object.fromEntries(waiting.map((one) => [one.name, statusOf(one)])) };
+  const asking = waiting.map((one) => [one.name, { ...tools[one.name], needsApproval: needsApproval(one) }]);
+  return { tools: { ...tools, ...Object.fromEntries(asking) } };
+}
+
 /** @param {ToolSpec} spec */
 function needsApproval({ name, approval }) {
-  if (typeof approval === "string") return approval === "always";
-  return (input, { toolCallId }) => world().gate(name, input, toolCallId);
-}
-
-/** @param {ToolSpec[]} specs */
-function gatesOf(specs) {
-  const gated = specs.filter(({ approval }) => approval !== "never");
-  return Object.fromEntries(gated.map((spec) => [spec.name, gateOf(spec)]));
+  return approval === "always" ? true : (input, { toolCallId }) => world().gate(name, input, toolCallId);
 }
 
 /** @param {ToolSpec} spec */
-function gateOf({ name, approval }) {
+function statusOf({ name, approval }) {
   if (approval === "always") return "user-approval";
   return async (input, { toolCallId }) =>
     (await world().gate(name, input, toolCallId)) ? "user-approval" : "not-applicable";

@@ -1,6 +1,7 @@
 /** What stands in the messages of a conversation: requests, answers, and which of them are open. */
 
 /** @typedef {import("ai").ModelMessage} ModelMessage */
+/** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
 
 /**
  * Gives the answers to decisions, as they stand in a message.
@@ -18,7 +19,8 @@ export function answersOf(decisions) {
 }
 
 /**
- * Gives the messages with these answers: all answers to the requests of a pause stand in one message.
+ * Gives the messages with these answers: all answers to the requests of a pause stand in one message. An answer that was
+ * put there before, and not handed in, gives way to a newer one about the same request.
  *
  * @param {ModelMessage[]} messages
  * @param {object[]} answers
@@ -28,7 +30,9 @@ export function withAnswers(messages, answers) {
   if (answers.length === 0) return messages;
   const last = messages.at(-1);
   if (!holdsAnswersOnly(last)) return [...messages, { role: "tool", content: answers }];
-  return [...messages.slice(0, -1), { ...last, content: [...last.content, ...answers] }];
+  const newer = new Set(answers.map(({ approvalId }) => approvalId));
+  const kept = last.content.filter(({ approvalId }) => !newer.has(approvalId));
+  return [...messages.slice(0, -1), { ...last, content: [...kept, ...answers] }];
 }
 
 function holdsAnswersOnly(message) {
@@ -39,31 +43,48 @@ function holdsAnswersOnly(message) {
  * Gives the requests that are open: asked since the latest message of the caller, and neither answered nor settled.
  *
  * @param {ModelMessage[]} messages
+ * @param {ToolSpec[]} specs
  * @returns {import("../../javascript/agent.mjs").Request[]}
  */
-export function openRequests(messages) {
+export function openRequests(messages, specs) {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
-  const parts = since.flatMap(({ content }) => (typeof content === "string" ? [] : content));
-  const answered = new Set(of(parts, "tool-approval-response").map(({ approvalId }) => approvalId));
-  const settled = new Set(of(parts, "tool-result").map(({ toolCallId }) => toolCallId));
-  return of(parts, "tool-approval-request")
-    .filter(({ approvalId, toolCallId }) => !answered.has(approvalId) && !settled.has(toolCallId))
-    .map((part) => requestOf(part, parts.findLast((call) => call.type === "tool-call" && call.toolCallId === part.toolCallId)));
+  const calls = new Map();
+  const open = new Map();
+  for (const part of since.flatMap(({ content }) => (typeof content === "string" ? [] : content))) {
+    if (part.type === "tool-call") calls.set(part.toolCallId, part);
+    if (part.type === "tool-approval-request") open.set(part.approvalId, part);
+    if (part.type === "tool-approval-response") open.delete(part.approvalId);
+    if (part.type === "tool-result") settle(open, part.toolCallId);
+  }
+  return [...open.values()].map((part) => requestOf(part, calls.get(part.toolCallId), specs));
 }
 
-function of(parts, kind) {
-  return parts.filter(({ type }) => type === kind);
+function settle(open, toolCallId) {
+  for (const [id, part] of open) if (part.toolCallId === toolCallId) open.delete(id);
 }
 
 /**
- * Gives a request as it is shown.
+ * Gives a request as it is shown. The SDK does not say which server has a tool; who made the agent knows it, as long as
+ * no two servers have a tool of that name.
  *
  * @param {{approvalId: string}} part
  * @param {any} call the call that it is about
+ * @param {ToolSpec[]} specs
  * @returns {import("../../javascript/agent.mjs").Request}
  */
-export function requestOf({ approvalId }, call) {
-  const asked = { id: approvalId, call_id: call.toolCallId, tool: call.toolName, arguments: call.input };
-  if (!call.providerExecuted) return asked;
-  return { ...asked, tool: call.toolName.replace(/^mcp\./, ""), call_id: approvalId, kind: "hosted_mcp" };
+export function requestOf({ approvalId }, call, specs) {
+  const { toolCallId, toolName, input } = call;
+  if (call.providerExecuted) {
+    const tool = toolName.replace(/^mcp\./, "");
+    const from = { kind: "hosted_mcp", server: serverOf(tool, "hosted_mcp", specs) };
+    return { id: approvalId, call_id: approvalId, tool, arguments: input, ...from };
+  }
+  const server = serverOf(toolName, "mcp", specs);
+  const from = server === null ? {} : { kind: "mcp", server };
+  return { id: approvalId, call_id: toolCallId, tool: toolName, arguments: input, ...from };
+}
+
+function serverOf(tool, kind, specs) {
+  const servers = specs.filter((spec) => spec.kind === kind && spec.name === tool).map(({ server }) => server);
+  return servers.length === 1 ? servers[0] : null;
 }

@@ -4,7 +4,7 @@ import { pruneMessages } from "ai";
 
 import { Agent } from "../../javascript/agent.mjs";
 import { Unsupported } from "../../javascript/failures.mjs";
-import { settingsOf } from "./framework.mjs";
+import { frameworkOf } from "./framework.mjs";
 import { answersOf, openRequests, requestOf, withAnswers } from "./messages.mjs";
 
 /** The errors by which the SDK refuses what it was handed; the caller takes that back. */
@@ -19,12 +19,16 @@ const REFUSALS = new Set([
 export class MessagesAgent extends Agent {
   /** @type {import("ai").ModelMessage[]} */
   messages = [];
-  settings;
+  #framework;
   #dumped = 0;
 
-  constructor(world, blueprint, settings = settingsOf(blueprint)) {
+  constructor(world, blueprint, framework = frameworkOf(blueprint)) {
     super(world, blueprint);
-    this.settings = settings;
+    this.#framework = framework.join();
+  }
+
+  async begin() {
+    this.settings = (await this.#framework.get()).settings;
   }
 
   /**
@@ -54,12 +58,13 @@ export class MessagesAgent extends Agent {
     const { added, content, text, output } = await this.call(settings, { stream });
     this.messages = [...this.messages, ...added];
     const asks = content.filter(({ type, isAutomatic }) => type === "tool-approval-request" && !isAutomatic);
-    if (asks.length) return { paused: { requests: asks.map((part) => requestOf(part, part.toolCall)), text } };
-    return { finished: { output: this.settings.output ? await output() : text } };
+    const shown = (part) => requestOf(part, part.toolCall, this.blueprint.tools);
+    if (asks.length) return { paused: { requests: asks.map(shown), text } };
+    return { finished: { output: settings.output ? await output() : text } };
   }
 
   async pending() {
-    return openRequests(this.messages);
+    return openRequests(this.messages, this.blueprint.tools);
   }
 
   async stage(decisions) {
@@ -86,6 +91,10 @@ export class MessagesAgent extends Agent {
   }
 
   async anotherSession(world) {
-    return new this.constructor(world, this.blueprint, this.settings);
+    return new this.constructor(world, this.blueprint, this.#framework);
+  }
+
+  async close() {
+    await this.#framework.leave();
   }
 }

@@ -4,6 +4,7 @@ import { streamText } from "ai";
 
 import { text as read } from "../../javascript/plain.mjs";
 import { world } from "../../javascript/world.mjs";
+import { Interrupted } from "./failures.mjs";
 import { addedBy } from "./releases.mjs";
 import { MessagesAgent } from "./session.mjs";
 
@@ -15,9 +16,10 @@ export class StreamAgent extends MessagesAgent {
     for await (const part of result.stream ?? result.fullStream) {
       if (part.type === "tool-approval-request") content.push(part);
       if (part.type === "abort") throw settings.abortSignal.reason;
-      if (stream) show(part);
+      if (stream && !(settings.output && part.type === "text-delta")) show(part);
     }
     if (failures.length) throw failures[0];
+    if ((await result.finishReason) === "interrupted") throw new Interrupted();
     return { added: await addedBy(result), content, text: await result.text, output: () => result.output };
   }
 }

@@ -1,0 +1,79 @@
+/** The SDK's chat without a screen: its messages in memory, and a server that is a function. */
+
+import { AbstractChat, convertToModelMessages, streamText, validateUIMessages } from "ai";
+
+import { text as read } from "../../javascript/plain.mjs";
+import { world } from "../../javascript/world.mjs";
+
+class MessagesInMemory {
+  messages = [];
+  status = "ready";
+  error = undefined;
+
+  pushMessage = (message) => (this.messages = [...this.messages, message]);
+  popMessage = () => (this.messages = this.messages.slice(0, -1));
+  replaceMessage = (index, message) => (this.messages = this.messages.with(index, message));
+  snapshot = (value) => structuredClone(value);
+}
+
+/** A chat whose server calls `streamText` with the messages that the chat sends. */
+export class Chat extends AbstractChat {
+  /** What the latest request came to. */
+  #served;
+
+  /** @param {() => object} settings */
+  constructor(settings) {
+    const transport = { sendMessages: (sent) => this.#serve(sent), reconnectToStream: async () => null };
+    super({ state: new MessagesInMemory(), transport });
+    this.settings = settings;
+  }
+
+  /**
+   * Sends the messages, with a new one or as they are.
+   *
+   * @param {string | null} text
+   * @param {{stream: boolean, signal: AbortSignal}} how
+   * @returns {Promise<any>} the result of `streamText`
+   */
+  async send(text, how) {
+    this.how = how;
+    this.#served = { failures: [], result: null };
+    await this.sendMessage(text === null ? undefined : { text });
+    const { failures, result } = this.#served;
+    if (failures.length) throw failures[0];
+    if (this.error) throw this.error;
+    return result;
+  }
+
+  async #serve({ messages }) {
+    const settings = this.settings();
+    const { tools } = settings;
+    const { failures } = this.#served;
+    const { stream, signal } = this.how;
+    const sent = await convertToModelMessages(await validateUIMessages({ messages }), { tools });
+    const onError = ({ error }) => void failures.push(error);
+    const result = streamText({ ...settings, messages: sent, abortSignal: signal, onError });
+    this.#served.result = result;
+    const chunks = result.toUIMessageStream({ originalMessages: messages, onError: String });
+    return stream ? chunks.pipeThrough(shown(settings)) : chunks;
+  }
+}
+
+/** Tells what each chunk shows. */
+function shown({ output }) {
+  return new TransformStream({
+    transform(chunk, controller) {
+      show(chunk, output !== undefined);
+      controller.enqueue(chunk);
+    },
+  });
+}
+
+function show(chunk, answersAsText) {
+  const { type, toolCallId: id } = chunk;
+  if (type === "text-delta" && !answersAsText) world().shown("text", { text: chunk.delta });
+  if (type === "tool-input-available") world().shown("call", { id, tool: chunk.toolName });
+  if (type === "tool-approval-request") world().shown("request", { id: chunk.approvalId });
+  if (type === "tool-output-available") world().shown("result", { id, text: read(chunk.output) });
+  if (type === "finish") world().shown("end");
+}

@@ -1,0 +1,86 @@
+/** A chat: the client keeps UI messages and answers in them; the server makes model messages of them for each call. */
+
+import { lastAssistantMessageIsCompleteWithApprovalResponses as isComplete } from "ai";
+
+import { Agent } from "../../javascript/agent.mjs";
+import { Chat } from "./chat.mjs";
+import { Interrupted } from "./failures.mjs";
+import { frameworkOf } from "./framework.mjs";
+import { requestOf } from "./messages.mjs";
+
+/** A conversation whose client is a chat. */
+export class UiAgent extends Agent {
+  #framework;
+  #settings;
+  #chat = new Chat(() => this.#settings);
+
+  constructor(world, blueprint, framework = frameworkOf(blueprint)) {
+    super(world, blueprint);
+    this.#framework = framework.join();
+  }
+
+  async begin() {
+    this.#settings = (await this.#framework.get()).settings;
+  }
+
+  async turn(text, decisions, how) {
+    await this.stage(decisions);
+    // A chat waits for the other answers before it sends any (`sendAutomaticallyWhen`).
+    const waits = decisions.length > 0 && text === null && !isComplete({ messages: this.#chat.messages });
+    const result = waits ? null : await this.#chat.send(text, how);
+    if ((await result?.finishReason) === "interrupted") throw new Interrupted();
+    const requests = await this.pending();
+    if (requests.length || result === null) return { paused: { requests, text: this.#said() } };
+    return { finished: { output: this.#settings.output ? await result.output : this.#said() } };
+  }
+
+  async pending() {
+    const parts = this.#latest().filter(({ state }) => state === "approval-requested");
+    return parts.map((part) => requestOf({ approvalId: part.approval.id }, callOf(part), this.blueprint.tools));
+  }
+
+  async stage(decisions) {
+    for (const { request, verdict, reason, raw, address } of decisions) {
+      const approved = verdict === "raw" ? raw : verdict === "approve";
+      await this.#chat.addToolApprovalResponse({ id: request === null ? address : request.id, approved, reason });
+    }
+  }
+
+  async dump() {
+    return JSON.stringify(this.#chat.messages);
+  }
+
+  async load(parts) {
+    this.#chat.messages = JSON.parse(parts.at(-1));
+  }
+
+  async copyFrom(other) {
+    this.#chat.messages = structuredClone(other.#chat.messages);
+  }
+
+  async anotherSession(world) {
+    return new UiAgent(world, this.blueprint, this.#framework);
+  }
+
+  async close() {
+    await this.#framework.leave();
+  }
+
+  /** The parts of the latest message, where it is the model's. */
+  #latest() {
+    const last = this.#chat.messages.at(-1);
+    return last?.role === "assistant" ? last.parts : [];
+  }
+
+  /** What the model said last. */
+  #said() {
+    const parts = this.#latest();
+    const step = parts.slice(parts.findLastIndex(({ type }) => type === "step-start") + 1);
+    return step.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+  }
+}
+
+/** Gives the call that a part of a UI message is about. */
+function callOf({ type, toolName = type.replace(/^tool-/, ""), toolCallId, input, providerExecuted }) {
+  return { toolName, toolCallId, input, providerExecuted };
+}

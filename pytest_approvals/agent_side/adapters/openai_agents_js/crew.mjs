@@ -1,0 +1,116 @@
+/** The agents that sessions run: made from tool specs, each with a model of its own name. */
+
+import {
+  Agent,
+  MCPServerStreamableHttp,
+  OpenAIResponsesModel,
+  getAllMcpTools,
+  handoff,
+} from "@openai/agents";
+import { OpenAI } from "openai";
+
+import { byServer } from "../../javascript/agent.mjs";
+import { schemaOf } from "../../javascript/schemas.mjs";
+import { Shared } from "../../javascript/shared.mjs";
+import { NOWHERE, fetchOfTurn } from "../../javascript/world.mjs";
+import { functionTool, hostedTool, policyOf } from "./tools.mjs";
+
+/** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
+
+/** The agents of a session, and how they are run. */
+export class Crew {
+  /** @type {Map<string, Agent>} the agents by what the harness calls them */
+  agents = new Map();
+
+  /** @type {MCPServerStreamableHttp[]} */
+  #servers = [];
+
+  /** @param {import("../../javascript/agent.mjs").Blueprint} blueprint */
+  constructor(blueprint) {
+    const { tools, answer, limits, options } = blueprint;
+    this.tools = tools;
+    this.maxTurns = limits.model_replies;
+    const client = new OpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn, maxRetries: 0 });
+    for (const name of namesIn(tools)) {
+      const called = options.agent_names?.[name] ?? name;
+      this.agents.set(name, new Agent({ name: called, model: new OpenAIResponsesModel(client, name) }));
+    }
+    for (const [name, agent] of this.agents) this.#equip(agent, tools.filter((spec) => spec.agent === name));
+    if (Object.keys(answer).length) this.main.outputType = schemaOf(answer);
+  }
+
+  /** The agent that the caller talks to. */
+  get main() {
+    return this.agents.get("main");
+  }
+
+  /** Gives what the harness calls an agent. */
+  label(agent) {
+    for (const [name, one] of this.agents) if (one === agent) return name;
+    for (const [name, one] of this.agents) if (one.name === agent?.name) return name;
+    return agent?.name ?? "main";
+  }
+
+  /**
+   * Connects to the servers of the agents. One among `Agent.mcpServers` cannot be gated; its tools can, so they are
+   * handed over as such.
+   *
+   * @param {{name: string, agent: string, url: string}[]} addresses
+   */
+  async connect(addresses) {
+    for (const { name, agent, url } of addresses) {
+      const server = new MCPServerStreamableHttp({ name, url });
+      this.#servers.push(server);
+      await server.connect();
+      const tools = await getAllMcpTools([server]);
+      this.agents.get(agent).tools.push(...tools.map((tool) => this.#gated(tool, name, agent)));
+    }
+    return this;
+  }
+
+  async close() {
+    await Promise.all(this.#servers.map((server) => server.close()));
+  }
+
+  #gated(tool, server, agent) {
+    const isIt = (spec) => spec.kind === "mcp" && spec.server === server && spec.agent === agent && spec.name === tool.name;
+    const needed = policyOf(this.tools.find(isIt));
+    return { ...tool, needsApproval: typeof needed === "boolean" ? async () => needed : needed };
+  }
+
+  #equip(agent, own) {
+    const functions = own.filter(({ kind, hands_over_to: to }) => kind === "function" && to === null);
+    agent.tools = functions.map((spec) => (spec.runs === null ? functionTool(spec) : this.#agentTool(spec)));
+    for (const [server, specs] of byServer(own, "hosted_mcp")) agent.tools.push(hostedTool(server, specs));
+    agent.handoffs = own.filter((spec) => spec.hands_over_to !== null).map((spec) => this.#handoff(spec));
+  }
+
+  #agentTool(spec) {
+    const { name, description, runs } = spec;
+    const options = { toolName: name, toolDescription: description, needsApproval: policyOf(spec) };
+    return this.agents.get(runs).asTool(options);
+  }
+
+  #handoff({ name, description, hands_over_to: to }) {
+    return handoff(this.agents.get(to), { toolNameOverride: name, toolDescriptionOverride: description });
+  }
+}
+
+/** @param {ToolSpec[]} specs */
+function namesIn(specs) {
+  const named = specs.flatMap(({ agent, runs, hands_over_to: to }) => [agent, runs, to]);
+  return new Set(["main", ...named.filter((name) => name !== null)]);
+}
+
+/**
+ * Gives the agents of a blueprint, connected to their servers.
+ *
+ * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
+ * @returns {Shared<Crew>}
+ */
+export function crewOf(blueprint) {
+  return new Shared(
+    () => new Crew(blueprint).connect(blueprint.servers),
+    (crew) => crew.close(),
+  );
+}
