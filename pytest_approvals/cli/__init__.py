@@ -23,6 +23,7 @@ COMMANDS = {
     "serve": ("serve", "serve the scripted model on the loopback, for agents in any language"),
     "check": ("check", "take the verdicts on recorded journals again"),
     "lint": ("lint", "find what is wrong with approvals in stored conversations"),
+    "reproduce": ("reproduce", "make a small scenario that fails as a stored conversation does"),
     "matrix": ("matrix", "see which check fails in which release of an agent"),
     "bisect": ("bisect", "find the release of an agent that changed a verdict"),
     "recall": ("recall", "see whether the catalogue finds known bugs: a table of bad and good releases"),

@@ -98,11 +98,18 @@ class Suspect:
             self._variants[scenario] = variants(self._catalogue[scenario], facts, upgrade=upgrade)
         return self._variants[scenario]
 
+    def history(self, scenario: str, variant: Variant) -> History:
+        """Plays a scenario, and gives what happened."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = run_scenario(self._catalogue[scenario], variant, self.source, limit=self._limit)
+            return History.of(self._loop.wait_for(run).events)
+
     def broken(self, scenario: str, variant: Variant) -> frozenset[str]:
         """Gives the checks that fail in a run."""
         runs = self._runs.setdefault(scenario, Runs())
         if variant.id not in runs.broken:
-            history = self._played(self._catalogue[scenario], variant)
+            history = self.history(scenario, variant)
             verdicts = judge(history)
             runs.broken[variant.id] = frozenset(one.check for one in verdicts if one.status in BROKEN)
             if not any(one.fails for one in verdicts):
@@ -125,9 +132,3 @@ class Suspect:
                 for slug in slugs:
                     counts[slug] = counts.get(slug, 0) + 1
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-    def _played(self, scenario: Scenario, variant: Variant) -> History:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            run = self._loop.wait_for(run_scenario(scenario, variant, self.source, limit=self._limit))
-        return History.of(run.events)

@@ -1,0 +1,104 @@
+"""
+Drafts tried on agents: which checks fail, and whether the reference agent finds the scenario sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_approvals.agents import AgentSpec
+from pytest_approvals.checks import CHECKS, judge
+from pytest_approvals.checks.verdicts import Verdict
+from pytest_approvals.errors import AgentUnavailable, ScenarioError
+from pytest_approvals.journal.reached import reached
+from pytest_approvals.recall.suspects import Suspect
+from pytest_approvals.recall.table import Release
+from pytest_approvals.scenario.load import scenario_from_text
+from pytest_approvals.scenario.parts import Scenario, Variant
+
+from .document import document_of
+from .draft import Draft
+from .yaml_text import yaml_text
+
+NAME = "reproduced/conversation"
+_COUNTED = ("paused", "approved", "rejected", "edited", "finished")
+_UNSOUND = frozenset({"fail", "harness-error", "unknown"})
+
+
+class Tried:
+    """
+    An agent that drafts are tried on.
+
+    Arguments:
+        name: Its spec.
+        time_limit: Seconds for one run.
+    """
+
+    def __init__(self, name: str, time_limit: float) -> None:
+        self.name = name
+        self._catalogue: dict[str, Scenario] = {}
+        self._suspect = Suspect(Release(spec=AgentSpec.parse(name)), self._catalogue, time_limit)
+        self._count = 0
+        if self._suspect.unavailable:
+            raise AgentUnavailable(name, self._suspect.unavailable, "name another one")
+
+    def failing(self, draft: Draft) -> dict[str, Variant]:
+        """Gives the checks that fail, in the order of all checks, each with the first variant in which it does."""
+        return self.failing_in(scenario_of(draft))
+
+    def failing_in(self, scenario: Scenario) -> dict[str, Variant]:
+        """Gives the same for a scenario."""
+        found: dict[str, Variant] = {}
+        for variant, verdicts in self._verdicts(scenario):
+            for one in verdicts:
+                if one.status == "fail" and one.implied_by is None:
+                    found.setdefault(one.check, variant)
+        return {slug: found[slug] for slug in CHECKS if slug in found}
+
+    def fails(self, draft: Draft, check: str, variant: Variant) -> bool:
+        """Says whether a check fails in that variant, or in any where the draft does not have it."""
+        verdicts = (one for _, verdicts in self._verdicts(scenario_of(draft), variant) for one in verdicts)
+        return any(one.check == check and one.status == "fail" for one in verdicts)
+
+    def is_sound(self, draft: Draft) -> bool:
+        """Says whether the draft is a scenario, and nothing is wrong with it on this agent."""
+        try:
+            runs = list(self._verdicts(scenario_of(draft)))
+        except ScenarioError:
+            return False
+        return bool(runs) and not any(one.status in _UNSOUND for _, verdicts in runs for one in verdicts)
+
+    def reached(self, draft: Draft) -> Mapping[str, int]:
+        """Gives what happens at least so often in every run."""
+        counts = [reached(self._suspect.history(name, variant)) for name, variant in self._planned(scenario_of(draft))]
+        least = {word: min(each.get(word, 0) for each in counts) for word in _COUNTED}
+        return {word: count for word, count in least.items() if count}
+
+    def _verdicts(self, scenario: Scenario, only: Variant | None = None) -> Iterator[tuple[Variant, list[Verdict]]]:
+        planned = self._planned(scenario)
+        for name, variant in [each for each in planned if each[1] == only] or planned:
+            yield variant, judge(self._suspect.history(name, variant))
+
+    def _planned(self, scenario: Scenario) -> list[tuple[str, Variant]]:
+        """Gives the variants in this process, under a name that the agent has not played yet."""
+        self._count += 1
+        name = f"{NAME}-{self._count}"
+        self._catalogue.clear()
+        self._catalogue[name] = scenario
+        return [
+            (name, variant)
+            for variant in self._suspect.variants(name)
+            if variant.resume == "same" and variant.protocol == "native" and not variant.saved_by
+        ]
+
+
+def scenario_of(draft: Draft) -> Scenario:
+    """
+    Gives the scenario that a draft is.
+
+    Errors:
+        ScenarioError: It is none.
+    """
+    text: Any = yaml_text(document_of(draft))
+    return scenario_from_text(text, name=NAME, path=f"{NAME}.approval.yaml")
