@@ -83,7 +83,11 @@ class Home:
 
 
 class RemoteWorld:
-    """Implements `contract.World` for one session by calls to the harness."""
+    """
+    Implements `contract.World` for one session by calls to the harness.
+
+    What the harness does not wait for is there before anything else happens, as if it were in this process.
+    """
 
     def __init__(self, home: Home, session: int) -> None:
         self._home = home
@@ -105,28 +109,25 @@ class RemoteWorld:
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
-        """See `contract.World.run`: a body that does not wait for anything returns before anything else happens."""
+        """See `contract.World.run`."""
         run = RunTool(session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent)
         if real is None:
-            return await self._run_at_once(run)
+            return (await self._call("run", run, Ran)).value
         number, body = self._home.bodies.add(real)
         try:
             return await self._run_real(replace(run, real=number), body)
         finally:
             self._home.bodies.drop(number)
 
-    async def _run_at_once(self, run: RunTool) -> Any:
-        written = self._written("run", run)
-        return from_json(Ran, await self._home.channel.call_at_once("run", written, limit=self._home.limit)).value
-
     async def _run_real(self, run: RunTool, body: _Body) -> Any:
-        asking = asyncio.ensure_future(self._call("run", run, Ran))
+        written = self._written("run", run)
+        asking = asyncio.ensure_future(self._home.channel.call("run", written, limit=self._home.limit))
         try:
             waiting: set[asyncio.Future[Any]] = {asking, body.entered}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if body.entered.done():
                 await body.play()
-            ran = await asking
+            ran = from_json(Ran, await asking)
         except asyncio.CancelledError:
             asking.cancel()
             await asyncio.wait({asking})
@@ -156,7 +157,7 @@ class RemoteWorld:
 
     async def _call(self, method: str, params: Any, kind: type[T]) -> T:
         written = self._written(method, params)
-        return from_json(kind, await self._home.channel.call(method, written, limit=self._home.limit))
+        return from_json(kind, await self._home.channel.call_at_once(method, written, limit=self._home.limit))
 
     def _written(self, method: str, params: Any) -> Any:
         try:

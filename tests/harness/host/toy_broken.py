@@ -74,7 +74,8 @@ class DiesInATool(Broken):
 
     async def broken(self) -> Any:
         self.running = asyncio.ensure_future(self.world.run("look", {"amount": 1}, "c1"))
-        await self.world.model([])  # answered when the tool has begun
+        await asyncio.sleep(0)  # until the tool has begun
+        await self.world.model([])
         os._exit(0)
 
 
