@@ -36,9 +36,9 @@ class Beside:
 
     def concerns(self, version: str) -> bool:
         """Says whether a release is one of those."""
-        from packaging.specifiers import SpecifierSet
+        from pytest_approvals.versions import fits
 
-        return SpecifierSet(self.versions).contains(version, prereleases=True)
+        return fits(version, self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

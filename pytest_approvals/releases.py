@@ -1,6 +1,6 @@
 """
-The releases of an agent: those that it plays itself, or those of its distribution, as uv finds them: whatever registry
-it is set up for, no other client is needed.
+The releases of an agent: those that it plays itself, or those of its distribution, as uv or npm finds them: whatever
+registry it is set up for, no other client is needed.
 
 uv lists nothing, but it names the newest release that fits; the next one is the newest below that.
 """
@@ -10,36 +10,52 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from pytest_approvals.agents import AgentSpec, adapter_of
 from pytest_approvals.errors import AgentUnavailable, UsageError
+from pytest_approvals.harness.environments import npm
 from pytest_approvals.harness.environments.uv import PATIENCE, find_uv
+from pytest_approvals.registries import NPM, PYPI
 from pytest_approvals.versions import fits
 
 _FOUND = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)
 
 
-def releases(distribution: str, wanted: str, *, python: str = "") -> tuple[str, ...]:
+def releases(distribution: str, wanted: str, *, python: str = "", registry: str = PYPI.name) -> tuple[str, ...]:
     """
     Gives the releases of a distribution that fit a specifier, the oldest first.
 
     Arguments:
         wanted: A version specifier: `>=0.8`, `>=1.0,<2`, `~=1.4`. Pre-releases count where it names one.
         python: The version of Python that they must run on; empty: the one that runs this.
+        registry: Where the distribution is installed from; npm's releases run on any Python.
 
     Errors:
         UsageError: *wanted* is no specifier, or no release fits it.
-        AgentUnavailable: There is no uv.
+        AgentUnavailable: There is no uv, or no npm.
     """
     specifier = specifier_of(wanted)
-    found = tuple(_downwards(distribution, specifier, python))
+    if registry == NPM.name:
+        found = tuple(sorted(_among(npm.versions(distribution), specifier), key=Version))
+    else:
+        found = tuple(reversed(tuple(_downwards(distribution, specifier, python))))
     if not found:
-        raise UsageError(f"no release of {distribution} fits {wanted!r}, as far as uv can see")
-    return tuple(reversed(found))
+        client = "npm" if registry == NPM.name else "uv"
+        raise UsageError(f"no release of {distribution} fits {wanted!r}, as far as {client} can see")
+    return found
+
+
+def _among(versions: Iterable[str], specifier: SpecifierSet) -> Iterator[str]:
+    """Gives those that fit; npm allows any word in a pre-release, and no specifier can speak of most of them."""
+    for text in versions:
+        with suppress(InvalidVersion):
+            if specifier.contains(Version(text)):
+                yield text
 
 
 def releases_of(spec: AgentSpec, wanted: str | None, *, python: str = "") -> tuple[str, ...]:
@@ -60,7 +76,7 @@ def releases_of(spec: AgentSpec, wanted: str | None, *, python: str = "") -> tup
         return _played(spec, [each.release or "" for each in adapter.releases], wanted)
     if wanted is None:
         raise UsageError(f"say which releases of {adapter.framework}: --versions '>=1.0'")
-    return releases(adapter.framework, wanted, python=python)
+    return releases(adapter.framework, wanted, python=python, registry=adapter.registry)
 
 
 def _played(spec: AgentSpec, known: Sequence[str], wanted: str | None) -> tuple[str, ...]:

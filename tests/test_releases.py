@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from pytest_approvals.errors import UsageError
@@ -18,6 +20,14 @@ def test_pre_releases_count_where_the_specifier_names_one() -> None:
     found = releases("agent-framework-foundry-hosting", ">=1.0.0b261015,<=1.0.0b261022")
 
     assert ("1.0.0b261015", "1.0.0b261022") == found
+
+
+def test_the_releases_of_a_javascript_framework_are_npms() -> None:
+    """Pre-releases with words of npm's own are left out."""
+    if not shutil.which("npm"):
+        pytest.skip("there is no npm")
+
+    assert ("0.4.3", "0.4.4") == releases("@openai/agents", ">=0.4.3,<0.4.5", registry="npm")
 
 
 @pytest.mark.parametrize(

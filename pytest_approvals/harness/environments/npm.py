@@ -38,6 +38,22 @@ def build(recipe: Recipe, folder: Path, agent: str) -> None:
     _run([npm, "install", *_QUIET, *checkout, *recipe.requirements], folder, agent, str(recipe))
 
 
+def versions(package: str) -> tuple[str, ...]:
+    """
+    Gives all versions of a package that its registry has.
+
+    Errors:
+        AgentUnavailable: There is no npm, or it cannot be asked.
+    """
+    command = [_found("npm", package), "view", package, "versions", "--json", "--loglevel=error"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        listed = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise AgentUnavailable(package, f"npm cannot be asked for its releases ({error})", "try again") from None
+    return tuple(listed) if isinstance(listed, list) else (str(listed),)
+
+
 def find_node(agent: str) -> str:
     """
     Gives the path of node.
