@@ -204,7 +204,7 @@ async def test_a_tool_is_cancelled_when_its_process_dies(start: Callable[..., An
     with pytest.raises(HostError):
         await agent.turn("Go.", (), stream=False)
 
-    assert ["model 0", "start c1", "CancelledError c1", "end c1"] == world.log
+    assert ["start c1", "model 0", "CancelledError c1", "end c1"] == world.log
     await agent.close()
 
 
