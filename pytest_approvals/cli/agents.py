@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, local_agent
 from pytest_approvals.cli.parser import Parser
 from pytest_approvals.errors import AdapterError
-from pytest_approvals.registries import PYPI
+from pytest_approvals.pins import pinned
+from pytest_approvals.registries import registry_named
 
 
 def add_arguments(parser: Parser) -> None:
@@ -24,28 +25,32 @@ def execute(args: argparse.Namespace) -> int:
     if args.agents:
         print("\n\n".join(_all_about(local_agent(AgentSpec.parse(spec))) for spec in args.agents))
         return 0
-    for name in adapter_names():
-        try:
-            for flavour in flavours(name):
-                print(_line(local_agent(AgentSpec(name=name, flavour=flavour))))
-        except AdapterError as error:
-            print(f"{name:24} {error.what}")
+    rows = [row for name in adapter_names() for row in _rows(name)]
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
+    for name, state, more in rows:
+        print(f"{name:{widths[0]}}  {state:{widths[1]}}  {more}".rstrip())
     print("\npytest-approvals agents SPEC tells what an agent can and cannot do.")
     return 0
 
 
-def _line(agent: LocalAgent) -> str:
-    return f"{agent.spec!s:24} {_state(agent):32} {len(agent.adapter.capabilities)} capabilities".rstrip()
+def _rows(name: str) -> Iterator[tuple[str, str, str]]:
+    try:
+        found = [local_agent(AgentSpec(name=name, flavour=flavour)) for flavour in flavours(name)]
+    except AdapterError as error:
+        yield name, error.what, ""
+    else:
+        yield from ((str(one.spec), _state(one), f"{len(one.adapter.capabilities)} capabilities") for one in found)
 
 
 def _state(agent: LocalAgent) -> str:
     if agent.framework is None:
         return "ready"
-    if agent.adapter.registry != PYPI.name:
-        return f"in an environment: {agent.framework}"
-    if not agent.available:
-        return f"not here: pip install {agent.framework}"
-    return f"ready: {agent.framework} {agent.version}"
+    if agent.available:
+        return f"ready: {agent.framework} {agent.version}"
+    release = pinned(agent.framework, agent.adapter.registry)
+    if release is not None:
+        return f"in an environment: {agent.framework} {release}"
+    return f"not here: {registry_named(agent.adapter.registry).install} {agent.framework}"
 
 
 def _all_about(agent: LocalAgent) -> str:

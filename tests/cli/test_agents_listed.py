@@ -1,0 +1,24 @@
+"""`pytest-approvals agents`: a line for each flavour, and all about one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pytest_approvals.pins import pinned
+
+
+def test_a_framework_that_is_not_here_is_listed_with_the_release_of_its_environment(command_line: Any) -> None:
+    """Nothing has to be installed for it."""
+    release = re.escape(str(pinned("autogen-agentchat")))
+
+    listed = command_line("agents").out
+
+    assert re.search(rf"^autogen\.swarm +in an environment: autogen-agentchat {release} +\d+ capabilities$", listed, re.M)
+
+
+def test_the_columns_are_as_wide_as_what_stands_in_them(command_line: Any) -> None:
+    """The states of all agents begin in one column, however long a name is."""
+    lines = command_line("agents").out.splitlines()
+
+    assert 1 == len({line.index("in an environment: ") for line in lines if "in an environment: " in line})
