@@ -14,7 +14,9 @@ def test_a_framework_that_is_not_here_is_listed_with_the_release_of_its_environm
 
     listed = command_line("agents").out
 
-    assert re.search(rf"^autogen\.swarm +in an environment: autogen-agentchat {release} +\d+ capabilities$", listed, re.M)
+    assert re.search(
+        rf"^autogen\.swarm +in an environment: autogen-agentchat {release} +\d+ capabilities$", listed, re.MULTILINE
+    )
 
 
 def test_the_columns_are_as_wide_as_what_stands_in_them(command_line: Any) -> None:
