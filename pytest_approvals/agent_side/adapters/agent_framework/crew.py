@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from agent_framework import Agent
 from pydantic import BaseModel, create_model
 
-from ...contract import MAIN, Blueprint, Limits, ToolSpec
+from ...contract import MAIN, Blueprint, Limits, ServerAddress, ToolSpec
 from .model import ScriptedClient
 from .tools import made
 
@@ -23,6 +24,7 @@ class Crew:
     Attributes:
         main: The agent that the caller talks to.
         agents: All agents by name.
+        clients: The clients of MCP servers that are connected for a turn.
         options: Keyword arguments for the run calls of the main agent.
         release: Undoes what was done to a person's own agent.
     """
@@ -30,8 +32,17 @@ class Crew:
     main: Any
     agents: dict[str, Any] = field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = ()
+    clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     release: Callable[[], None] = lambda: None
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Within, the clients of the MCP servers of agents that were made here are connected."""
+        async with AsyncExitStack() as stack:
+            for client in self.clients:
+                await stack.enter_async_context(client)
+            yield
 
 
 ClientOf = Callable[..., Any]
@@ -64,6 +75,7 @@ def made_crew(
         options: Further keyword arguments for the main agent.
     """
     agents: dict[str, Any] = {}
+    clients = {one: _client(one, blueprint) for one in blueprint.servers}
 
     def agent(name: str, **settings: Any) -> Any:
         own = [spec for spec in blueprint.tools if spec.agent == name]
@@ -77,13 +89,20 @@ def made_crew(
             tools=[
                 *(made(spec, agents) for spec in own if spec.kind == "function"),
                 *(further(own) if further else ()),
+                *(client for one, client in clients.items() if one.agent == name),
             ],
             middleware=[*middleware(own)] if middleware else None,
             **{"context_providers": histories() if history else None, **settings},
         )
 
     agents[MAIN] = agent(MAIN, **_answering(blueprint, **options))
-    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools)
+    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, clients=tuple(clients.values()))
+
+
+def _client(address: ServerAddress, blueprint: Blueprint) -> Any:
+    from .servers import client
+
+    return client(address, [spec for spec in blueprint.tools if spec.agent == address.agent])
 
 
 def histories() -> list[Any] | None:

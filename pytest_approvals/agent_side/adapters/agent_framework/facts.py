@@ -21,6 +21,16 @@ def _offers(name: str) -> bool:
     return f'"{name}"' in Path(found.origin).read_text(encoding="utf-8")
 
 
+def _lacks() -> dict[str, str]:
+    """Says what the framework's client of MCP servers would import and cannot."""
+    found = find_spec("agent_framework")
+    if found is None or found.origin is None:
+        return {}
+    client = Path(found.origin).with_name("_mcp.py").read_text(encoding="utf-8")
+    absent = [name for name in ("mcp", "tenacity") if f"from {name} import" in client and find_spec(name) is None]
+    return {"mcp": f"`MCPTool` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
+
+
 STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"} if _offers("FileSessionStore") else {}
 
 CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
@@ -35,16 +45,14 @@ _ALL: Mapping[str, str] = {
     "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
     **({} if _offers("CompactionProvider") else {"trim": "this release has no compaction of stored histories"}),
     "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
+    **_lacks(),
 }
 
 _ASKING_AGAIN: Mapping[str, str] = {
     "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
 }
 
-_CHAT: Mapping[str, str] = {
-    "hosted_mcp": "Chat Completions has no hosted servers",
-    "mcp": "the adapter connects no `MCPTool` to a server",
-}
+_CHAT: Mapping[str, str] = {"hosted_mcp": "Chat Completions has no hosted servers"}
 
 _NO_POLICY: Mapping[str, str] = {
     "conditional_approval": "`approval_mode` is always or never",
@@ -79,7 +87,6 @@ RESPONSES_MISSING: Mapping[str, str] = {
     **_ALL,
     **_ASKING_AGAIN,
     **_NO_POLICY,
-    "mcp": _CHAT["mcp"],
     "missing_ids": "Responses gives every call an id",
     "go_on_without_answer": "a run without a message asks the model anew, or is refused where the provider keeps all",
     "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",

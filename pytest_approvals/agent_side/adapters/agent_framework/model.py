@@ -63,7 +63,7 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         for content in self._pieces(reply):
             yield ChatResponseUpdate(contents=[content], **place)
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
 
     def _pieces(self, reply: Reply) -> Iterable[Any]:
         return pieces(reply)

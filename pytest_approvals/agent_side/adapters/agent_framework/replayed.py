@@ -48,7 +48,7 @@ class Replayed(Session):
         from .requests import requests_of
         from .waiting import waiting
 
-        return requests_of(waiting(self._session, self._rows))
+        return requests_of(waiting(self._session, self._rows), self.tools())
 
     async def dump(self) -> str:
         """Gives the session, and the messages: all, or those that came since the last time."""

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from ...contract import MAIN, Request
+from ...contract import MAIN, Request, ToolSpec
 
 REQUEST, RESPONSE = "function_approval_request", "function_approval_response"
 
 
-def requests_of(contents: Iterable[Any]) -> tuple[Request, ...]:
-    """Gives what a person is shown of the contents that ask for approval."""
-    return tuple(request_of(content) for content in contents if content.type == REQUEST)
+def requests_of(contents: Iterable[Any], specs: Iterable[ToolSpec] = ()) -> tuple[Request, ...]:
+    """Gives what a person is shown of the contents that ask for approval; *specs* are the tools of the agent."""
+    return with_servers((request_of(content) for content in contents if content.type == REQUEST), specs)
+
+
+def with_servers(requests: Iterable[Request], specs: Iterable[ToolSpec]) -> tuple[Request, ...]:
+    """Gives the requests with the servers that the agent connects to, of which they say only the name of the tool."""
+    connected = {spec.name: spec.server for spec in specs if spec.kind == "mcp"}
+    return tuple(
+        replace(one, kind="mcp", server=connected[one.tool])
+        if one.kind == "function" and one.tool in connected
+        else one
+        for one in requests
+    )
 
 
 def request_of(content: Any, *, agent: str = MAIN) -> Request:

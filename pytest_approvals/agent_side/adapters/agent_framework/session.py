@@ -29,6 +29,7 @@ class Session(Agent):
     issues = facts.ISSUES
     stores = facts.STORES
     packages = facts.PACKAGES
+    connects = True
     capabilities = facts.claimed(facts.MISSING)
     missing = facts.MISSING
 
@@ -64,8 +65,9 @@ class Session(Agent):
 
         given = message(text, decisions, self._answer())
         with recorded_by(self.world):
-            response = await (self._streamed(given) if stream else self._run(given))
-        requests = requests_of(response.user_input_requests)
+            async with self._crew.connected():
+                response = await (self._streamed(given) if stream else self._run(given))
+        requests = requests_of(response.user_input_requests, self.tools())
         if requests:
             return Paused(requests=requests, text=response.text or None)
         return Finished(output=self._output(response))
@@ -98,7 +100,7 @@ class Session(Agent):
         from .requests import requests_of
         from .waiting import waiting
 
-        return requests_of(waiting(self._session))
+        return requests_of(waiting(self._session), self.tools())
 
     async def dump(self) -> str:
         """Gives the session as the framework writes it, or where the store keeps it."""

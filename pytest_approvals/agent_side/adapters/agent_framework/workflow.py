@@ -32,6 +32,7 @@ class Workflow(Agent):
     issues = facts.ISSUES
     stores = facts.CHECKPOINTS
     packages = facts.PACKAGES
+    connects = True
     capabilities = facts.claimed(facts.WORKFLOW_MISSING, facts.CHECKPOINTS)
     missing = facts.WORKFLOW_MISSING
 
@@ -66,8 +67,9 @@ class Workflow(Agent):
         """See `Agent.turn`."""
         runs = await self._runs(text, decisions)
         with recorded_by(self.world):
-            for given in runs:
-                result, said = await (self._streamed(given) if stream else self._run(given))
+            async with self._crew.connected():
+                for given in runs:
+                    result, said = await (self._streamed(given) if stream else self._run(given))
         if stream:
             self.world.shown("end")
         return await self._outcome(result, said)
@@ -118,7 +120,8 @@ class Workflow(Agent):
     async def pending(self) -> Sequence[Request]:
         """Lists the requests of the newest checkpoint, or of the one that was loaded."""
         newest = await self._newest()
-        return _requests(newest.pending_request_info_events.values()) if newest is not None else ()
+        waiting = newest.pending_request_info_events.values() if newest is not None else ()
+        return _requests(waiting, self.tools())
 
     async def _newest(self) -> Any:
         if self._checkpoint is not None:
@@ -166,9 +169,9 @@ def _answer(decision: Decision) -> Any:
     return decision.raw if decision.verdict == "raw" else plain(decision)
 
 
-def _requests(events: Any) -> tuple[Request, ...]:
+def _requests(events: Any, specs: Sequence[ToolSpec]) -> tuple[Request, ...]:
     from dataclasses import replace
 
-    from .requests import request_of
+    from .requests import request_of, with_servers
 
-    return tuple(replace(request_of(event.data), id=event.request_id) for event in events)
+    return with_servers((replace(request_of(event.data), id=event.request_id) for event in events), specs)

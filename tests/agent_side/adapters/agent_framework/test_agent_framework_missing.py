@@ -28,7 +28,6 @@ EVERYWHERE = {
     "hand_offs",
     "limit_model_replies",
     "asks_again",
-    "mcp",
 }
 NO_POLICY = {"conditional_approval", "slow_conditions", "raising_conditions", "always"}
 RESPONSES = {"missing_ids", "structured_answer", "go_on_without_answer"}

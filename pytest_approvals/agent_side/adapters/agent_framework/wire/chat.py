@@ -34,7 +34,7 @@ class Chat:
         for chunk in reply.chunks:
             yield _chunk(head, _delta(chunk))
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
         yield _chunk(head, {}, _reason(reply))
         yield "[DONE]"
 
