@@ -11,6 +11,7 @@ import sys
 from typing import BinaryIO, TextIO
 
 from pytest_approvals.errors import ContentError
+from pytest_approvals.harmless import harmless
 
 from .cases import read_case, run_case
 from .json_text import read_json, write_json
@@ -22,16 +23,11 @@ def main(given: BinaryIO, out: BinaryIO, complaints: TextIO) -> int:
         case = read_case(read_json(given.read()))
         outcome = write_json(run_case(case)) + "\n"
     except ContentError as error:
-        complaints.write(f"meai: {_harmless(str(error))}\n")
+        complaints.write(f"meai: {harmless(str(error))}\n")
         return 2
-    complaints.writelines(f"meai: note: {_harmless(str(note))}\n" for note in case.notes)
+    complaints.writelines(f"meai: note: {harmless(str(note))}\n" for note in case.notes)
     out.write(outcome.encode("utf-8"))
     return 0
-
-
-def _harmless(text: str) -> str:
-    """Gives a text without what a terminal would act on."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 if __name__ == "__main__":

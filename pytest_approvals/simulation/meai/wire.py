@@ -44,7 +44,7 @@ class WorldModel:
             if chunk.text:
                 yield Message(role="assistant", contents=(Text(text=chunk.text),), message_id=message_id)
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
         if reply.calls or not _has_text(reply):
             yield Message(role="assistant", contents=tuple(map(_call, reply.calls)), message_id=message_id)
 
