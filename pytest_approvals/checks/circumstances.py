@@ -70,8 +70,10 @@ def _is_of(value: Any, declared: str | None) -> bool:
 
 
 def cannot_run(history: History, call: CallSeen, given: Given | None) -> bool:
-    """Says whether its tool is not there, or its arguments need not be taken."""
+    """Says whether its tool is not there, its arguments need not be taken, or its save has been changed."""
     n = call.n if given is None or given.taken is None else given.taken
+    if rewritten_between(history, call.n, n, call.session):
+        return True
     tool, arguments = call.wanted_at(n + 1) if given is not None else (call.tool, call.arguments)
     if call.declared is None or is_gone(history, tool, n, call.session):
         return True

@@ -153,7 +153,8 @@ def approved_runs(history: History) -> Evaluations:
     An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
 
     The person said yes and believes that it happened. It may wait for the answers to its siblings. That the model is
-    told something else counts only where the tool is gone or the arguments do not fit.
+    told something else counts only where the tool is gone, the arguments do not fit, or what was saved has been
+    changed.
 
     Passes:
         send Pay 5
@@ -182,6 +183,18 @@ def approved_runs(history: History) -> Evaluations:
         tell c1 amount must be an integer
         model Sorry.
         finish Sorry.
+
+    Passes, what was saved has been changed and the model is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        approve c1
+        go
+        tell c1 that is not what was asked
+        done
 
     Passes, the turn fails:
         send Pay 5

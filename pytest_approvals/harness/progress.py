@@ -52,6 +52,7 @@ class Progress:
         executions: How often each call was executed.
         gates: How often the policy was asked about each call.
         provided: The labels of the hosted calls that the provider has run.
+        rewritten: What was changed in the text of the save that the session goes on from: the old text and the new one.
     """
 
     opening: str | None = None
@@ -61,6 +62,7 @@ class Progress:
     executions: Counter[str] = field(default_factory=Counter)
     gates: Counter[str] = field(default_factory=Counter)
     provided: set[str] = field(default_factory=set)
+    rewritten: tuple[tuple[str, str], ...] = ()
 
     def copy(self) -> Progress:
         """Gives an independent copy."""
@@ -72,6 +74,7 @@ class Progress:
             executions=self.executions.copy(),
             gates=self.gates.copy(),
             provided=self.provided.copy(),
+            rewritten=self.rewritten,
         )
 
     def candidates(
@@ -100,6 +103,14 @@ class Progress:
                 tiers[3].append(call)
         for tier in tiers:
             yield from tier
+
+    def _known(self, arguments: Mapping[str, Any] | str) -> Iterator[Any]:
+        """Gives the arguments of a call, and what they are where the save has been changed."""
+        yield arguments
+        text = json.dumps(arguments, ensure_ascii=False)
+        for old, new in self.rewritten:
+            text = text.replace(old, new)
+            yield json.loads(text)
 
     def call(self, label: str) -> PlayedCall | None:
         """Gives the call with that label, the latest one where a rewound story made it twice."""

@@ -35,7 +35,7 @@ from .hosted import without_foreign_objects
 from .play import Play
 from .progress import Progress
 from .requests import Surfaced, written_request
-from .rewriting import chosen, rewritten
+from .rewriting import chosen, places, rewritten
 from .servers import runs_in
 from .sources import AgentSource
 from .world import RecordingWorld
@@ -284,12 +284,18 @@ class Session:
         return self._latest.parts[-1] if self._latest is not None and self._latest.parts else None
 
     async def rewrite(self, step: Rewrite) -> bool:
-        """Changes the text of the latest save; says whether there is one that says what is to be changed."""
+        """
+        Changes the text of the latest save; says whether there is one that says what is to be changed.
+
+        It may say it in no other place than where it is shown: then nothing hidden is changed.
+        """
         save = self._latest
-        found = [] if save is None else await chosen(save.parts, step, self._listed_by)
-        if save is None or not found:
+        if save is None or not places(save.parts, step.old):
             return False
-        self._latest = replace(save, parts=rewritten(save.parts, step, found))
+        found = await chosen(save.parts, step, self._listed_by)
+        progress = save.progress.copy()
+        progress.rewritten += ((step.old, step.new),)
+        self._latest = replace(save, parts=rewritten(save.parts, step, found), progress=progress)
         event = Rewritten(name=save.name, old=step.old, new=step.new, where=step.where, places=len(found))
         event.session = self.name
         self._record(event)

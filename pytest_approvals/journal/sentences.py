@@ -218,7 +218,10 @@ class Sentences:
 
     def rewritten(self, event: Rewritten) -> Iterator[tuple[str, str]]:
         where = {"shown": ", where it is shown", "hidden": ", where it is not shown"}.get(event.where, "")
-        yield "store", f"what was saved says {said(event.new)} in place of {said(event.old)}{where}"
+        if event.places:
+            yield "store", f"what was saved says {said(event.new)} in place of {said(event.old)}{where}"
+        else:
+            yield "store", f"nothing that was saved says {said(event.old)}{where}"
 
     def trimmed(self, event: Trimmed) -> Iterator[tuple[str, str]]:
         plural = "" if event.keep == 1 else "s"

@@ -197,6 +197,10 @@ ALONE: dict[str, tuple[Event, str]] = {
         Rewritten(name="save-1", old="a", new="b", where="shown", places=2),
         'store   what was saved says "b" in place of "a", where it is shown',
     ),
+    "rewritten nowhere": (
+        Rewritten(name="save-1", old="a", new="b", where="hidden", places=0),
+        'store   nothing that was saved says "a", where it is not shown',
+    ),
     "rewritten everywhere": (
         Rewritten(name="save-1", old="a", new="b", where="every", places=2),
         'store   what was saved says "b" in place of "a"',

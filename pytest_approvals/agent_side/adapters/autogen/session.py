@@ -211,8 +211,16 @@ class Session(Agent):
         return request.model_copy(update={"request_id": before.request_id})
 
     def asked_before(self, request: ToolApprovalRequest) -> ToolApprovalRequest | None:
-        """Gives what a person was asked about the same call before the state was saved."""
-        return next((one for one in self._carried if one.is_about(request)), None)
+        """
+        Gives what a person was asked about the same call before the state was saved.
+
+        Errors:
+            ValueError: They were shown other arguments, because what was saved has been changed.
+        """
+        before = next((one for one in self._carried if one.is_about(request)), None)
+        if before is not None and before.arguments != request.arguments:
+            raise ValueError(f"{request.tool} was shown with {before.arguments}, and asks for {request.arguments}")
+        return before
 
     def _answered(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
