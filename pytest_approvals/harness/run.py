@@ -183,7 +183,7 @@ def _connected(scenario: Scenario, source: AgentSource) -> Iterator[ConnectedSer
     if not source.facts.connects or all(tool.kind != "mcp" for tool in scenario.tools):
         yield None
         return
-    with contextlib.closing(ConnectedServers()) as connected:
+    with contextlib.closing(ConnectedServers(scenario.servers)) as connected:
         yield connected
 
 

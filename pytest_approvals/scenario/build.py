@@ -64,6 +64,7 @@ class More(TypedDict, total=False):
     vary: Iterable[str]
     oracles: Sequence[str]
     held_back: Sequence[str]
+    servers: Mapping[str, str]
     options: Mapping[str, Any]
     equal_arguments: bool
 
@@ -122,6 +123,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "vary": (tuple, list, set, frozenset),
     "oracles": (tuple, list),
     "held_back": (tuple, list),
+    "servers": (Mapping,),
     "options": (Mapping,),
     "equal_arguments": (bool,),
 }

@@ -38,6 +38,7 @@ def scenario_from_file(file: ScenarioFile, *, name: str) -> parts.Scenario:
         vary=frozenset(file.vary),
         oracles=tuple(file.oracles),
         held_back=tuple(file.held_back),
+        servers=plain(file.servers),
         options=plain(file.options),
         equal_arguments=file.equal_arguments,
     )

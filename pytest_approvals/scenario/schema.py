@@ -87,6 +87,8 @@ class ScenarioFile(FilePart):
     """Who decides what the story leaves open, each in variants of its own."""
     held_back: list[Name] = Field(default_factory=list)
     """Tools that the agent gets only from a restart with them on."""
+    servers: dict[str, Literal["http", "stdio"]] = Field(default_factory=dict)
+    """How the agent connects to an MCP server of tools of kind mcp: http (streamable HTTP, the default) or stdio."""
     options: dict[str, Json] = Field(default_factory=dict)
     """Options for the adapter's flavour."""
     equal_arguments: bool = False

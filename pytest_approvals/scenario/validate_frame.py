@@ -16,6 +16,9 @@ from pytest_approvals.scenario.view import View
 from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS, REACHES, VARIED_ON_REQUEST
 
 _SOURCE = re.compile(r"[\w.-]+/[\w.-]+#[0-9]+|https?://\S+")
+TRANSPORTS = ("http", "stdio")
+"""How an agent may connect to an MCP server."""
+
 _ORACLES = ["approve_all", "reject_all", "random:SEED", "allowlist:TOOL,TOOL", "script"]
 _STORE = re.compile(r"native\.[a-z][a-z0-9_]*")
 
@@ -31,6 +34,7 @@ def frame_mistakes(view: View) -> Iterator[Mistake]:
         yield from _impossible(scenario)
     for k, name in enumerate(scenario.oracles):
         yield from _value("oracle", name, ("oracles", k))
+    yield from _servers(scenario)
     for k, label in enumerate(scenario.expect.runs or ()):
         yield from view.unknown_label(label, ("expect", "runs", k), "expect names")
 
@@ -47,6 +51,16 @@ def _words(scenario: Scenario) -> Iterator[Mistake]:
         if name not in CAPABILITIES and not _STORE.fullmatch(name):
             what = f"no capability is called {name!r}{nearest(name, CAPABILITIES)}"
             yield Mistake(("requires",), what)
+
+
+def _servers(scenario: Scenario) -> Iterator[Mistake]:
+    connected = {tool.server for tool in scenario.tools if tool.kind == "mcp" and tool.server is not None}
+    for name, transport in scenario.servers.items():
+        if name not in connected:
+            what = f"no tool of kind mcp is offered by a server {name!r}{nearest(name, sorted(connected))}"
+            yield Mistake(("servers", name), what)
+        if transport not in TRANSPORTS:
+            yield Mistake(("servers", name), f"{transport!r} is no transport; choose http or stdio")
 
 
 def _numbers(scenario: Scenario) -> Iterator[Mistake]:

@@ -108,6 +108,7 @@ only: {serialize: [json, native.sqlite]}
 vary: [history]
 oracles: [reject_all]
 held_back: [transfer]
+servers: {bank: stdio}
 options: {store: false}
 """
 
@@ -197,6 +198,7 @@ def twin() -> Scenario:
         vary=["history"],
         oracles=["reject_all"],
         held_back=["transfer"],
+        servers={"bank": "stdio"},
         options={"store": False},
     )
 

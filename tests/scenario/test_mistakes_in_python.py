@@ -48,6 +48,11 @@ def answered(answer: Answer) -> dict[str, Any]:
     [
         (paying(title=" "), "the title is empty; it says in one sentence what happens"),
         (paying(sources=["PR 5"]), "'PR 5' is neither OWNER/REPO#NUMBER nor an address"),
+        (paying(servers={"bank": "pipe"}), "no tool of kind mcp is offered by a server 'bank'"),
+        (
+            paying(tools=[PAY, tool("find", kind="mcp", server="bank")], servers={"bank": "pipe"}),
+            "'pipe' is no transport; choose http or stdio",
+        ),
         (paying(reaches={"paused": 0}), "reaching 'paused' 0 times means nothing; 1 is the least"),
         (paying(limits=Limits(tool_calls=0)), "a limit of 0 lets nothing happen; 1 is the least"),
         (paying(only={"stream": []}), "'stream' is pinned to no value at all"),

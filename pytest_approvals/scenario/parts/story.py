@@ -53,6 +53,7 @@ class Scenario:
             `chunking`.
         oracles: The oracles of its variants, as the oracle dimension; empty where the story decides itself.
         held_back: Tools that the agent gets only from a restart with them on.
+        servers: By MCP server how an agent connects to it, `http` or `stdio`; `http` where nothing is said.
         options: Options for the adapter's flavour.
         equal_arguments: Two calls of one tool may have equal arguments.
         fakes: The values made by Faker, and what stands for each of them in a snapshot.
@@ -76,6 +77,7 @@ class Scenario:
     vary: frozenset[str] = frozenset()
     oracles: tuple[str, ...] = ()
     held_back: tuple[str, ...] = ()
+    servers: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     equal_arguments: bool = False
     fakes: Mapping[str, str] = field(default_factory=dict)
