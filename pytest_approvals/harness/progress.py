@@ -7,6 +7,7 @@ rewound say again what they said then, and a fresh process needs no cursor of it
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ class Progress:
             if call.tool != tool:
                 continue
             same_id = call.id is not None and call.id == call_id
-            equal = same_arguments(call.arguments, arguments)
+            equal = any(same_arguments(known, arguments) for known in self._known(call.arguments))
             own = agent is None or call.agent == agent
             if same_id and equal and own:
                 tiers[0].append(call)
