@@ -10,7 +10,8 @@ An item of a scenario file calls
 
 once it has run. The transcript stands in `__snapshots__/SCENARIO/AGENT.transcript` beside the scenario file, or in
 `AGENT-ORACLE.transcript` where an oracle decides; every variant asserts the same file, and only one of them writes it.
-All of syrupy's options work.
+Where a provider's protocol makes a known difference, the variants over it have a file of their own besides, whose name
+ends with the protocol; it begins as an empty one. All of syrupy's options work.
 
 A file counts as unused where no item can use it: its scenario is gone, or the collector of its scenario has a method
 `transcripts()`, which gives for each agent of this session the names that its items can have, and the file's name is
@@ -130,6 +131,11 @@ def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
     if _meets_itself(scenario):
         words += {"none": ["live"], "native": ["store"]}.get(variant.serialize.partition(".")[0], [])
     return "-".join(words)
+
+
+def transcript_over(name: str, protocol: str) -> str:
+    """Gives the name of the transcript that a protocol has of its own, where it differs from the one called *name*."""
+    return f"{name}-{protocol}"
 
 
 def _meets_itself(scenario: Scenario) -> bool:

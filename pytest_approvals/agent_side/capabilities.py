@@ -75,5 +75,18 @@ CAPABILITIES: dict[str, str] = {
     "answer.rebuilt": "from the request's JSON",
 }
 
-PROTOCOLS = ("chat", "responses", "messages")
-"""How a provider's clients speak: Chat Completions and Responses of OpenAI, Messages of Anthropic."""
+_HAS_IDS = "a call without an id is no call there"
+
+PROTOCOLS: dict[str, dict[str, str]] = {
+    "chat": {"hosted_mcp": "a provider runs no tools there", "missing_ids": _HAS_IDS},
+    "responses": {"missing_ids": _HAS_IDS},
+    "messages": {
+        "hosted_mcp": "a call of a server is not asked about there",
+        "missing_ids": _HAS_IDS,
+        "repeated_ids": "an id that comes again is refused there",
+    },
+}
+"""
+How a provider's clients speak, with what no model can do there: Chat Completions and Responses of OpenAI, Messages of
+Anthropic.
+"""

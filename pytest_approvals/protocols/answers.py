@@ -8,6 +8,7 @@ when the framework sends it back.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -61,9 +62,14 @@ class Answers:
 
     def hidden(self, items: Iterable[Item]) -> tuple[Item, ...]:
         """Gives *items* with those that hold an answer, or the response to one, as `other`."""
-        return tuple(replace(item, kind="other") if self._holds(item) else item for item in items)
+        return tuple(_hidden(item) if self._holds(item) else item for item in items)
 
     def _holds(self, item: Item) -> bool:
         if item.kind in ("call", "result"):
             return item.id in self._ids
         return item.kind == "say" and json_text(object_of(item.text)) in self._texts
+
+
+def _hidden(item: Item) -> Item:
+    told = item.text if item.kind != "call" else json.dumps(item.arguments, ensure_ascii=False, separators=(",", ":"))
+    return Item(kind="other", text=told, message=item.message)

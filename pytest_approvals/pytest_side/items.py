@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from pytest_approvals.scenario.labels import occurrences
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.mistakes import line_of
 from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.snapshot import is_stored, is_updating, keep_apart, transcript_name
+from pytest_approvals.snapshot import is_stored, is_updating, keep_apart, transcript_name, transcript_over
 
 if TYPE_CHECKING:
     from pytest_approvals.pytest_side.bench import Bench
@@ -48,10 +48,19 @@ class ScenarioFile(pytest.File):
             for candidate in self.bench.candidates:
                 found = self.bench.variants(scenario, candidate)
                 writers = self.bench.writers(scenario, candidate)
-                self.names[candidate.name] = {*writers}
-                yield from (self.item(scenario, candidate, variant, variant in writers.values()) for variant in found)
+                over = {transcript_over(name, one) for name in writers for one in candidate.source.facts.protocols}
+                self.names[candidate.name] = {*writers, *over}
+                yield from self._items(scenario, candidate, found, dict(writers))
         except ApprovalsError as error:
             raise self.CollectError(str(error)) from None
+
+    def _items(
+        self, scenario: Scenario, candidate: Candidate, found: Iterable[Variant], writers: dict[str, Variant]
+    ) -> Iterator[ScenarioItem]:
+        for variant in found:
+            item = self.item(scenario, candidate, variant)
+            item.writes = writers.setdefault(item.transcript, variant) == variant
+            yield item
 
     def load(self) -> Scenario:
         """
@@ -69,9 +78,9 @@ class ScenarioFile(pytest.File):
         """Gives the names of the transcripts that the items of each agent use; see `snapshot.py`."""
         return self.names
 
-    def item(self, scenario: Scenario, candidate: Candidate, variant: Variant, writes: bool) -> ScenarioItem:
+    def item(self, scenario: Scenario, candidate: Candidate, variant: Variant) -> ScenarioItem:
         """Makes the item of one agent in one variant."""
-        given = {"scenario": scenario, "candidate": candidate, "variant": variant, "writes": writes}
+        given = {"scenario": scenario, "candidate": candidate, "variant": variant}
         name = f"{candidate.name}[{variant.id}]"
         return ScenarioItem.from_parent(self, name=name, callobj=play_scenario, **given)
 
@@ -86,14 +95,12 @@ class ScenarioItem(pytest.Function):
         writes: It is the one that writes the transcript.
     """
 
-    def __init__(
-        self, *, scenario: Scenario, candidate: Candidate, variant: Variant, writes: bool, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, scenario: Scenario, candidate: Candidate, variant: Variant, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.scenario = scenario
         self.candidate = candidate
         self.variant = variant
-        self.writes = writes
+        self.writes = False
         facts = candidate.source.facts
         self.user_properties += [
             ("scenario", scenario.id),
@@ -115,6 +122,13 @@ class ScenarioItem(pytest.Function):
         return self.parent
 
     @property
+    def transcript(self) -> str:
+        """The name of the transcript that it is compared with."""
+        name = transcript_name(self.candidate.name, self.scenario, self.variant)
+        own = transcript_over(name, self.variant.protocol)
+        return own if is_stored(self, own) else name
+
+    @property
     def compares(self) -> bool:
         """
         Whether its transcript is compared with a stored one: in the catalogue for the pinned releases alone, in a
@@ -125,9 +139,8 @@ class ScenarioItem(pytest.Function):
         spec = self.candidate.local.spec
         if self.file.bench.settings.fault or spec.version or spec.checkout or self.variant.saved_by:
             return False
-        agent = self.candidate.name
-        name = transcript_name(agent, self.scenario, self.variant)
-        if name not in self.file.names[agent]:
+        name = self.transcript
+        if name not in self.file.names[self.candidate.name]:
             return False
         if self.config.getoption("approvals_chosen") and not (is_stored(self, name) or is_updating(self.config)):
             return False

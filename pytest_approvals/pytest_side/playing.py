@@ -13,7 +13,7 @@ from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.pytest_side.judging import Judged
 from pytest_approvals.pytest_side.records import another_transcript
-from pytest_approvals.snapshot import assert_transcript, transcript_name
+from pytest_approvals.snapshot import assert_transcript
 from pytest_approvals.waivers import Outcome, Waiver, waiver_for
 
 if TYPE_CHECKING:
@@ -85,9 +85,8 @@ def patience(seconds: float, hang: Outcome, waivers: Iterable[Waiver]) -> float:
 
 
 def _compare(bench: Bench, item: ScenarioItem, judged: Judged) -> None:
-    name = transcript_name(item.candidate.name, item.scenario, item.variant)
     try:
-        assert_transcript(item, judged.transcript, name, write=item.writes)
+        assert_transcript(item, judged.transcript, item.transcript, write=item.writes)
     except TranscriptDiffers as error:
         bench.note(item, another_transcript(judged.subject, error))
         raise

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.capabilities import CAPABILITIES, PROTOCOLS
 from pytest_approvals.errors import nearest
 from pytest_approvals.scenario.mistakes import Mistake, Path
 from pytest_approvals.scenario.parts import PROMPT, Scenario
@@ -98,12 +98,13 @@ class _AbleToAll:
     """An agent that can do whatever a scenario asks for."""
 
     stores: Mapping[str, str]
+    protocols: Mapping[str, Mapping[str, str]]
     capabilities: frozenset[str] = frozenset()
 
 
 def _impossible(scenario: Scenario) -> Iterator[Mistake]:
     stores = {str(mode).removeprefix("native."): "" for mode in scenario.only.get("serialize", ())}
-    if next(candidates(scenario, _AbleToAll(stores), {}), None) is None:
+    if next(candidates(scenario, _AbleToAll(stores, PROTOCOLS), {}), None) is None:
         pins = ", ".join(f"{name}: {' or '.join(map(str, values))}" for name, values in scenario.only.items())
         yield Mistake(("only",), f"no variant is left by `only` ({pins}): these values and steps exclude each other")
 

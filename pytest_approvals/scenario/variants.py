@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, Protocol
 
+from pytest_approvals.agent_side.capabilities import PROTOCOLS
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, sessions_of, steps_of
@@ -95,7 +96,7 @@ def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> 
     if not needed <= facts.capabilities:
         return []
     claimed = {"native": facts.capabilities}
-    claimed |= {protocol: facts.capabilities - frozenset(lacks) for protocol, lacks in facts.protocols.items()}
+    claimed |= {name: facts.capabilities - {*PROTOCOLS[name], *lacks} for name, lacks in facts.protocols.items()}
     possible_ones = candidates(scenario, facts, overrides)
     return [one for one in possible_ones if needed | required_by_variant(scenario, one) <= claimed[one.protocol]]
 
@@ -114,12 +115,12 @@ def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[s
         "source": ("held", "restored", "rebuilt"),
         "oracle": oracles(scenario),
         "chunking": DIMENSIONS["chunking"] if "chunking" in scenario.vary else ("whole", "interleaved"),
-        "protocol": ("native", *facts.protocols) if "protocol" in scenario.vary else ("native",),
+        "protocol": ("native", *facts.protocols),
     }
     pinned = {**scenario.only, "serialize": _with_stores(scenario.only.get("serialize"), stores)}
     chosen = {name: _narrowed(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
-    spoken = tuple(one for one in chosen["protocol"] if one == "native" or one in facts.protocols)
-    return {**chosen, "protocol": spoken}
+    spoken = tuple(one for one in chosen["protocol"] if one in by_default["protocol"])
+    return {**chosen, "protocol": spoken if "protocol" in (*scenario.vary, *overrides) else spoken[:1]}
 
 
 def _with_stores(modes: tuple[Any, ...] | None, stores: tuple[str, ...]) -> tuple[Any, ...] | None:
@@ -262,9 +263,9 @@ def _over_protocols(scenario: Scenario, facts: Facts, overrides: Overrides) -> I
     Gives for each protocol the plainest variant, and the one that differs most from it.
 
     A protocol meets the stream, the saves and the oracles in these two; all their pairs would double a matrix. Where a
-    story varies or pins the protocol, or a person asks for it, it is covered like any other value.
+    story varies the protocol, or a person asks for it, it is covered like any other value.
     """
-    if "protocol" in overrides or "protocol" in scenario.only or "protocol" in scenario.vary:
+    if "protocol" in overrides or "protocol" in scenario.vary:
         return
     for protocol in facts.protocols:
         here = {"resume": ("same",)} | dict(overrides) | {"protocol": (protocol,)}

@@ -180,3 +180,45 @@ class Forgetful(ReferenceAgent):
 def pytest_approvals_adapters():
     return {"forgetful": {"": Forgetful}}
 """
+
+
+def test_a_protocol_has_the_transcript_of_the_native_model(project) -> None:
+    """What differs over a protocol is not as stored."""
+    project.write("wired_adapter.py", WIRED)
+    project.scenario()
+    project.run("scenarios", "-k", "none-held", "--snapshot-update", agents="wired", fresh=True)
+    result = project.run("scenarios", "-k", "none-held-chat", agents="wired", fresh=True)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*the transcript is not the stored one in *wired.transcript; *"])
+
+
+def test_a_known_difference_of_a_protocol_is_stored_besides(project) -> None:
+    """A transcript of the protocol's own begins as an empty file; its variants are compared with that."""
+    project.write("wired_adapter.py", WIRED)
+    project.scenario()
+    own = project.write("scenarios/mine/__snapshots__/one/wired-chat.transcript", "")
+    project.run("scenarios", "--snapshot-update", agents="wired", fresh=True)
+    result = project.run("scenarios", agents="wired", fresh=True)
+
+    assert "Over chat." in own.read_text()
+    assert 0 == result.ret
+    result.stdout.fnmatch_lines(["2 snapshots passed."])
+
+
+WIRED = """
+    from dataclasses import replace
+
+    from pytest_approvals.agent_side.contract import Paused
+    from pytest_approvals.simulation.reference import ReferenceAgent
+
+    class Wired(ReferenceAgent):
+        protocols = {"chat": {}}
+
+        async def turn(self, text, decisions, *, stream):
+            outcome = await super().turn(text, decisions, stream=stream)
+            told = self.blueprint.model is not None and isinstance(outcome, Paused)
+            return replace(outcome, text="Over chat.") if told else outcome
+
+    FLAVOURS = {"": Wired}
+"""

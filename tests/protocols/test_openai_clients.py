@@ -162,7 +162,7 @@ def test_hosted_call(making, streamed):
     assert ("mcpr_1", "search", "web") == (first.output[1].id, first.output[1].name, first.output[1].server_label)
     assert ["mcp_call", "message"] == [item.type for item in second.output]
     assert ("mcpr_1", "two cats") == (second.output[0].approval_request_id, second.output[0].output)
-    assert [("user", None), ("other", None), ("approval_request", None), ("approval_response", True)] == [
+    assert [("user", None), ("approval_request", None), ("approval_response", True)] == [
         (item.kind, item.approved) for item in wire.items
     ]
 

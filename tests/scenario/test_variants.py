@@ -361,3 +361,24 @@ def test_a_story_can_vary_the_protocol() -> None:
     found = variants(story("vary: [protocol]"), WIRED)
 
     assert {"none", "copy", "json"} == {one.serialize for one in found if one.protocol == "responses"}
+
+
+def test_a_story_can_be_kept_from_a_protocol() -> None:
+    """`only` says which protocols may be, and adds no variants; one without the native model runs over the others."""
+    kept = story("only: {protocol: [native, responses]}")
+
+    assert [] == over("chat", variants(kept, WIRED))
+    assert over("responses", variants(DECIDED, WIRED)) == over("responses", variants(kept, WIRED))
+    assert {"chat"} == values_of(variants(story("only: {protocol: chat}"), WIRED), "protocol")
+
+
+def test_what_no_model_can_do_over_a_protocol_is_not_played_over_it() -> None:
+    """A call without an id has a place in no protocol, whatever an agent claims."""
+    nameless = scenario_from_text(
+        "title: A payment\ntools: {pay: {}}\n"
+        "model: [{calls: [{id: null, tool: pay, label: c1, arguments: {}}]}, {say: Paid.}]\n",
+        name="family/nameless",
+        path="nameless.approval.yaml",
+    )
+
+    assert {"native"} == values_of(variants(nameless, WIRED), "protocol")

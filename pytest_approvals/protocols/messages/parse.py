@@ -36,13 +36,19 @@ def _instructions(system: Any) -> tuple[Item, ...]:
 
 
 def items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
-    """Gives the elements of messages; text blocks that follow each other are one."""
+    """
+    Gives the elements of messages.
+
+    Of the model, text blocks that follow each other are one text; each of the caller's is a message, which clients put
+    into one where nothing was said in between.
+    """
     for number, message in enumerate(messages):
-        role = str(message.get("role"))
+        is_model = message.get("role") == "assistant"
         for is_text, blocks in groupby(blocks_of(message), _has_text):
-            if is_text:
-                told = "".join(str(block["text"]) for block in blocks)
-                yield Item(kind="say" if role == "assistant" else "user", text=told, message=number)
+            if is_text and is_model:
+                yield Item(kind="say", text="".join(str(block["text"]) for block in blocks), message=number)
+            elif is_text:
+                yield from (Item(kind="user", text=str(block["text"]), message=number) for block in blocks)
             else:
                 yield from (_item(block, number) for block in blocks)
 

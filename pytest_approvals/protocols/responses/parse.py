@@ -56,11 +56,14 @@ def items(written: Iterable[Written]) -> list[Item]:
     """
     Gives the items of a conversation as neutral ones.
 
-    What the model said in a row is one message, results in a row are one, each message of the caller is its own.
+    What the model said in a row is one message, results in a row are one, each message of the caller is its own. What
+    the provider lists of a server's tools is nobody's message.
     """
     found: list[Item] = []
     message, before = -1, ""
     for item in written:
+        if _type(item) == "mcp_list_tools":
+            continue
         side = _SIDES.get(_type(item), "other")
         if side != before or side == "caller":
             message, before = message + 1, side

@@ -31,8 +31,13 @@ def items(messages: Iterable[ModelMessage], renamed: Renamed = (), answers: Coll
 
 def _answer(part: Any, number: int) -> Item:
     """A structured answer, or what the framework tells about it."""
-    text = part.args_as_json_str() if part.part_kind == "tool-call" else str(part.content)
-    return Item(kind="other", text=text, message=number)
+    return Item(kind="other", text=_answer_text(part), message=number)
+
+
+def _answer_text(part: Any) -> str:
+    if part.part_kind == "tool-call":
+        return str(part.args_as_json_str())
+    return str(part.model_response_str() if part.part_kind == "tool-return" else part.model_response())
 
 
 def _item(part: Any, number: int, own: Mapping[str, str]) -> Item:

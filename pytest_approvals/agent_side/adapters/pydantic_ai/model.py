@@ -71,12 +71,25 @@ def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
 def _broken(down: ModelDown) -> Exception:
     """Gives what the framework's own model classes raise in that case."""
     if down.status:
-        return exceptions.ModelHTTPError(status_code=down.status, model_name=NAME, body=str(down))
+        return _status(down)
     for name in ("ModelConnectionError", "ModelAPIError"):
         if hasattr(exceptions, name):
             connection: Exception = getattr(exceptions, name)(NAME, str(down))
             return connection
     return down  # Early releases let out what the provider's client raises.
+
+
+def _status(down: ModelDown) -> Exception:
+    given: dict[str, Any] = {"status_code": down.status, "model_name": NAME, "body": str(down)}
+    if not hasattr(exceptions.ModelHTTPError, "for_category"):
+        return exceptions.ModelHTTPError(**given)
+    kinds: dict[int, Any] = {
+        400: exceptions.ModelRequestRejectedError,
+        429: exceptions.ModelRateLimitError,
+        503: exceptions.ModelUnavailableError,
+        529: exceptions.ModelOverloadedError,
+    }
+    return exceptions.ModelHTTPError.for_category(kinds.get(down.status, exceptions.ModelServerError), **given)
 
 
 def _parts(reply: Reply, names: Names) -> list[ModelResponsePart]:
