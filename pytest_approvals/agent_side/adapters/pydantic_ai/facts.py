@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from .releases import LACKS
 
@@ -109,5 +110,9 @@ MISSING_INLINE: Mapping[str, str] = {
 
 CLAIMED_INLINE = (CLAIMED | {"partial_answers"}) - frozenset(MISSING_INLINE)
 
-PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": {}, "messages": {}}
-"""The protocols of the model classes for OpenAI and Anthropic, and what is missing over each."""
+_CLIENTS = {"chat": "openai", "responses": "openai", "messages": "anthropic"}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: {} for protocol, client in _CLIENTS.items() if find_spec(client) is not None
+}
+"""The protocols of the model classes whose clients are installed: they are extras of the framework."""
