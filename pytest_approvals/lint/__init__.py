@@ -5,6 +5,6 @@ What is wrong with stored conversations: approvals that do not fit their request
 """
 
 from .finding import RULES, Finding
-from .trails import lint
+from .judging import lint
 
 __all__ = ["RULES", "Finding", "lint"]

@@ -8,18 +8,16 @@ that a terminal does nothing on their behalf.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.errors import HistoryError
+from pytest_approvals.harmless import harmless
 from pytest_approvals.histories.conversation import Path, shown_path
 from pytest_approvals.histories.files import Skipped, Stored
 
 from .finding import Finding
-
-_HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
 UNREADABLE = "unreadable"
 """What is said of a document that cannot be read, in place of a rule."""
@@ -125,20 +123,6 @@ def as_annotation(told: Told) -> str:
 
 OUTPUTS: dict[str, Callable[[Told], str]] = {"text": as_text, "jsonl": as_json, "github": as_annotation}
 """By name: how one thing is written."""
-
-
-def harmless(text: str) -> str:
-    """
-    Gives a text with escapes in place of the characters that a terminal may act on.
-
-    >>> harmless("a\x1b[31mb\u202ec")
-    'a\\\\x1b[31mb\\\\u202ec'
-    """
-    return _HARMFUL.sub(lambda found: _escape(ord(found[0])), text)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def _property(text: str) -> str:

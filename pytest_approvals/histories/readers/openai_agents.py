@@ -130,9 +130,8 @@ class _Reader:
             self._request(item, raw, number)
             return
         for entry in entries_of(raw, number):
-            if isinstance(entry, Resulted):
-                if entry.call_id in self.undecided:
-                    self.decide()
+            if isinstance(entry, Resulted) and entry.call_id in self.undecided:
+                self.decide()
             if not isinstance(entry, Requested):  # the run's own approval item tells of it
                 self.draft.entries.append(entry)
 
