@@ -26,6 +26,13 @@ def add_arguments(parser: Parser) -> None:
         help="agents to try it on; the first one on which a check fails counts (default: those that can run here)",
     )
     parser.add_argument("--check", metavar="SLUG", help="the check that has to fail (default: the first one that does)")
+    parser.add_argument(
+        "--gated",
+        action="append",
+        default=[],
+        metavar="TOOL",
+        help="a tool whose calls needed approval, for formats that do not tell",
+    )
     parser.add_argument("--anonymise", action="store_true", help="put made-up values in place of arguments and texts")
     parser.add_argument("--format", metavar="NAME", help="the format of the file (default: it is recognised)")
     parser.add_argument(
@@ -52,7 +59,7 @@ def execute(args: argparse.Namespace) -> int:
     if args.time_limit <= 0:
         raise UsageError(f"--time-limit: {args.time_limit:g} is too small")
     conversation = _conversation(args)
-    draft = draft_of(conversation)
+    draft = draft_of(conversation, args.gated)
     reproducer = Reproducer(
         args.agent or default_agents(), time_limit=args.time_limit, most=args.most_trials, tell=_tell
     )

@@ -60,20 +60,23 @@ def title_of(draft: Draft) -> str:
 def _told(draft: Draft) -> Iterator[str]:
     tools = {call.key: call.tool for call in draft.calls()}
     said = [part for turn in draft.turns[1:] for part in _told_turn(turn, tools)]
-    for part, alike in groupby(said):
+    for (one, many), alike in groupby(said):
         count = len(list(alike))
-        many = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
-        yield part if count == 1 else f"{many} messages follow" if part == "a message follows" else f"{part}, again"
+        yield one if count == 1 else many.format(_NUMBERS[count] if count < len(_NUMBERS) else count)
 
 
-def _told_turn(turn: Turn, tools: Mapping[str, str]) -> Iterator[str]:
+def _told_turn(turn: Turn, tools: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Gives what happens, as it is said of one thing and of many."""
     for answer in turn.answers:
-        what = f"a call of {tools[answer.call]} is" if answer.call else "what was never asked is"
-        yield f"{what} {_PAST[answer.verdict]}"
+        done = _PAST[answer.verdict]
+        if answer.call is None:
+            yield f"what was never asked is {done}", f"what was never asked is {done}, {{}} times"
+        else:
+            yield f"a call of {tools[answer.call]} is {done}", f"{{}} calls of {tools[answer.call]} are {done}"
     if turn.oracle:
-        yield "what is pending is answered"
+        yield "what is pending is answered", "what is pending is answered"
     if turn.send is not None:
-        yield "a message follows"
+        yield "a message follows", "{} messages follow"
 
 
 class _Names:

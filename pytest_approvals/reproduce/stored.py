@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from pytest_approvals.errors import HistoryError
-from pytest_approvals.histories.conversation import Conversation
+from pytest_approvals.errors import HistoryError, UnknownName
+from pytest_approvals.histories.conversation import Called, Conversation, Resulted
 from pytest_approvals.histories.journal import journal_of
 from pytest_approvals.journal import events as ev
 
@@ -36,19 +36,28 @@ _LONGEST = 400
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
-def draft_of(conversation: Conversation) -> Draft:
+def draft_of(conversation: Conversation, gated: Collection[str] = ()) -> Draft:
     """
     Gives the draft.
 
+    Arguments:
+        gated: Tools whose calls need approval, for formats that do not tell; a tool with a denied call is one, too.
+
     Errors:
         HistoryError: Nobody says anything in the conversation.
+        UnknownName: It calls no tool of that name.
     """
+    called = {call.tool for call in conversation.of(Called)}
+    for name in gated:
+        if name not in called:
+            raise UnknownName("tool of this conversation", name, sorted(called))
+    unasked = _Unasked.of(conversation)
     told = _Told()
-    for event in journal_of(conversation):
+    for event in journal_of(conversation, gated={*gated, *unasked.denied_tools}):
         told.hear(event)
     if not told.turns:
         raise HistoryError("nobody says anything in this conversation, so there is nothing to reproduce")
-    return told.draft()
+    return told.draft(unasked)
 
 
 @dataclass(slots=True)
@@ -60,6 +69,7 @@ class _Told:
     decided: dict[int, Answer] = field(default_factory=dict)
     running: dict[int, str] = field(default_factory=dict)
     results: dict[str, Result] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
     pending: bool = False
 
     def hear(self, event: ev.Event) -> None:
@@ -79,11 +89,16 @@ class _Told:
                 self._starts(event)
             case ev.ToolEnd() if event.x in self.running:
                 self.results[self.running[event.x]] = _result(event)
+            case ev.TurnEnd():
+                self.asked.update(listing["label"] for listing in event.requests)
             case ev.RunEnd():
                 self.pending = bool(event.pending)
 
-    def draft(self) -> Draft:
+    def draft(self, unasked: _Unasked) -> Draft:
         turns = [replace(turn, replies=tuple(map(self._with_results, turn.replies))) for turn in self.turns]
+        turns = [part for turn in turns for part in self._with_decisions(turn, unasked)]
+        if not turns[-1].replies and not self.pending:
+            turns[-1] = replace(turns[-1], replies=(Reply(say=REPLY),))
         ending = [Turn(oracle=True, replies=(Reply(say=REPLY),))] if self.pending else []
         ending += [Turn(send=text, replies=(Reply(say=REPLY),)) for text in AFTERWARDS]
         return Draft(tools=self.tools, turns=(*turns, *ending), vary=("history",)).tidy()
@@ -97,8 +112,54 @@ class _Told:
         if waiting:
             self.running[event.x] = waiting[0]
 
+    def _with_decisions(self, turn: Turn, unasked: _Unasked) -> Iterator[Turn]:
+        """Gives a turn in parts: after a reply with gated calls somebody decided, though the format may not tell."""
+        decided = {answer.call for each in self.turns for answer in each.answers}
+        for place, reply in enumerate(turn.replies, start=1):
+            gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in self.asked]
+            answers = tuple(filter(None, (unasked.answer(call) for call in gated if call.key not in decided)))
+            self.pending = self.pending or len(answers) < len(gated)
+            if answers:
+                yield replace(turn, replies=turn.replies[:place])
+                yield from self._with_decisions(Turn(answers=answers, replies=turn.replies[place:]), unasked)
+                return
+        yield turn
+
     def _with_results(self, reply: Reply) -> Reply:
         return replace(reply, calls=tuple(replace(call, result=self.results.get(call.key)) for call in reply.calls))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unasked:
+    """
+    What became of calls in formats that keep neither requests nor decisions.
+
+    Attributes:
+        ends: By call id the results in order.
+        denied_tools: Tools with calls that somebody denied.
+    """
+
+    ends: Mapping[str | None, list[Resulted]]
+    denied_tools: frozenset[str]
+
+    @classmethod
+    def of(cls, conversation: Conversation) -> _Unasked:
+        ends: dict[str | None, list[Resulted]] = {}
+        for result in conversation.of(Resulted):
+            ends.setdefault(result.call_id, []).append(result)
+        denied = {call_id for call_id, results in ends.items() if any(each.how == "denied" for each in results)}
+        tools = frozenset(call.tool for call in conversation.of(Called) if call.id in denied)
+        return cls(ends, tools)
+
+    def answer(self, call: Call) -> Answer | None:
+        """Gives the decision that a call's result stands for; None where it has none. Each result is used once."""
+        results = self.ends.get(call.id)
+        if not results:
+            return None
+        result = results.pop(0)
+        if result.how != "denied":
+            return Answer(call=call.key, verdict="approve")
+        return Answer(call=call.key, verdict="reject", text=_text(str(result.value or "")) if result.value else None)
 
 
 def tool_name(name: str) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +135,107 @@ def test_a_document_is_written_in_the_order_of_its_keys() -> None:
     text = yaml_text({"title": "T", "tools": {"a": {"parameters": long}}, "reaches": {"paused": 1}})
     assert ["title: T", "tools:", "  a:", "    parameters:"] == text.splitlines()[:4]
     assert "reaches: {paused: 1}" == text.splitlines()[-1]
+
+
+def pydantic_history() -> bytes:
+    """The messages that Pydantic AI stores of a run in which one call was approved and one denied."""
+    from pydantic_ai import (
+        Agent,
+        DeferredToolRequests,
+        DeferredToolResults,
+        ModelResponse,
+        TextPart,
+        ToolCallPart,
+        ToolDenied,
+    )
+    from pydantic_ai.models.function import FunctionModel
+
+    calls = [ToolCallPart("refund", {"order": n}, tool_call_id=f"call_{n}") for n in (4711, 4712)]
+    replies = iter([[TextPart("May I?"), *calls], [TextPart("One is refunded.")]])
+    agent = Agent(
+        FunctionModel(lambda messages, info: ModelResponse(parts=next(replies))),
+        output_type=[str, DeferredToolRequests],
+    )
+
+    @agent.tool_plain(requires_approval=True)
+    def refund(order: int) -> str:
+        return f"refunded {order}"
+
+    async def run() -> bytes:
+        paused = await agent.run("Refund both orders.")
+        answers = DeferredToolResults(approvals={"call_4711": True, "call_4712": ToolDenied("not this month")})
+        return (
+            await agent.run(message_history=paused.all_messages(), deferred_tool_results=answers)
+        ).all_messages_json()
+
+    return asyncio.run(run())
+
+
+def openai_state() -> bytes:
+    """The state that the OpenAI Agents SDK stores of a run in which one call was decided about."""
+    from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled
+    from openai.types.responses import ResponseFunctionToolCall
+
+    set_tracing_disabled(True)
+
+    class Once(Model):
+        async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
+            call = ResponseFunctionToolCall(
+                type="function_call", id="fc", call_id="call_4711", name="refund", arguments='{"order": 4711}'
+            )
+            return ModelResponse(output=[call], usage=Usage(), response_id=None)
+
+        def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+    def refund(order: int) -> str:
+        return f"refunded {order}"
+
+    async def run() -> bytes:
+        agent = Agent(name="Clerk", model=Once(), tools=[function_tool(refund, needs_approval=True)])
+        state = (await Runner.run(agent, "Refund order 4711.")).to_state()
+        [asked] = state.get_interruptions()
+        state.reject(asked, rejection_message="not this month")
+        return state.to_string().encode()
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("history", [pydantic_history, openai_state])
+def test_histories_of_other_libraries_go_in_too(
+    history: Callable[[], bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What they tell of calls and decisions is enough to fail where two copies of a call are."""
+    stored, target = tmp_path / "history.json", tmp_path / "history.approval.yaml"
+    stored.write_bytes(history())
+
+    assert 0 == main(["reproduce", str(stored), "-o", str(target), *AGENTS]), capsys.readouterr().err
+    scenario = load_scenario(target, root=tmp_path)
+    assert scenario.title.startswith("A call of refund is ")
+    assert ({"usable-after-refusal"}, set()) == (
+        failing_on("meai==10.4", scenario),
+        failing_on("meai==robust", scenario),
+    )
+
+
+def test_a_format_that_tells_no_decisions_is_told_what_was_gated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A result then stands for an approval."""
+    messages = [
+        {"role": "user", "content": "Refund order 4711."},
+        {"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "refund", "arguments": '{"order": 4711}'}}
+        ]},
+        {"role": "tool", "tool_call_id": "a", "content": "refunded 4711"},
+        {"role": "assistant", "content": "It is refunded."},
+    ]  # fmt: skip
+    stored = tmp_path / "chat.json"
+    stored.write_text(json.dumps(messages), encoding="utf-8")
+
+    assert 1 == main(["reproduce", str(stored), "--agent", "meai==10.4"])
+    assert "decide" not in capsys.readouterr().out
+    assert 0 == main(["reproduce", str(stored), "--gated", "refund", "--agent", "meai==10.4"])
+    assert "  - decide: {c1: approve}" in capsys.readouterr().out.splitlines()
+    assert 2 == main(["reproduce", str(stored), "--gated", "refnd", "--agent", "meai==10.4"])
+    assert "did you mean 'refund'?" in capsys.readouterr().err
