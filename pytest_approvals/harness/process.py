@@ -130,6 +130,11 @@ class AgentProcess:
         return self._ended
 
     @property
+    def exit_code(self) -> int | None:
+        """What it ended with, negative where a signal ended it; None before, and where it is no child of this process."""
+        return self._child.returncode if self._child is not None else None
+
+    @property
     def forsaken(self) -> bool:
         """Whether nobody can end it any more but by `end_now`: its event loop was closed."""
         return not self._ended and self._stderr.loop_closed

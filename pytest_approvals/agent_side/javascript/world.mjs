@@ -16,12 +16,23 @@ export class World {
   /**
    * @param {import("./channel.mjs").Channel} channel
    * @param {number} session
-   * @param {ModelAddress | undefined} model
+   * @param {ModelAddress | undefined} address
    */
-  constructor(channel, session, model) {
+  constructor(channel, session, address) {
     this.#channel = channel;
     this.#session = session;
-    this.model = model;
+    this.address = address;
+  }
+
+  /**
+   * Gives the scripted model's next reply, for an agent that asks the world and not the model's address.
+   *
+   * @param {object[]} items the complete input that a provider would get
+   * @param {{agent?: string, stream?: boolean, tools?: string[]}} [more]
+   * @returns {Promise<{say?: string, calls?: object[], answer?: object, chunks?: object[], breaks?: boolean}>}
+   */
+  async model(items, { agent = "main", stream = false, tools = [] } = {}) {
+    return this.#channel.call("model", { session: this.#session, items: plain(items), agent, stream, tools });
   }
 
   /**
@@ -100,7 +111,7 @@ export function world() {
  */
 export async function fetchOfTurn(input, init) {
   const asked = typeof input === "string" || input instanceof URL ? String(input) : input.url;
-  const { protocol, url } = world().model;
+  const { protocol, url } = world().address;
   // Clients of Anthropic in other languages put the version into the path themselves.
   const base = protocol === "messages" ? `${url}/v1` : url;
   return fetch(base + asked.slice(NOWHERE.length), init);

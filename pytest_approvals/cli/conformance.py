@@ -1,0 +1,49 @@
+"""`pytest-approvals conformance`: whether an agent process in any language keeps the host protocol."""
+
+from __future__ import annotations
+
+import argparse
+
+from pytest_approvals.cli.parser import Parser
+from pytest_approvals.errors import UsageError
+
+
+def add_arguments(parser: Parser) -> None:
+    """Adds the arguments of the command."""
+    parser.usage = "pytest-approvals conformance [OPTIONS] -- COMMAND [ARGUMENTS]"
+    parser.add_argument(
+        "--agent", default="agent", metavar="NAME", help="what the process is to drive, as `hello` says"
+    )
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        default=[],
+        metavar="SCENARIO",
+        help="the stories that are played, by id or family (default: basics and parallel)",
+    )
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="what starts the process, after `--`")
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Prints a line for each rule, and one for each story that fails; gives 1 where something does."""
+    from pytest_approvals.conformance import FAMILIES, RULES
+    from pytest_approvals.conformance.rules import judged
+    from pytest_approvals.conformance.stories import played
+
+    if not args.command:
+        raise UsageError("name the command that starts the process: pytest-approvals conformance -- node host.mjs")
+    broken = judged(args.command, args.agent)
+    tried = [*RULES] if not broken or broken[0].name != next(iter(RULES)) else [broken[0].name]
+    for name in tried:
+        found = next((one for one in broken if one.name == name), None)
+        print(f"{'fails' if found else 'ok':6}{name}{f': {found.requirement}' if found else ''}")
+        if found:
+            print(f"      {found.what}")
+    if broken:
+        print(f"\n{len(broken)} of {len(RULES)} rules are broken; no story was played")
+        return 1
+    failed = played(args.command, args.agent, args.scenario or FAMILIES)
+    for one in failed:
+        print(f"fails {one.name}: {one.requirement}\n      {one.what}")
+    print(f"\nall rules hold; {f'{len(failed)} stories fail' if failed else 'all stories that were played hold'}")
+    return int(bool(failed))
