@@ -59,6 +59,11 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def ordered_json(value: Any) -> str:
+    """Gives a value as JSON with the keys of its objects in order: a state that was taken up may have them in another."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     """Gives the objects among a list's elements; nothing for what is no list."""
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.neutral import Item
 from pytest_approvals.protocols.asked import Asked
-from pytest_approvals.protocols.text import json_text, mappings, text_of
+from pytest_approvals.protocols.text import mappings, ordered_json, text_of
 
 from .rules import RULES, SHAPE, blocks_of
 
@@ -65,7 +65,7 @@ def _item(block: Mapping[str, Any], number: int) -> Item:
     if kind == "tool_result":
         told = text_of(block.get("content"))
         return Item(kind="result", id=block.get("tool_use_id"), text=told, message=number)
-    return Item(kind="other", text=json_text(dict(block)), message=number)
+    return Item(kind="other", text=ordered_json(dict(block)), message=number)
 
 
 def _parameters(tool: Mapping[str, Any]) -> frozenset[str]:

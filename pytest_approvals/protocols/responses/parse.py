@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.neutral import Item
 from pytest_approvals.protocols.asked import Asked
-from pytest_approvals.protocols.text import json_text, mappings, object_of, text_of
+from pytest_approvals.protocols.text import mappings, object_of, ordered_json, text_of
 
 from .kept import Kept, Written
 from .request import request_of
@@ -130,7 +130,7 @@ def _told(error: Any) -> str:
 
 
 def _other(item: Written, message: int) -> Item:
-    return Item(kind="other", text=json_text(dict(item)), message=message)
+    return Item(kind="other", text=ordered_json(dict(item)), message=message)
 
 
 _READERS: dict[str, Callable[[Written, int], Item]] = {
