@@ -27,12 +27,30 @@ class Unsupported(ContractError):
         super().__init__(f"{capability}: {why or 'this adapter cannot express it'}")
 
 
-class ModelDown(ContractError):
-    """The model failed: *status* is an HTTP status, or 0 for a connection that broke."""
+BREAKS = {
+    "disconnect": "the connection to the model broke",
+    "timeout": "the model did not answer in time",
+    "truncated": "the answer of the model ends in its middle",
+    "garbled": "the answer of the model cannot be read",
+}
+"""The ways in which a model fails without a status, and what is said of them."""
 
-    def __init__(self, status: int) -> None:
+
+class ModelDown(ContractError):
+    """
+    The model failed.
+
+    Attributes:
+        status: An HTTP status; 0 where there is none.
+        how: A name in `BREAKS`: what happened, where there is no status.
+        retry_after: After how many seconds the provider wants to be asked again; None where it does not say.
+    """
+
+    def __init__(self, status: int, how: str = "disconnect", retry_after: float | None = None) -> None:
         self.status = status
-        super().__init__(f"the model answered with status {status}" if status else "the connection to the model broke")
+        self.how = how
+        self.retry_after = retry_after
+        super().__init__(f"the model answered with status {status}" if status else BREAKS[how])
 
 
 class ModelRefused(ModelDown):

@@ -212,6 +212,7 @@ class Reply:
             asked for. In what the model is sent later, it and whatever answers it are `other` items.
         chunks: Text and calls in pieces, in the order to stream them; always given. An answer comes after them.
         breaks: The stream ends with `ModelDown` after the last chunk; only ever set where a stream was asked for.
+        how: A name in `failures.BREAKS`: how the stream ends, where it breaks.
     """
 
     say: str | None = None
@@ -220,6 +221,7 @@ class Reply:
     hosted: tuple[HostedResult, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     breaks: bool = False
+    how: str = "disconnect"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ The world of a session: the model and the tools as the agent under test sees the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from pytest_approvals.agent_side.conditions import Approval, Condition, needs_approval
@@ -97,6 +98,8 @@ class RecordingWorld:
         )
         self._refuse_broken(complaints or broken_rules(items, self.play.wire_rules), number, conversation)
         reply = self._next_reply(number, conversation)
+        if reply.takes:
+            await asyncio.sleep(reply.takes)
         if reply.failure is not None and not (stream and reply.failure.after_chunks is not None):
             raise self._fails(reply.failure, number, conversation)
         hosted = await self._provider.run_approved(items)
@@ -120,12 +123,19 @@ class RecordingWorld:
         return reply
 
     def _fails(self, failure: Failure, number: int, conversation: Conversation, shown: int | None = None) -> ModelDown:
+        down = ModelDown(failure.status, failure.how, failure.retry_after)
         self._record(
             ModelFailure(
-                session=self.session, m=number, conversation=conversation.name, status=failure.status, shown=shown
+                session=self.session,
+                m=number,
+                conversation=conversation.name,
+                status=failure.status,
+                shown=shown,
+                how=failure.how if failure.how != "disconnect" else None,
+                retry_after=failure.retry_after,
             )
         )
-        return ModelDown(failure.status)
+        return down
 
     async def _answer(
         self, reply: Reply, number: int, conversation: Conversation, hosted: list[tuple[str, HostedResult]]
@@ -139,7 +149,8 @@ class RecordingWorld:
             shown = reply.failure.after_chunks or 0
             self.progress.calls = self.progress.calls[: len(self.progress.calls) - len(calls)]
             self._fails(reply.failure, number, conversation, shown)
-            return PlayedReply(say=reply.say, calls=given, answer=reply.answer, chunks=chunks[:shown], breaks=True)
+            broken = PlayedReply(say=reply.say, calls=given, answer=reply.answer, chunks=chunks[:shown], breaks=True)
+            return replace(broken, how=reply.failure.how)
         self._record(
             ModelAnswer(
                 session=self.session,

@@ -52,6 +52,12 @@ _BUILT = {
     "fresh": "starts in a fresh process",
     "cold": "starts in a fresh process, cold",
 }
+_BROKEN = {
+    "disconnect": "breaks off",
+    "timeout": "does not answer in time",
+    "truncated": "sends an answer that ends in its middle",
+    "garbled": "sends what cannot be read",
+}
 _RUN_ENDS = {
     "completed": "ends",
     "left": "ends, as the caller leaves",
@@ -169,7 +175,8 @@ class Sentences:
             yield "model", _of(event.conversation, text)
 
     def model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:
-        how = f"fails with status {event.status}" if event.status else "breaks off"
+        how = f"fails with status {event.status}" if event.status else _BROKEN[event.how or "disconnect"]
+        how += f", to be asked again after {event.retry_after:g} s" if event.retry_after is not None else ""
         yield "model", _of(event.conversation, how)
 
     def model_refuses(self, event: ModelRefusal) -> Iterator[tuple[str, str]]:

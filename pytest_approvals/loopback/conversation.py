@@ -28,6 +28,7 @@ from pytest_approvals.protocols.responses import Responses
 from pytest_approvals.protocols.sse import style_named
 from pytest_approvals.protocols.text import mappings, object_of
 from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.scenario.requirements import replies_of
 
 OBSERVED = ("model.request", "model.answer", "model.refusal", "model.failure", "model.exhausted")
 
@@ -139,8 +140,10 @@ class Conversation:
 
     @property
     def may_wait(self) -> bool:
-        """Whether an answer may have to wait: for a tool that the provider runs."""
-        return any(tool.kind == "hosted_mcp" for tool in self.scenario.tools)
+        """Whether an answer may have to wait: for a tool that the provider runs, or because the model is slow."""
+        scenario = self.scenario
+        hosted = any(tool.kind == "hosted_mcp" for tool in scenario.tools)
+        return hosted or any(reply.takes for _, reply in replies_of(scenario))
 
     def serve_at_once(self, method: str, path: str, raw: bytes) -> Answer:
         """Answers a request without a loop, which costs less than half; for conversations that never wait."""
@@ -152,7 +155,7 @@ class Conversation:
                 answer: Answer = ended.value
                 return answer
             served.close()
-            raise RuntimeError("an answer waits, though no tool of the scenario is the provider's")
+            raise RuntimeError("an answer waits, though nothing in the scenario does")
 
     async def _serve(self, method: str, path: str, raw: bytes) -> Answer:
         asked = below(path)

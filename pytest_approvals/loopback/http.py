@@ -19,6 +19,9 @@ from pytest_approvals.protocols.endpoint import STREAM, Answer
 
 from .body import TooLarge, body_of
 
+HELD = 2.0
+"""How many seconds a client may wait for an answer that does not come; then the connection ends, as a proxy ends it."""
+
 Serve = Callable[[str, str, bytes], Answer]
 """Answers a method, a path and a body; raises `ModelDown` where the connection breaks without an answer."""
 
@@ -33,6 +36,7 @@ class Listener(ThreadingHTTPServer):
     Arguments:
         lasting: A connection stays open for further requests; else it ends with its first answer, so that nobody has
             to close the clients.
+        handler: Serves a connection, in place of `Handler`.
     """
 
     request_queue_size = 128
@@ -46,13 +50,14 @@ class Listener(ThreadingHTTPServer):
         too_large: Refuse,
         *,
         lasting: bool = True,
+        handler: type[Handler] | None = None,
     ) -> None:
         self.address_family = family
         self.lasting = lasting
         self.serve = serve
         self.too_large = too_large
         self._open: dict[socket.socket, Thread] = {}
-        super().__init__((address, port), Handler)
+        super().__init__((address, port), handler or Handler)
 
     def server_bind(self) -> None:
         """Binds without asking a name server for the own name, as the base class does."""
@@ -113,12 +118,16 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base class names it
         """Logs nothing: the journal holds what was asked."""
 
+    def serve(self, raw: bytes) -> Answer:
+        """Gives the answer to a request with that body; raises `ModelDown` where the connection breaks without one."""
+        return self.server.serve(self.command, self.path.partition("?")[0], raw)
+
     def _answer(self, raw: bytes) -> None:
         self.close_connection |= not self.server.lasting
         try:
-            answer = self.server.serve(self.command, self.path.partition("?")[0], raw)
-        except ModelDown:
-            self.close_connection = True
+            answer = self.serve(raw)
+        except ModelDown as down:
+            self._break_off(down)
             return
         self._send(answer)
 
@@ -140,15 +149,24 @@ class Handler(BaseHTTPRequestHandler):
                 if answer.apart:
                     self.wfile.write(waiting)
                     waiting = b""
-        except ModelDown:
-            self.close_connection = True
+        except ModelDown as down:
             self.wfile.write(waiting)
+            self._break_off(down)
             return
         self.wfile.write(waiting + b"0\r\n\r\n")
+
+    def _break_off(self, down: ModelDown) -> None:
+        """Ends the connection; where no answer comes in time, the client has some time to do that."""
+        self.close_connection = True
+        if down.how == "timeout":
+            self.connection.settimeout(HELD)
+            with suppress(OSError):
+                self.connection.recv(1)
 
     def _head(self, answer: Answer, length: str) -> bytes:
         phrase = self.responses.get(answer.status, ("", ""))[0] if answer.status in self.responses else "Overloaded"
         lines = [f"HTTP/1.1 {answer.status} {phrase}", f"Content-Type: {answer.content_type}", length]
+        lines += [f"{name}: {value}" for name, value in answer.headers]
         if self.close_connection:
             lines.append("Connection: close")
         return "\r\n".join([*lines, "", ""]).encode()

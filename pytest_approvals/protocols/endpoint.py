@@ -18,6 +18,7 @@ from pytest_approvals.agent_side.neutral import Item, Reply
 from .answers import Answers, placed
 from .asked import Asked
 from .complaints import Complaint
+from .damage import DAMAGES, damaged
 from .format import Format
 from .rules import BrokenRule, broken_rules
 from .sse import PLAIN, Style, written
@@ -55,18 +56,20 @@ class Answer:
     Attributes:
         pieces: The body, piece by piece; raises `ModelDown` where the connection breaks.
         apart: The pieces are to arrive one by one, because the style of the stream cut them so.
+        headers: What else the head says.
     """
 
     status: int
     content_type: str
     pieces: Iterator[bytes]
     apart: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, value: Any, status: int = 200) -> Answer:
+    def of(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
         """Gives an answer of JSON."""
         body = json.dumps(value, ensure_ascii=False).encode()
-        return cls(status=status, content_type=JSON, pieces=iter([body]))
+        return cls(status=status, content_type=JSON, pieces=iter([body]), headers=headers)
 
     @classmethod
     def not_found(cls, spoken: Format, text: str) -> Answer:
@@ -119,10 +122,26 @@ class Endpoint:
         except ScriptExhausted as exhausted:
             return self.refused(Complaint(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
         except ModelDown as down:
-            if down.status == 0:
-                raise
-            return self.refused(self.format.failure(down.status))
+            return self._failed(asked, down)
         return self._answer(asked, reply)
+
+    def _failed(self, asked: Asked, down: ModelDown) -> Answer:
+        if down.status:
+            complaint = self.format.failure(down.status)
+            wait = () if down.retry_after is None else (("retry-after", f"{down.retry_after:g}"),)
+            return Answer.of(self.format.error(complaint), complaint.status, wait)
+        if down.how not in DAMAGES:
+            raise down
+        body = damaged(down.how, stream=asked.stream, event=self.format.opening, style=self._style)
+        return Answer(status=200, content_type=STREAM if asked.stream else JSON, pieces=iter([body]))
+
+    def _as_it_arrives(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            yield from pieces
+        except ModelDown as down:
+            if down.how not in DAMAGES:
+                raise
+            yield damaged(down.how, stream=True, event=self.format.opening, style=self._style)
 
     def refused(self, complaint: Complaint) -> Answer:
         """Gives the provider's answer to what it complains of."""
@@ -143,7 +162,7 @@ class Endpoint:
             if asked.stream:
                 pieces = written(self.format.events(asked, told, self._style), self._style)
                 apart = self._style.size is not None
-                return Answer(status=200, content_type=STREAM, pieces=pieces, apart=apart)
+                return Answer(status=200, content_type=STREAM, pieces=self._as_it_arrives(pieces), apart=apart)
             return Answer.of(self.format.reply(asked, told))
         except Unsupported as unsaid:
             return self.refused(Complaint(rule="unsupported", text=str(unsaid), code="unsupported"))

@@ -1,12 +1,14 @@
 """
 The scripted model as routes of respx, for people whose tests use it already.
 
-The mocker of `httpx2` hands its requests over as those of `httpx`, too, so that one route serves both.
+The mocker of `httpx2` hands requests over as those of `httpx` and takes such responses, so that one route serves both;
+what is raised must be of the library that the client is made on.
 """
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 
 from .transport import Served, answered
@@ -27,8 +29,10 @@ def mount(router: Any, served: Served, *bases: str) -> Any:
         The route.
     """
 
+    errors = import_module("httpx2" if getattr(router, "_using", None) == "httpcore2" else "httpx")
+
     def play(request: Any) -> Any:
-        return answered(served, request, request.read())
+        return answered(served, request, request.read(), errors)
 
     places = "|".join(re.escape(base.rstrip("/")) for base in bases or PROVIDERS)
     return router.route(url__regex=f"^(?:{places})/").mock(side_effect=play)

@@ -24,6 +24,7 @@ _FAILURES = {
     429: ("requests", "rate_limit_exceeded", "Rate limit reached for the model. Please try again later."),
     500: ("server_error", None, "The server had an error while processing your request. Sorry about that!"),
     503: ("server_error", None, "The engine is currently overloaded, please try again later."),
+    529: ("server_error", None, "The engine is currently overloaded, please try again later."),
 }
 
 

@@ -52,7 +52,7 @@ class Transport:
         try:
             return _response(hx, request, await self._served.serve(request.method, request.url.path, raw))
         except ModelDown as down:
-            raise hx.ConnectError(str(down), request=request) from None
+            raise _broken(hx, request, down) from None
 
     def __enter__(self) -> Self:
         return self
@@ -73,38 +73,50 @@ class Transport:
         """Does nothing: several clients may share it."""
 
 
-def answered(served: Served, request: Any, raw: bytes) -> Any:
+def answered(served: Served, request: Any, raw: bytes, errors: ModuleType | None = None) -> Any:
     """
     Gives the answer to *request* as a response of its library, for a client that does not await.
 
+    Arguments:
+        errors: The library whose errors the client knows; that of the request where none is given.
+
     Errors:
-        ConnectError: The library's own; the connection breaks.
+        ReadError, ReadTimeout: The library's own; the connection breaks, or no answer comes.
     """
-    hx = _library_of(request)
+    errors = errors or _library_of(request)
     try:
-        return _response(hx, request, _run(served.serve(request.method, request.url.path, raw)))
+        return _response(errors, request, _run(served.serve(request.method, request.url.path, raw)))
     except ModelDown as down:
-        raise hx.ConnectError(str(down), request=request) from None
+        raise _broken(errors, request, down) from None
+
+
+def _broken(errors: ModuleType, request: Any, down: ModelDown) -> Exception:
+    """Gives what the library raises where that happens on a real connection; a time-out comes without the waiting."""
+    kind = errors.ReadTimeout if down.how == "timeout" else errors.ReadError
+    error: Exception = kind(str(down), request=request)
+    return error
 
 
 def _library_of(request: Any) -> ModuleType:
     return import_module(type(request).__module__.partition(".")[0])
 
 
-def _response(hx: ModuleType, request: Any, answer: Answer) -> Any:
-    headers = {"content-type": answer.content_type}
-    return hx.Response(answer.status, headers=headers, stream=_body(hx, request, answer.pieces), request=request)
+def _response(errors: ModuleType, request: Any, answer: Answer) -> Any:
+    hx = _library_of(request)
+    headers = [("content-type", answer.content_type), *answer.headers]
+    return hx.Response(answer.status, headers=headers, stream=_body(errors, request, answer.pieces), request=request)
 
 
-def _body(hx: ModuleType, request: Any, pieces: Iterator[bytes]) -> Any:
+def _body(errors: ModuleType, request: Any, pieces: Iterator[bytes]) -> Any:
     """Gives a body for both kinds of clients; a connection that breaks is the library's own error."""
+    hx = _library_of(request)
 
     class Body(hx.SyncByteStream, hx.AsyncByteStream):  # type: ignore[misc, name-defined]
         def __iter__(self) -> Iterator[bytes]:
             try:
                 yield from pieces
             except ModelDown as down:
-                raise hx.ReadError(str(down), request=request) from None
+                raise _broken(errors, request, down) from None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             for piece in iter(self):

@@ -11,7 +11,7 @@ from pytest_approvals.scenario.build import call, calls, fails, say
 from pytest_approvals.scenario.parts import Call, Reply
 
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any
 
     import pytest
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_approvals.loopback.conversation import Conversation
     from pytest_approvals.pytest_side.bench import Bench
     from pytest_approvals.pytest_side.own_run import OwnRun
+    from pytest_approvals.scenario.build_parts import Fails
 
 
 class ScriptedModel(Sequence[Reply]):
@@ -51,9 +52,9 @@ class ScriptedModel(Sequence[Reply]):
         """Adds a reply of text."""
         return self.replies(say(text))
 
-    def fails(self, how: Literal[500, 429, "disconnect"] = 500) -> ScriptedModel:
-        """Adds a failure in place of a reply."""
-        return self.replies(fails(how))
+    def fails(self, how: Fails = 500, *, retry_after: float | None = None) -> ScriptedModel:
+        """Adds a failure in place of a reply; see `pytest_approvals.fails`."""
+        return self.replies(fails(how, retry_after=retry_after))
 
     def replies(self, *replies: Reply) -> ScriptedModel:
         """Adds replies made by `calls`, `say` and `fails`."""

@@ -75,14 +75,31 @@ def _one_call(name: str, given: Mapping[str, Any] | str | None = None, *, argume
     return call(name, given) if given is not None and not arguments else call(name, dict(arguments))
 
 
-def say(text: str, *, breaks_after: int | None = None) -> Reply:
-    """Makes a reply of text; with *breaks_after*, its stream breaks after so many pieces."""
-    return Reply(say=text, failure=_broken(breaks_after))
+def say(text: str, *, breaks_after: int | None = None, takes: float = 0.0) -> Reply:
+    """
+    Makes a reply of text.
+
+    Arguments:
+        breaks_after: Its stream breaks after so many pieces.
+        takes: The seconds that pass before its first piece comes.
+    """
+    return Reply(say=text, failure=_broken(breaks_after), takes=takes)
 
 
-def fails(how: Literal[500, 429, "disconnect"] = 500) -> Reply:
-    """Makes the model fail instead of answering: with a status, or because the connection breaks."""
-    return Reply(failure=Failure(status=0 if how == "disconnect" else how))
+Fails = Literal[429, 500, 503, 529, "disconnect", "timeout", "truncated", "garbled"]
+"""How a model fails: with a status; no connection, no answer in time, an answer cut off, an answer that is none."""
+
+
+def fails(how: Fails = 500, *, retry_after: float | None = None) -> Reply:
+    """
+    Makes the model fail instead of answering.
+
+    Arguments:
+        retry_after: Beside a status: the seconds after which the provider wants to be asked again.
+    """
+    if isinstance(how, str):
+        return Reply(failure=Failure(status=0, how=how, retry_after=retry_after))
+    return Reply(failure=Failure(status=how, retry_after=retry_after))
 
 
 def _broken(after: int | None) -> Failure | None:

@@ -147,14 +147,16 @@ def _reply(file: ReplyFile) -> parts.Reply:
         answer=None if file.answer is None else plain(file.answer),
         invalid=file.invalid,
         failure=_failure(file),
+        takes=file.takes,
     )
 
 
 def _failure(file: ReplyFile) -> parts.Failure | None:
-    if file.fails is None and file.breaks_after is None:
+    if file.fails is None and file.breaks_after is None and file.retry_after is None:
         return None
     status = file.fails if isinstance(file.fails, int) else 0
-    return parts.Failure(status=status, after_chunks=file.breaks_after)
+    how = file.fails if isinstance(file.fails, str) else "disconnect"
+    return parts.Failure(status=status, after_chunks=file.breaks_after, how=how, retry_after=file.retry_after)
 
 
 def _call(file: CallFile) -> parts.Call:

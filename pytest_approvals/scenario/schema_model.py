@@ -51,10 +51,17 @@ class ReplyFile(FilePart):
     """The structured answer that the model gives; the fields stand under `answer` at the top."""
     invalid: bool = False
     """The answer does not fit these fields, on purpose."""
-    fails: Literal[500, 429, "disconnect"] | None = None
-    """The model fails instead of answering: with a status, or because the connection breaks."""
+    fails: Literal[429, 500, 503, 529, "disconnect", "timeout", "truncated", "garbled"] | None = None
+    """
+    The model fails instead of answering: with a status; because the connection breaks; because no answer comes in
+    time; with an answer that ends in its middle, or that is none. Beside `breaks_after`: how the stream breaks.
+    """
+    retry_after: Annotated[float, Field(ge=0, strict=False)] | None = None
+    """The seconds after which the provider wants to be asked again; beside `fails` with a status."""
     breaks_after: Annotated[int, Field(ge=0)] | None = None
     """The stream of this reply breaks after so many pieces; not streamed, the reply fails as a whole."""
+    takes: Annotated[float, Field(ge=0, le=10, strict=False)] = 0
+    """The seconds that pass before the first piece of this reply comes."""
 
 
 Replies = Annotated[list[ReplyFile], Field(min_length=1)]

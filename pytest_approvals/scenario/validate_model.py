@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_approvals.agent_side.contract import MAIN
+from pytest_approvals.agent_side.failures import BREAKS
 from pytest_approvals.errors import nearest
 from pytest_approvals.scenario.labels import Occurrence, script_path, tool_of, visible_tool
 from pytest_approvals.scenario.mistakes import Mistake, Path, unless_meant
@@ -12,7 +13,7 @@ from pytest_approvals.scenario.parts import Answer, Call, Reply, Scenario, Scrip
 from pytest_approvals.scenario.validate_arguments import comparable, judged, misfits
 from pytest_approvals.scenario.view import View
 
-STATUSES = (500, 429, 0)
+STATUSES = (429, 500, 503, 529, 0)
 
 
 def model_mistakes(view: View) -> Iterator[Mistake]:
@@ -74,7 +75,10 @@ def _reply(reply: Reply, path: Path) -> Iterator[Mistake]:
             yield Mistake(path, "the reply is empty; a reply needs one of: say, calls, answer, fails")
         return
     if failure.status not in STATUSES:
-        yield Mistake((*path, "fails"), f"a model fails with 500, 429 or disconnect, not {failure.status}")
+        words = ", ".join(map(str, (*STATUSES[:-1], *BREAKS)))
+        yield Mistake((*path, "fails"), f"a model fails with one of: {words}; not with {failure.status}")
+    if failure.retry_after is not None and failure.status == 0:
+        yield Mistake((*path, "retry_after"), "a provider says so with a status; write `fails: 429`, or 500, 503, 529")
     if failure.after_chunks is None and holds:
         what = "a reply that fails holds neither text nor calls; `breaks_after: N` breaks its stream after N pieces"
         yield Mistake((*path, "fails"), what)

@@ -51,13 +51,20 @@ class ModelAnswer(Event):
 @event
 @dataclass(slots=True, kw_only=True)
 class ModelFailure(Event):
-    """The model failed as the script says; *shown* counts the pieces of the stream that came before."""
+    """
+    The model failed as the script says; *shown* counts the pieces of the stream that came before.
+
+    Attributes:
+        how: A name in `failures.BREAKS`, where there is no status and it is not `disconnect`.
+    """
 
     kind: ClassVar[str] = "model.failure"
     m: int
     conversation: str
     status: int
     shown: int | None = None
+    how: str | None = None
+    retry_after: float | None = None
 
 
 @event

@@ -21,6 +21,7 @@ class Chat:
 
     name = "chat"
     path = "/chat/completions"
+    opening: str | None = None
 
     def __init__(self) -> None:
         self._numbers = count(1)

@@ -23,7 +23,7 @@ def events(asked: Asked, reply: Reply, style: Style, completion_id: str) -> Iter
             yield Event(data={**top, "choices": [], "usage": USAGE})
         yield _event(top, _delta(chunk))
     if reply.breaks:
-        raise ModelDown(0)
+        raise ModelDown(0, reply.how)
     yield _event(top, {}, reason(reply))
     if wants_usage or style.usage:
         yield Event(data={**top, "choices": [], "usage": USAGE})

@@ -20,6 +20,7 @@ class Messages:
 
     name = "messages"
     path = "/messages"
+    opening: str | None = "message_start"
 
     def __init__(self) -> None:
         self._numbers = count(1)

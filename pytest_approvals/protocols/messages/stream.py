@@ -24,7 +24,7 @@ def events(asked: Asked, reply: Reply, style: Style, message_id: str) -> Iterato
             yield _message_delta(None)
         yield event
     if reply.breaks:
-        raise ModelDown(0)
+        raise ModelDown(0, reply.how)
     yield _message_delta(reason(reply))
     yield _event("message_stop")
 

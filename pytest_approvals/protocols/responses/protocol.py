@@ -38,6 +38,7 @@ class Responses:
 
     name = "responses"
     path = "/responses"
+    opening: str | None = "response.created"
 
     def __init__(self, servers: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> None:
         self.kept = Kept()
@@ -70,7 +71,7 @@ class Responses:
         yield stream.event("response.in_progress", response=unfinished)
         yield from stream.items(reply, style)
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
         self._keep(request, response_id, output)
         finished = render.response(asked, response_id, output.items, "completed")
         yield stream.event("response.completed", response=finished)

@@ -34,13 +34,20 @@ class Call:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """
-    The model fails instead of answering: *status* is 500, 429 or 0 for a connection that breaks.
+    The model fails instead of answering.
 
     With *after_chunks*, a streamed reply breaks after so many pieces; a reply that is not streamed fails as a whole.
+
+    Attributes:
+        status: 429, 500, 503, 529, or 0 where there is no status.
+        how: A name in `failures.BREAKS`: what happens, where there is no status or a stream breaks.
+        retry_after: The seconds after which the provider wants to be asked again.
     """
 
     status: int = 500
     after_chunks: int | None = None
+    how: str = "disconnect"
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,7 @@ class Reply:
 
     Attributes:
         invalid: The answer does not fit what is asked for, on purpose.
+        takes: The seconds that pass before its first piece comes.
     """
 
     say: str | None = None
@@ -58,6 +66,7 @@ class Reply:
     answer: Mapping[str, Any] | None = None
     invalid: bool = False
     failure: Failure | None = None
+    takes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,7 @@ class Conversing(Keeping):
             if chunk.call is not None:
                 self.add_chunk(partial, chunk)
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
         calls = tuple(completed(partial[place], reply.calls[place]) for place in sorted(partial))
         return Reply(say=text or None, calls=calls, answer=reply.answer, hosted=reply.hosted)
 

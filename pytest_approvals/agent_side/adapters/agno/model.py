@@ -51,7 +51,7 @@ class ScriptedModel(Model):
             yield _piece(chunk)
         with _failing():
             if reply.breaks:
-                raise ModelDown(0)
+                raise ModelDown(0, reply.how)
         if reply.answer is not None:
             yield ModelResponse(role="assistant", content=json.dumps(dict(reply.answer)))
 

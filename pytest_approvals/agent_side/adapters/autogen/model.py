@@ -58,7 +58,7 @@ class ScriptedClient(ChatCompletionClient):
             if chunk.text:
                 yield chunk.text
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
         yield self._result(reply, _names(tools))
 
     def _items(self, messages: Sequence[Any]) -> list[Item]:

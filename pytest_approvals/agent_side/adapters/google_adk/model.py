@@ -38,7 +38,7 @@ async def answered(request: Any, agent: str, stream: bool) -> AsyncIterator[LlmR
         for text in _texts(reply):
             yield LlmResponse(partial=True, content=_content(types.Part(text=text)))
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
     used = types.GenerateContentResponseUsageMetadata()
     yield LlmResponse(
         content=_content(*_parts(reply, offered)), finish_reason=types.FinishReason.STOP, usage_metadata=used

@@ -74,7 +74,7 @@ async def streamed(
         last = structured.piece(reply.answer, messages, len(reply.calls))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(**last)]))
     if reply.breaks:
-        raise ModelDown(0)
+        raise ModelDown(0, reply.how)
 
 
 def _message(reply: Reply) -> AIMessage:

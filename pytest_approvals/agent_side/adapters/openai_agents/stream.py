@@ -48,7 +48,7 @@ def events(reply: Reply, items: list[ResponseOutputItem], key: str) -> Iterator[
         elif chunk.text is not None and reply.say is not None:
             yield from stream.text_delta(first_text, chunk.text)
     if reply.breaks:
-        raise ModelDown(0)
+        raise ModelDown(0, reply.how)
     if reply.answer is not None:
         yield from stream.text_delta(first_call - 1, arguments_text(reply.answer))
     for index in range(len(items)):

@@ -57,7 +57,7 @@ def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
         for chunk in answer.chunks or (Chunk(),):
             yield _piece(chunk, answer, names)
         if answer.breaks:
-            raise _broken(ModelDown(0))
+            raise _broken(ModelDown(0, answer.how))
         for part in _answer(answer, messages, info):
             yield {
                 len(answer.calls): DeltaToolCall(

@@ -50,7 +50,7 @@ class ScriptedModel(Model):
         for event in _text(chunk.text for chunk in chunks if chunk.call is None):
             yield event
         if reply.breaks:
-            raise ModelDown(0)
+            raise ModelDown(0, reply.how)
         for event in _calls(chunks):
             yield event
         for event in _answer(reply.answer, len(messages)):
