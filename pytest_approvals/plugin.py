@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pytest_approvals.pytest_side.approvals import Approvals
     from pytest_approvals.pytest_side.bench import Bench
     from pytest_approvals.pytest_side.scripted import ScriptedModel
+    from pytest_approvals.pytest_side.tool_server import ToolServer
     from pytest_approvals.pytest_side.wire import ModelServer
 
 pytest.register_assert_rewrite("pytest_approvals.testing")
@@ -222,6 +223,16 @@ def model_server(scripted_model: ScriptedModel) -> Generator[ModelServer]:
     with LoopbackServer().running() as server:
         server.add(scripted_model.wire)
         yield ModelServer(server, scripted_model.wire)
+
+
+@pytest.fixture
+def mcp_server() -> Generator[Callable[..., ToolServer]]:
+    """Serves tools as a real MCP server on the loopback: `mcp_server("bank", tool("pay", returns("paid")))`."""
+    from pytest_approvals.mcp_servers.serving import McpServers
+    from pytest_approvals.pytest_side.tool_server import ToolServer
+
+    with McpServers() as servers:
+        yield partial(ToolServer, servers)
 
 
 @pytest.fixture

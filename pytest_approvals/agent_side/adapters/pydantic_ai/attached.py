@@ -57,7 +57,7 @@ class Probes:
         """
         context = RunContext(deps=self._deps, model=scripted(MAIN), usage=RunUsage())
         found = {}
-        for toolset in self._toolsets:
+        for toolset in filter(_needs_no_entering, self._toolsets):
             for name, tool in (_at_once(toolset.get_tools(context)) or {}).items():
                 found[name] = _spec(name, tool, gated=_always_gated(toolset))
         return tuple(found.values())
@@ -112,6 +112,13 @@ def _probed(toolset: AbstractToolset[Any], stubs: frozenset[str]) -> AbstractToo
 
 
 # --- what the agent has -----------------------------------------------------------------------------------------------
+
+
+def _needs_no_entering(toolset: AbstractToolset[Any]) -> bool:
+    """Whether nothing has to be connected for the toolset to list its tools."""
+    inner: list[AbstractToolset[Any]] = []
+    toolset.apply(inner.append)
+    return all(type(leaf).__aenter__ is AbstractToolset.__aenter__ for leaf in inner)
 
 
 def _at_once(answer: Coroutine[Any, Any, Any]) -> Any:
