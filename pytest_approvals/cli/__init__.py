@@ -21,6 +21,7 @@ COMMANDS = {
     "agents": ("agents", "say which agents can run here, and what they can and cannot do"),
     "smoke": ("smoke", "see whether an agent runs at all"),
     "serve": ("serve", "serve the scripted model on the loopback, for agents in any language"),
+    "record": ("record", "make scenarios of what passes between a client and a provider"),
     "conformance": ("conformance", "see whether an agent process in any language keeps the host protocol"),
     "check": ("check", "take the verdicts on recorded journals again"),
     "lint": ("lint", "find what is wrong with approvals in stored conversations"),
