@@ -30,6 +30,21 @@ def build(recipe: Recipe, folder: Path, agent: str) -> None:
     _run(command, agent, str(recipe))
 
 
+def surroundings() -> dict[str, str]:
+    """
+    Gives the environment variables that uv runs with: every version that pyenv has is switched on.
+
+    pyenv's shims stand on PATH for all of its versions, and fail for those that are not switched on, so that uv finds
+    an interpreter and cannot use it.
+    """
+    variables = dict(os.environ)
+    pyenv = shutil.which("pyenv")
+    if pyenv is None or "PYENV_VERSION" in variables:
+        return variables
+    listed = subprocess.run([pyenv, "versions", "--bare"], capture_output=True, text=True, check=False).stdout.split()
+    return {**variables, "PYENV_VERSION": ":".join(listed)} if listed else variables
+
+
 def python_of(folder: Path) -> Path:
     """Gives the interpreter of an environment."""
     return folder / "bin" / "python"
@@ -53,7 +68,9 @@ def find_uv(agent: str) -> str:
 def _run(command: list[str], agent: str, what: str) -> None:
     remedy = "name other requirements or another Python (--with, --python)"
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=surroundings()
+        )
     except subprocess.TimeoutExpired:
         raise AgentUnavailable(agent, f"uv took longer than {PATIENCE:g} s for {what}", remedy) from None
     except OSError as error:

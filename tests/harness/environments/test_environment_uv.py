@@ -72,3 +72,28 @@ def test_a_uv_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with pytest.raises(AgentUnavailable, match="uv took longer than 0.05 s"):
         uv.build(RECIPE, tmp_path / "new", "frame==9.9")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"), [(None, "3.10.2:3.13.0"), ("3.11.7", "3.11.7")], ids=["nothing-chosen", "one-chosen"]
+)
+def test_every_version_of_pyenv_is_switched_on_for_uv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str | None, expected: str
+) -> None:
+    """The shims of versions that are not switched on fail; what a person switched on stays."""
+    pyenv = tmp_path / "pyenv"
+    pyenv.write_text("#!/bin/sh\n[ \"$*\" = 'versions --bare' ] && echo 3.10.2 && echo 3.13.0\n")
+    pyenv.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("PYENV_VERSION", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("PYENV_VERSION", chosen)
+
+    assert expected == uv.surroundings()["PYENV_VERSION"]
+
+
+def test_without_pyenv_uv_runs_in_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is added."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert dict(os.environ) == uv.surroundings()
