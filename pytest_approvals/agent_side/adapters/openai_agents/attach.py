@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from agents import Agent, FunctionTool, HostedMCPTool, RunConfig
+from agents import Agent, FunctionTool, Handoff, HostedMCPTool, RunConfig
 from agents.mcp import MCPServer, MCPUtil
 from agents.run import CallModelData, ModelInputData
 
@@ -29,7 +29,7 @@ def attached_crew(attachment: Attachment, limits: Limits, *, chat: bool) -> Crew
     main = subject if isinstance(subject, Agent) else subject(model)
     found = dict(_reached(main, MAIN))
     labels = {agent.name: label for agent, label in _pairs(found)}
-    tools = tuple(spec for agent, label in _pairs(found) for spec in _specs(agent, label))
+    tools = tuple(spec for agent, label in _pairs(found) for spec in _specs(agent, label, found))
     probes = [_probe(agent, label, attachment.stubs) for agent, label in _pairs(found)]
     options = dict(attachment.run_options)
     session = options.pop("session", None)
@@ -60,8 +60,7 @@ def _reached(
     """
     Gives every agent that a run of *agent* can reach, with what the harness calls it.
 
-    The caller goes on talking to the agent that a handoff leads to, so it is called as the one before it; an agent that
-    a tool runs is called by its own name.
+    Only the agent that the caller talks to first has another name than its own.
     """
     seen = set() if seen is None else seen
     if id(agent) in seen:
@@ -71,7 +70,7 @@ def _reached(
     for handoff in agent.handoffs:
         target = handoff if isinstance(handoff, Agent) else _target(handoff)
         if target is not None:
-            yield from _reached(target, label, seen)
+            yield from _reached(target, target.name, seen)
     for tool in agent.tools:
         inner = getattr(tool, "_agent_instance", None)
         if inner is not None:
@@ -83,7 +82,12 @@ def _target(handoff: Any) -> Agent[Any] | None:
     return reference() if reference is not None else None
 
 
-def _specs(agent: Agent[Any], label: str) -> Iterator[ToolSpec]:
+def _specs(agent: Agent[Any], label: str, found: Found) -> Iterator[ToolSpec]:
+    for handoff in agent.handoffs:
+        target = handoff if isinstance(handoff, Agent) else _target(handoff)
+        if target is not None:
+            name = Handoff.default_tool_name(target) if isinstance(handoff, Agent) else handoff.tool_name
+            yield ToolSpec(name=name, agent=label, hands_over_to=found[id(target)][1])
     for tool in agent.tools:
         if isinstance(tool, FunctionTool):
             inner = getattr(tool, "_agent_instance", None)

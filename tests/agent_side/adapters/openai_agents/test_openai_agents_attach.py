@@ -91,13 +91,18 @@ class TestFinding:
         assert "integer" == found["refund"].parameters["order"].type
 
     def test_agents_behind_tools_and_handoffs_are_found(self, attach: Attach) -> None:
-        """A handoff goes on with the conversation; an agent that a tool runs has its own."""
+        """Each has its own name; a handoff is a tool that leads to another agent."""
         inner = Agent[Any](name="Inner", tools=[look])
         next_one = Agent[Any](name="Next", tools=[refund])
         outer = Agent[Any](name="Outer", tools=[inner.as_tool("ask", "Asks.")], handoffs=[next_one])
-        found = {(spec.agent, spec.name, spec.runs) for spec in attach(outer).agent.tools()}
+        found = {(spec.agent, spec.name, spec.runs or spec.hands_over_to) for spec in attach(outer).agent.tools()}
 
-        assert {("main", "ask", "Inner"), ("main", "refund", None), ("Inner", "look", None)} == found
+        assert {
+            ("main", "transfer_to_next", "Next"),
+            ("main", "ask", "Inner"),
+            ("Next", "refund", None),
+            ("Inner", "look", None),
+        } == found
 
     def test_hosted_tools_are_found_by_their_configuration(self, attach: Attach) -> None:
         """The provider is told by name which calls need approval."""
@@ -234,7 +239,7 @@ class TestRunning:
 
     @pytest.mark.parametrize("stream", [False, True])
     def test_each_agent_asks_by_its_own_name(self, attach: Attach, stream: bool) -> None:
-        """The model is told which agent asks: a handoff goes on as the main one, an agent behind a tool does not."""
+        """The model is told which agent asks: the first one, the one that it hands over to, one behind a tool."""
         inner = Agent[Any](name="Inner")
         next_one = Agent[Any](name="Next", tools=[inner.as_tool("ask", "Asks.")])
         outer = Agent[Any](name="Outer", handoffs=[next_one])
@@ -243,7 +248,7 @@ class TestRunning:
         )
         session.turn("Go.", stream=stream)
 
-        assert ["main", "main", "Inner", "main"] == session.world.asked
+        assert ["main", "Next", "Inner", "Next"] == session.world.asked
 
     def test_the_persons_run_configuration_is_kept(self, attach: Attach) -> None:
         """Their filter still sees every input."""
