@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ...contract import Agent
 from ...javascript import JavaScriptAgent
-from .facts import GENERATE_MISSING, ISSUES, MISSING, UI_MISSING, claimed
+from .facts import GENERATE_MISSING, ISSUES, STREAM_MISSING, UI_MISSING, claimed
 
 __all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent", "UiAgent"]
 
@@ -36,8 +36,8 @@ class GenerateAgent(JavaScriptAgent):
 class StreamAgent(GenerateAgent):
     """`streamText`: a call is answered while it goes on."""
 
-    missing = MISSING
-    capabilities = claimed(MISSING)
+    missing = STREAM_MISSING
+    capabilities = claimed(STREAM_MISSING)
 
 
 class UiAgent(GenerateAgent):

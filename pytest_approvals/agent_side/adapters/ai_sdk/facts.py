@@ -25,12 +25,18 @@ MISSING = {
     "limit_tool_calls": "`stopWhen` counts the model's replies; nothing counts the calls of tools",
 }
 
-GENERATE_MISSING = MISSING | {
+STREAM_MISSING = MISSING | {
+    "go_on_without_answer": "messages that end with an open request are refused with AI_MissingToolResultsError",
+    "message_while_pending": "a user message behind an open request is refused with AI_MissingToolResultsError",
+}
+
+GENERATE_MISSING = STREAM_MISSING | {
     "streaming": "`generateText` gives its result when it is over; `streamText` is the flavour `stream`",
     "broken_stream": "`generateText` does not stream",
 }
 
 UI_MISSING = MISSING | {
+    "malformed_verdict": "the server refuses a chat in which an answer is no boolean (`validateUIMessages`)",
     "history.append": "an answer is written into the message that asks; a turn does not only add to the messages",
     "trim": "`pruneMessages` takes model messages, which the server makes anew of the chat's messages for each call",
 }

@@ -1,7 +1,5 @@
 /** A chat: the client keeps UI messages and answers in them; the server makes model messages of them for each call. */
 
-import { lastAssistantMessageIsCompleteWithApprovalResponses as isComplete } from "ai";
-
 import { Agent } from "../../javascript/agent.mjs";
 import { Chat } from "./chat.mjs";
 import { Interrupted } from "./failures.mjs";
@@ -25,12 +23,13 @@ export class UiAgent extends Agent {
 
   async turn(text, decisions, how) {
     await this.stage(decisions);
-    // A chat waits for the other answers before it sends any (`sendAutomaticallyWhen`).
-    const waits = decisions.length > 0 && text === null && !isComplete({ messages: this.#chat.messages });
-    const result = waits ? null : await this.#chat.send(text, how);
-    if ((await result?.finishReason) === "interrupted") throw new Interrupted();
+    // A chat sends nothing before every request of a pause is answered (`sendAutomaticallyWhen`).
+    const open = text === null ? await this.pending() : [];
+    if (open.length) return { paused: { requests: open, text: this.#said() } };
+    const result = await this.#chat.send(text, how);
+    if ((await result.finishReason) === "interrupted") throw new Interrupted();
     const requests = await this.pending();
-    if (requests.length || result === null) return { paused: { requests, text: this.#said() } };
+    if (requests.length) return { paused: { requests, text: this.#said() } };
     return { finished: { output: this.#settings.output ? await result.output : this.#said() } };
   }
 

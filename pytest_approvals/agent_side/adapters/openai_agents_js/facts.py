@@ -17,6 +17,7 @@ MISSING = {
     "limit_tool_calls": "run has maxTurns; nothing counts the calls of tools",
     "serialize.copy": "a RunState has private fields, which structuredClone refuses; its copy is its text",
     "history.append": "RunState.toString gives the whole run each time",
+    "tools_change": "RunState.fromString refuses a state that waits for a tool that the agent does not have",
     "trim": "nothing trims: the input list is the caller's",
 }
 
