@@ -196,10 +196,10 @@ class Documents(Generic[K]):
             if not self._takes_more():
                 return False
         self._at = end + 1
-        if not self._finds_more():
+        if not self._finds_more() or self._text[self._at] not in "{[":
             return False
         try:
             _, end = self._parsed()
         except HistoryError:
             return False
-        return self._text.find("\n", self._at, end) < 0
+        return self._text.find("\n", self._at, end) < 0 and self._text[end : end + 1] in ("", "\n", "\r")

@@ -19,14 +19,14 @@ FORMATS = {
     "meai": "messages of Microsoft.Extensions.AI, and .NET agent sessions",
     "agent_framework": "sessions and messages of Agent Framework for Python",
     "openai_agents": "RunState of OpenAI Agents",
-    "pydantic_ai": "message histories of Pydantic AI",
-    "langgraph": "states and checkpoints of LangGraph",
-    "langchain": "messages of LangChain",
-    "ai_sdk_ui": "UI messages of the AI SDK",
-    "ai_sdk": "model messages of the AI SDK",
     "chat": "messages of OpenAI chat completions",
-    "messages": "messages of Anthropic",
     "responses": "items of OpenAI Responses",
+    "messages": "messages of Anthropic",
+    "langchain": "messages of LangChain",
+    "langgraph": "states and checkpoints of LangGraph",
+    "pydantic_ai": "message histories of Pydantic AI",
+    "ai_sdk": "model messages of the AI SDK",
+    "ai_sdk_ui": "UI messages of the AI SDK",
 }
 """The formats, in the order in which they are tried."""
 

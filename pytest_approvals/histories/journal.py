@@ -59,6 +59,11 @@ class _Call:
     reported_as: str | None = None
     settled: bool = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether somebody was asked about it and nobody has answered."""
+        return self.request_id is not None and self.decision is None and not self.settled
+
     def has_id(self, call_id: str | None) -> bool:
         """Says whether a result is for this call."""
         return call_id in (self.id, self.reported_as) if call_id is not None else self.id is None
@@ -117,7 +122,7 @@ class _Teller:
         for entry in self.conversation.entries:
             self._tell(entry)
         self._end_turn()
-        pending = [call.listing for call in self._open]
+        pending = self._listed()
         self._add(ev.RunEnd(how="left" if pending else "completed", pending=pending))
         return self.events
 
@@ -159,7 +164,7 @@ class _Teller:
                 verdict=entry.verdict,
                 id=entry.id,
                 q=call.q if call else None,
-                label=call.label if call else None,
+                label=call.label if call and call.q else None,
                 reason=entry.reason,
                 arguments=parsed(entry.arguments) if edit else None,
                 tool=entry.tool if edit and call and entry.tool != call.tool else None,
@@ -186,7 +191,7 @@ class _Teller:
         if not self.turn.started:
             return
         text = self._answer()
-        waiting = [call.listing for call in self._open]
+        waiting = self._listed()
         outcome = "paused" if waiting else "finished"
         self._add(ev.TurnEnd(turn=self.turns, outcome=outcome, requests=waiting, output=None if waiting else text))
         self.turn = _Turn()
@@ -205,7 +210,7 @@ class _Teller:
         hosted call has an id of its own, and takes up the first approved request for the same call.
         """
         for call in self.calls:
-            if call.q is None or call.decision is None or call.settled:
+            if call.request_id is None or call.decision is None or call.settled:
                 continue
             if call.id == entry.id and call.id is not None:
                 return True
@@ -227,10 +232,9 @@ class _Teller:
             return
         self._start_turn()
         call_id = entry.call_id if entry.call_id is not None else entry.id
-        waiting = [call for call in self.calls if call.id == call_id and call.q is None and not call.settled]
+        waiting = [call for call in self.calls if call.id == call_id and call.request_id is None and not call.settled]
         call = waiting[-1] if waiting else self._made(call_id, entry)
-        self.requests += 1
-        call.q, call.request_id = f"q{self.requests}", entry.id
+        call.request_id = entry.id
 
     def _answer(self) -> str | None:
         """Tells what the model has said since it was asked last; gives its text."""
@@ -290,9 +294,14 @@ class _Teller:
 
     # --- requests ---
 
-    @property
-    def _open(self) -> list[_Call]:
-        return [call for call in self.calls if call.q is not None and call.decision is None and not call.settled]
+    def _listed(self) -> list[dict[str, Any]]:
+        """Lists the open requests; one gets its number where it is listed first."""
+        waiting = [call for call in self.calls if call.waits]
+        for call in waiting:
+            if call.q is None:
+                self.requests += 1
+                call.q = f"q{self.requests}"
+        return [call.listing for call in waiting]
 
     def _asked_as(self, request_id: str) -> _Call | None:
         found = [call for call in self.calls if call.request_id == request_id]

@@ -41,6 +41,12 @@ def optional_flag(item: Mapping[str, Any], name: str) -> bool | None:
     raise _wrong(item, name, "true or false")
 
 
+def kind_in(item: Any, name: str = "type") -> str | None:
+    """Gives the text by which an object tells what it is; None for anything else."""
+    value = item.get(name) if type(item) is dict else None
+    return value if type(value) is str else None
+
+
 def flag_in(item: Mapping[str, Any], name: str) -> bool:
     """Gives a truth value that must be there."""
     value = item.get(name)
@@ -91,7 +97,21 @@ def _wrong(item: Mapping[str, Any], name: str, wanted: str) -> HistoryError:
     return HistoryError(f"must be {wanted}, and is {word_of(item[name])}", at=(name,))
 
 
-def messages_in(document: Any) -> list[Any] | None:
-    """Gives the list that a document is, or that it holds as its messages; None where that is no list of objects."""
+def messages_in(document: Any) -> list[dict[str, Any]]:
+    """Gives the objects in the list that a document is, or that it holds as its messages; none for anything else."""
     messages = document.get("messages") if type(document) is dict else document
-    return messages if is_objects(messages) else None
+    return [each for each in messages if type(each) is dict] if type(messages) is list else []
+
+
+def listed_messages(document: Any) -> tuple[tuple[str, ...], list[Any]]:
+    """
+    Gives the list that a document is, or that it holds as its messages, and where that stands.
+
+    Errors:
+        HistoryError: It is neither.
+    """
+    at = ("messages",) if type(document) is dict else ()
+    messages = document.get("messages") if type(document) is dict else document
+    if type(messages) is list:
+        return at, messages
+    raise HistoryError(f"must be a list of messages, and is {word_of(messages)}", at=at)

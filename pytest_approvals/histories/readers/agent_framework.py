@@ -31,6 +31,7 @@ from pytest_approvals.histories.draft import Draft
 from pytest_approvals.histories.shapes import (
     flag_in,
     is_objects,
+    listed_messages,
     messages_in,
     object_in,
     optional_text,
@@ -47,13 +48,11 @@ def recognises(document: Any) -> bool | None:
     if type(document) is dict and type(document.get("state")) is dict:
         return document.get("type") == "session" or any(True for _ in _histories(document))
     messages = messages_in(document)
-    if messages is None:
-        return False
     for message in messages:
         contents = message.get("contents")
         if is_objects(contents):
             return "type" in contents[0]
-    return None if "contents" in messages[0] and "role" in messages[0] else False
+    return None if messages and "contents" in messages[0] and "role" in messages[0] else False
 
 
 def read(document: Any) -> Conversation:
@@ -72,14 +71,13 @@ def read(document: Any) -> Conversation:
 
 
 def _histories(document: Any) -> Iterator[tuple[Path, list[Any]]]:
-    if type(document) is list:
-        yield (), document
-    elif type(document.get("messages")) is list:
-        yield ("messages",), document["messages"]
-    elif type(document.get("state")) is dict:
-        for name, held in document["state"].items():
-            if type(held) is dict and type(held.get("messages")) is list:
-                yield ("state", name, "messages"), held["messages"]
+    state = document.get("state") if type(document) is dict else None
+    if not isinstance(state, dict):
+        yield listed_messages(document)
+        return
+    for name, held in state.items():
+        if type(held) is dict and type(held.get("messages")) is list:
+            yield ("state", name, "messages"), held["messages"]
 
 
 def _beside(document: Any) -> Iterator[tuple[Path, list[Any]]]:

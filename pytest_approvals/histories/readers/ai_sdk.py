@@ -26,6 +26,8 @@ from pytest_approvals.histories.draft import Draft
 from pytest_approvals.histories.shapes import (
     flag_in,
     is_objects,
+    kind_in,
+    listed_messages,
     messages_in,
     optional_flag,
     optional_text,
@@ -40,19 +42,17 @@ _TELLING = frozenset({"tool-call", "tool-result", "tool-approval-request", "tool
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     messages = messages_in(document)
-    if messages is None:
-        return False
     for message in messages:
         content = message.get("content")
         if type(message.get("role")) is not str or "content" not in message or "tool_calls" in message:
             return False
         for part in content if is_objects(content) else ():
-            kind = part.get("type") if type(part) is dict else None
+            kind = kind_in(part)
             if kind in _TELLING:
                 return True
             if kind not in ("text", "file", "image", "reasoning"):
                 return False
-    return None
+    return None if messages else False
 
 
 def read(document: Any) -> Conversation:
@@ -63,7 +63,7 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     reader = _Reader(Draft(NAME))
-    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+    path, messages = listed_messages(document)
     reader.draft.messages(path, messages, reader.message, contents=("content",))
     return reader.draft.conversation
 

@@ -27,6 +27,7 @@ from pytest_approvals.histories.conversation import (
 from pytest_approvals.histories.draft import Draft
 from pytest_approvals.histories.shapes import (
     is_objects,
+    listed_messages,
     messages_in,
     object_in,
     optional_flag,
@@ -43,7 +44,7 @@ _PHASES: dict[type[Entry], int] = {Decided: 1, Resulted: 2}
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     messages = messages_in(document)
-    if messages is None or type(messages[0].get("role")) is not str:
+    if not messages or type(messages[0].get("role")) is not str:
         return False
     parts = messages[0].get("parts")
     return is_objects(parts) and "type" in parts[0]
@@ -57,7 +58,7 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     reader = _Reader(Draft(NAME))
-    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+    path, messages = listed_messages(document)
     reader.draft.messages(path, messages, reader.message, contents=("parts",))
     return reader.draft.conversation
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_approvals.histories.conversation import Called, Conversation, Entry, Opaque, Resulted, Said
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import is_objects, messages_in, object_in, text_in
+from pytest_approvals.histories.shapes import is_objects, kind_in, listed_messages, messages_in, object_in, text_in
 from pytest_approvals.protocols.text import text_of
 
 NAME = "chat"
@@ -22,17 +22,15 @@ _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     messages = messages_in(document)
-    if messages is None:
-        return False
     for message in messages:
         content = message.get("content")
         if type(message.get("role")) is not str or "contents" in message or "parts" in message:
             return False
         if "tool_call_id" in message or is_objects(message.get("tool_calls")):
             return "type" not in message
-        if is_objects(content) and content[0].get("type") not in _PARTS:
+        if is_objects(content) and kind_in(content[0]) not in _PARTS:
             return False
-    return None
+    return None if messages else False
 
 
 def read(document: Any) -> Conversation:
@@ -43,12 +41,14 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     draft = Draft(NAME, tells_decisions=False)
-    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+    path, messages = listed_messages(document)
 
     def message(item: dict[str, Any], number: int) -> None:
         role = text_in(item, "role")
         if role == "tool":
-            draft.entries.append(Resulted(number, -1, text_in(item, "tool_call_id"), None, text_of(item["content"])))
+            draft.entries.append(
+                Resulted(number, -1, text_in(item, "tool_call_id"), None, text_of(item.get("content")))
+            )
             return
         if item.get("content"):
             draft.entries.append(Said(number, -1, role, text_of(item["content"])))

@@ -16,7 +16,15 @@ from typing import Any
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.histories.conversation import Called, Conversation, Ending, Entry, Path, Resulted, Said
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import messages_in, object_in, optional_text, text_in, word_of
+from pytest_approvals.histories.shapes import (
+    kind_in,
+    listed_messages,
+    messages_in,
+    object_in,
+    optional_text,
+    text_in,
+    word_of,
+)
 from pytest_approvals.protocols.text import text_of
 
 NAME = "langchain"
@@ -35,9 +43,7 @@ _RESULTS = ("tool", "ToolMessageChunk")
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     messages = messages_in(document)
-    if messages is None:
-        return False
-    kind = inside(messages[0])[1].get("type")
+    kind = kind_in(inside(messages[0])[1]) if messages else None
     return kind in _ROLES or kind in _RESULTS
 
 
@@ -49,7 +55,7 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     draft = Draft(NAME, tells_decisions=False)
-    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+    path, messages = listed_messages(document)
     read_messages(draft, path, messages)
     return draft.conversation
 

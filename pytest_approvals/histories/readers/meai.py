@@ -34,6 +34,7 @@ from pytest_approvals.histories.draft import Draft, within
 from pytest_approvals.histories.shapes import (
     flag_in,
     is_objects,
+    messages_in,
     object_in,
     optional_flag,
     optional_text,
@@ -56,16 +57,14 @@ def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     if type(document) is dict and ("stateBag" in document or "storeState" in document):
         return any(True for _ in _histories(document)) or None
-    messages = document.get("messages") if type(document) is dict else document
-    if not isinstance(messages, list) or not is_objects(messages):
-        return False
+    messages = messages_in(document)
     for message in messages:
         contents = message.get("contents")
         if is_objects(contents):
             return "$type" in contents[0] or (not contents[0] or None)
         if "contents" not in message:
             return False
-    return None
+    return None if messages else False
 
 
 def read(document: Any) -> Conversation:

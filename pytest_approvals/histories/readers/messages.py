@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_approvals.histories.conversation import Called, Conversation, Ending, Entry, Opaque, Resulted, Said
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import is_objects, messages_in, optional_text, text_in
+from pytest_approvals.histories.shapes import is_objects, kind_in, listed_messages, messages_in, optional_text, text_in
 from pytest_approvals.protocols.text import text_of
 
 NAME = "messages"
@@ -23,19 +23,17 @@ _KNOWN = frozenset({*_TELLING, "text", "image", "document", "redacted_thinking",
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     messages = messages_in(document)
-    if messages is None:
-        return False
     for message in messages:
         content = message.get("content")
-        if message.get("role") not in ("user", "assistant") or "content" not in message:
+        if kind_in(message, "role") not in ("user", "assistant") or "content" not in message:
             return False
         for block in content if is_objects(content) else ():
-            kind = block.get("type") if type(block) is dict else None
+            kind = kind_in(block)
             if kind in _TELLING:
                 return True
             if kind not in _KNOWN:
                 return False
-    return None
+    return None if messages else False
 
 
 def read(document: Any) -> Conversation:
@@ -46,7 +44,7 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     draft = Draft(NAME, tells_decisions=False)
-    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+    path, messages = listed_messages(document)
 
     def message(item: dict[str, Any], number: int) -> None:
         role, content = text_in(item, "role"), item.get("content")

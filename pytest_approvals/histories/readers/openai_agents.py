@@ -24,7 +24,7 @@ from pytest_approvals.histories.conversation import (
     Said,
 )
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import object_in, objects_in, optional_text, text_in
+from pytest_approvals.histories.shapes import object_in, objects_in, optional_text, text_in, word_of
 
 from .responses import entries_of
 
@@ -43,6 +43,8 @@ def read(document: Any) -> Conversation:
     Errors:
         HistoryError: Something has the wrong shape.
     """
+    if not isinstance(document, dict):
+        raise HistoryError(f"must be an object, and is {word_of(document)}")
     reader = _Reader(Draft(NAME), list(_decisions(document)))
     draft = reader.draft
     draft.conversation.begins_elsewhere = bool(document.get("previous_response_id") or document.get("conversation_id"))

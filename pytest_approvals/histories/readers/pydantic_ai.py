@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_approvals.histories.conversation import Called, Conversation, Ending, Entry, Opaque, Resulted, Said
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import is_objects, messages_in, optional_text, text_in
+from pytest_approvals.histories.shapes import is_objects, listed_messages, messages_in, optional_text, text_in
 from pytest_approvals.protocols.text import text_of
 
 NAME = "pydantic_ai"
@@ -22,7 +22,7 @@ _ENDINGS: dict[str, Ending] = {"success": "returned", "denied": "denied", "faile
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     messages = messages_in(document)
-    if messages is None or messages[0].get("kind") not in ("request", "response"):
+    if not messages or messages[0].get("kind") not in ("request", "response"):
         return False
     parts = messages[0].get("parts")
     return "part_kind" in parts[0] if is_objects(parts) else None
@@ -36,7 +36,7 @@ def read(document: Any) -> Conversation:
         HistoryError: Something has the wrong shape.
     """
     draft = Draft(NAME, tells_decisions=False)
-    path, messages = (("messages",), document["messages"]) if type(document) is dict else ((), document)
+    path, messages = listed_messages(document)
 
     def message(item: dict[str, Any], number: int) -> None:
         draft.contents(("parts",), item.get("parts"), number, _part)

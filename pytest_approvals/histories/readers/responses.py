@@ -23,7 +23,15 @@ from pytest_approvals.histories.conversation import (
     verdict_of,
 )
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import flag_in, is_objects, optional_text, text_in
+from pytest_approvals.histories.shapes import (
+    flag_in,
+    is_objects,
+    kind_in,
+    listed_messages,
+    messages_in,
+    optional_text,
+    text_in,
+)
 from pytest_approvals.protocols.text import text_of
 
 NAME = "responses"
@@ -37,13 +45,13 @@ def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     if type(document) is dict:
         held = (document.get(name) for name in _LISTS)
-        return any(is_objects(items) and bool(_known(items)) for items in held)
-    return _known(document) if is_objects(document) else False
+        return any(bool(_known(messages_in(items))) for items in held)
+    return _known(messages_in(document))
 
 
 def _known(items: list[dict[str, Any]]) -> bool | None:
     for item in items:
-        kind = item.get("type")
+        kind = kind_in(item)
         if kind in _READERS or kind == "item_reference":
             return True
         if kind is not None and kind != "message":
@@ -51,9 +59,9 @@ def _known(items: list[dict[str, Any]]) -> bool | None:
         content = item.get("content")
         if "role" not in item or "contents" in item or "parts" in item or "tool_calls" in item:
             return False
-        if is_objects(content) and content[0].get("type") != "text":
-            return content[0].get("type") in _TEXTS
-    return None if "role" in items[0] else False
+        if is_objects(content) and kind_in(content[0]) != "text":
+            return kind_in(content[0]) in _TEXTS
+    return None if items and "role" in items[0] else False
 
 
 def read(document: Any) -> Conversation:
@@ -68,14 +76,14 @@ def read(document: Any) -> Conversation:
     def item(each: dict[str, Any], number: int) -> None:
         draft.entries += entries_of(each, number)
 
-    if type(document) is dict:
+    if type(document) is dict and any(type(document.get(name)) is list for name in _LISTS):
         kept = document.get("previous_response_id") or document.get("conversation")
         draft.conversation.begins_elsewhere = bool(kept)
         for name in _LISTS:
             if type(document.get(name)) is list:
                 draft.messages((name,), document[name], item)
     else:
-        draft.messages((), document, item)
+        draft.messages(*listed_messages(document), item)
     return draft.conversation
 
 

@@ -1,0 +1,144 @@
+"""Hostile histories: whatever they hold, what comes is a conversation or a clear error, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_approvals.errors import HistoryError
+from pytest_approvals.histories.files import _in_file
+from pytest_approvals.histories.formats import FORMATS, Recognition, reader_named
+from pytest_approvals.histories.journal import journal_of
+from pytest_approvals.journal.grammar import broken_grammar
+from pytest_approvals.lint import lint
+from pytest_approvals.lint.output import OUTPUTS, told_finding, told_mistake
+
+STORED = {
+    "meai": "done",
+    "agent_framework": "done",
+    "openai_agents": "done",
+    "pydantic_ai": "done",
+    "langgraph_checkpoints": "done",
+    "langchain_dict": "done",
+    "ai_sdk": "done",
+    "ai_sdk_ui": "done",
+    "chat": "sent",
+    "messages": "sent",
+    "responses": "sent",
+}
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+calm = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+def places(value, path=()):
+    """Gives the paths to all values of a document."""
+    yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in inside:
+        yield from places(part, (*path, step))
+
+
+def changed(document, path, value):
+    """Gives a document with another value at a path."""
+    if not path:
+        return value
+    whole = copy.deepcopy(document)
+    held = whole
+    for step in path[:-1]:
+        held = held[step]
+    held[path[-1]] = value
+    return whole
+
+
+def looked_at(name, document):
+    """Goes the whole way that a conversation goes."""
+    try:
+        read = Recognition(name).read(document)
+    except HistoryError:
+        return
+    assert [] == broken_grammar(journal_of(read))
+    for finding in lint(read, ["p*"]):
+        assert finding.what
+        assert finding.where is not None
+    for entry in read.entries:
+        assert read.where(entry)
+
+
+@pytest.mark.parametrize("name", STORED)
+@calm
+@given(data=st.data())
+def test_any_change_is_read_or_refused(document, name, data) -> None:
+    """A value anywhere in a document may be anything."""
+    whole = document(name, STORED[name])
+    path = data.draw(st.sampled_from(list(places(whole))))
+    form = next(each for each in FORMATS if name.startswith(each) and name in (each, *STORED))
+    looked_at(form, changed(whole, path, data.draw(values)))
+
+
+@pytest.mark.parametrize("name", STORED)
+@calm
+@given(data=st.data())
+def test_anything_may_be_missing_or_repeated(document, name, data) -> None:
+    """Messages may be lost, repeated, and come in any order."""
+    whole = copy.deepcopy(document(name, STORED[name]))
+    lists = [held for path in places(whole) if isinstance(held := at(whole, path), list) and held]
+    held = data.draw(st.sampled_from(lists))
+    held[:] = data.draw(st.lists(st.sampled_from(list(held)), max_size=6))
+    looked_at(next(each for each in FORMATS if name.startswith(each)), whole)
+
+
+def at(document, path):
+    """Gives the value at a path."""
+    for step in path:
+        document = document[step]
+    return document
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@calm
+@given(value=values)
+def test_anything_at_all_is_read_or_refused(name, value) -> None:
+    """With a named format, too."""
+    reader_named(name).recognises(value)
+    looked_at(name, value)
+
+
+@calm
+@given(data=st.binary(max_size=60) | st.text(max_size=60).map(str.encode), start=st.integers(0, 80))
+def test_any_bytes_are_a_conversation_or_a_mistake(data, start) -> None:
+    """Anywhere in a file; every way of writing it is harmless."""
+    whole = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]).encode()
+    file = io.BytesIO(whole[:start] + data + whole[start:])
+    for stored in _in_file(file, "a.json", Recognition(), found=False):
+        is_mistake = isinstance(stored, HistoryError)
+        told = (
+            [told_mistake(stored)] if is_mistake else [told_finding(each, stored) for each in lint(stored.conversation)]
+        )
+        for each in told:
+            assert all(write(each).isprintable() for write in OUTPUTS.values())
+
+
+@calm
+@given(text=st.text())
+def test_what_is_shown_is_harmless(text) -> None:
+    """Names and arguments may hold anything; a line stays a line, and a terminal does nothing."""
+    made = {"$type": "functionCall", "callId": text, "name": text, "arguments": {text: text}}
+    call = [{"role": "assistant", "contents": [made, {"$type": text}]}]
+    for finding in lint(Recognition("meai").read([*call, *call])):
+        from pytest_approvals.histories.files import Stored
+
+        told = told_finding(finding, Stored(Recognition("meai").read(call), text, 1, lambda path: 1))
+        assert all(write(told).isprintable() for write in OUTPUTS.values())
