@@ -175,14 +175,14 @@ def tool_name(name: str) -> str:
 
 def parameter_name(name: str) -> str:
     """
-    Gives a name that a parameter can have.
+    Gives a name that a parameter can have; `fake` would ask for a made-up value.
 
-    >>> [parameter_name(name) for name in ("to", "is-it", "from")]
-    ['to', 'is_it', 'from_']
+    >>> [parameter_name(name) for name in ("to", "is-it", "from", "fake")]
+    ['to', 'is_it', 'from_', 'fake_']
     """
     plain = _NOT_IN_NAMES.sub("_", name)[:60] or "value"
     plain = f"_{plain}" if plain[0].isdigit() else plain
-    return f"{plain}_" if keyword.iskeyword(plain) else plain
+    return f"{plain}_" if keyword.iskeyword(plain) or plain == "fake" else plain
 
 
 def _tool(facts: Mapping[str, Any]) -> Tool:
