@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest_approvals
 from pytest_approvals.cli import COMMANDS
 from pytest_approvals.pytest_side.options import OPTIONS
 from pytest_approvals.pytest_side.wishes import WISHES
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
+ADAPTERS = Path(pytest_approvals.__file__).parent / "agent_side" / "adapters"
+_ASKED = re.compile(r"blueprint\.options\.get\(\"(\w+)\"")
 _PART = re.compile(r"(<!-- options: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -48,6 +51,16 @@ def test_every_setting_is_named() -> None:
     text = PAGE.read_text(encoding="utf-8")
 
     assert [] == [name for name in WISHES if f"`{name}`" not in text]
+
+
+def test_every_option_of_an_adapter_is_named() -> None:
+    """What an adapter asks for in the options of a scenario."""
+    text = PAGE.read_text(encoding="utf-8")
+    sources = (path.read_text(encoding="utf-8") for path in ADAPTERS.rglob("*.py"))
+    asked = {name for source in sources for name in _ASKED.findall(source)}
+
+    assert "item_ids" in asked
+    assert [] == [name for name in sorted(asked) if f"| `{name}: " not in text and f", `{name}: " not in text]
 
 
 if __name__ == "__main__":
