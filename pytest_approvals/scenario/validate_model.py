@@ -74,9 +74,10 @@ def _reply(reply: Reply, path: Path) -> Iterator[Mistake]:
         if not holds:
             yield Mistake(path, "the reply is empty; a reply needs one of: say, calls, answer, fails")
         return
-    if failure.status not in STATUSES:
-        words = ", ".join(map(str, (*STATUSES[:-1], *BREAKS)))
-        yield Mistake((*path, "fails"), f"a model fails with one of: {words}; not with {failure.status}")
+    if failure.status not in STATUSES or failure.how not in BREAKS:
+        *words, last = map(str, (*STATUSES[:-1], *BREAKS))
+        what = failure.status if failure.how in BREAKS else failure.how
+        yield Mistake((*path, "fails"), f"a model fails with {', '.join(words)} or {last}, not {what}")
     if failure.retry_after is not None and failure.status == 0:
         yield Mistake((*path, "retry_after"), "a provider says so with a status; write `fails: 429`, or 500, 503, 529")
     if failure.after_chunks is None and holds:

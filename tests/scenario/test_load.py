@@ -204,6 +204,13 @@ def test_what_looks_like_a_slip_is_meant_if_it_says_so(written: str, call: Call)
         ("{fails: 429}", Reply(failure=Failure(status=429))),
         ("{fails: disconnect}", Reply(failure=Failure(status=0))),
         ("{say: Half a, breaks_after: 2}", Reply(say="Half a", failure=Failure(status=0, after_chunks=2))),
+        ("{fails: 429, retry_after: 2}", Reply(failure=Failure(status=429, retry_after=2))),
+        ("{fails: timeout}", Reply(failure=Failure(status=0, how="timeout"))),
+        (
+            "{say: x, fails: garbled, breaks_after: 1}",
+            Reply(say="x", failure=Failure(status=0, how="garbled", after_chunks=1)),
+        ),
+        ("{say: x, takes: 0.5}", Reply(say="x", takes=0.5)),
         ("{say: x, fails: 500, breaks_after: 0}", Reply(say="x", failure=Failure(status=500, after_chunks=0))),
     ],
 )

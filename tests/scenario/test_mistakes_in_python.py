@@ -80,8 +80,16 @@ def answered(answer: Answer) -> dict[str, Any]:
         ),
         (paying(model=[]), "the model of 'main' has no reply"),
         (
-            paying(model=[*PAYS, Reply(failure=Failure(status=503))]),
-            "a model fails with 500, 429 or disconnect, not 503",
+            paying(model=[*PAYS, Reply(failure=Failure(status=501))]),
+            "a model fails with 429, 500, 503, 529, disconnect, timeout, truncated or garbled, not 501",
+        ),
+        (
+            paying(model=[*PAYS, Reply(failure=Failure(status=0, how="late"))]),
+            "a model fails with 429, 500, 503, 529, disconnect, timeout, truncated or garbled, not late",
+        ),
+        (
+            paying(model=[*PAYS, Reply(failure=Failure(status=0, retry_after=1))]),
+            "a provider says so with a status; write `fails: 429`, or 500, 503, 529",
         ),
         (
             paying(model=[*PAYS, Reply(say="x", failure=Failure(status=0, after_chunks=-1))]),
