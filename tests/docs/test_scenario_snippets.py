@@ -45,6 +45,7 @@ def test_a_scenario_that_the_docs_show_can_be_run(text: str) -> None:
     class Able:
         capabilities = frozenset(CAPABILITIES)
         stores: dict[str, str] = {}  # noqa: RUF012 - a fact about an agent, never changed
+        protocols: dict[str, dict[str, str]] = {}  # noqa: RUF012 - likewise
 
     story = scenario_from_text(text, name="docs/snippet", path="docs/snippet.approval.yaml")
 
