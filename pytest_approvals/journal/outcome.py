@@ -22,7 +22,7 @@ Told = tuple[int, dict[str, Any]]
 
 _NO_PART: frozenset[type[Event]] = frozenset({AgentStart, Gate, Header, Restored, Saved, Shown, Trimmed})
 _DROPPED = frozenset(
-    {"n", "x", "m", "q", "stream", "decisions", "source", "message", "digest", "process", "shown", "kind"}
+    {"n", "x", "m", "q", "stream", "decisions", "source", "message", "digest", "places", "process", "shown", "kind"}
 )
 _ERRORS = frozenset({"error"})
 _ID_NAMES = frozenset({"id", "call_id"})
