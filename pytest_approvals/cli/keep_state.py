@@ -27,11 +27,11 @@ def add_arguments(parser: Parser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Stores a state for each scenario in which the agent pauses; gives 1 where it does not."""
+    from pytest_approvals.agent_side.failures import Unsupported
     from pytest_approvals.catalogues import chosen
     from pytest_approvals.recall.suspects import Suspect
     from pytest_approvals.recall.table import Release
     from pytest_approvals.scenario.load import load_scenario
-    from pytest_approvals.scenario.requirements import required_by_content
 
     spec = AgentSpec.parse(args.agent)
     if not spec.version:
@@ -40,24 +40,33 @@ def execute(args: argparse.Namespace) -> int:
     failed = 0
     for name, file in chosen(args.scenarios, Path.cwd()).items():
         scenario = load_scenario(file, root=file.parents[name.count("/")])
-        missing = {*required_by_content(scenario), _needed(args.serialize)} - source.facts.capabilities
-        if missing:
-            print(f"{name}: not applicable, {spec} lacks {', '.join(sorted(missing))}")
-            continue
         try:
-            print(f"{name}: {_kept(scenario, spec, args.serialize, source)}")
+            print(f"{name}: {kept(scenario, spec, args.serialize, source)}")
+        except Unsupported as lack:
+            print(f"{name}: not applicable, {spec} lacks {lack}")
         except ApprovalsError as error:
             print(f"{name}: {error}")
             failed += 1
     return int(bool(failed))
 
 
-def _kept(scenario: Scenario, spec: AgentSpec, serialize: str, source: AgentSource) -> Path:
-    """Stores what the agent saves in a scenario."""
+def kept(scenario: Scenario, spec: AgentSpec, serialize: str, source: AgentSource) -> Path:
+    """
+    Stores what the agent saves in a scenario, and says where.
+
+    Errors:
+        Unsupported: The agent cannot play it, or cannot save what it keeps.
+        UsageError: It does not pause there.
+    """
+    from pytest_approvals.agent_side.failures import Unsupported
     from pytest_approvals.harness.takeover import paused_state
     from pytest_approvals.pytest_side.waiting import lasting_loop
+    from pytest_approvals.scenario.requirements import required_by_content
     from pytest_approvals.scenario.states import state_path
 
+    missing = {*required_by_content(scenario), _needed(serialize)} - source.facts.capabilities
+    if missing:
+        raise Unsupported(", ".join(sorted(missing)), source.facts.missing.get(min(missing), ""))
     with TemporaryDirectory() as folder:
         state = lasting_loop().wait_for(paused_state(scenario, serialize, source, spec.base, folder))
     path = state_path(scenario, spec.base, spec.version or "", serialize)
