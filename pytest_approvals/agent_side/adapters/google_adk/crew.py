@@ -120,6 +120,7 @@ class _Making:
 
     def __init__(self, blueprint: Blueprint, tool: Tool) -> None:
         self._specs = blueprint.tools
+        self._servers = blueprint.servers
         self._tool = tool
         self._handed: dict[str, Any] = {}
         self.names: dict[str, str] = {}
@@ -132,7 +133,7 @@ class _Making:
         run = [self._run_by(spec) for spec in own if spec.runs]
         inline = hasattr(LlmAgent, "model_fields") and "mode" in LlmAgent.model_fields
         tools = [self._tool(spec) for spec in own if not spec.runs and spec.kind == "function"]
-        tools += self._served([spec for spec in own if spec.kind == "mcp"])
+        tools += self._served(name, [spec for spec in own if spec.kind == "mcp"])
         return LlmAgent(
             name=called,
             model=ScriptedModel(agent=name),
@@ -157,12 +158,12 @@ class _Making:
                 found.append(self.agent(target, target, description=spec.description))
         return found
 
-    def _served(self, specs: list[ToolSpec]) -> list[Any]:
+    def _served(self, name: str, specs: list[ToolSpec]) -> list[Any]:
         if not specs:
             return []
         from .servers import toolsets
 
-        return toolsets(specs)
+        return toolsets([one for one in self._servers if one.agent == name], specs)
 
 
 def _as_tools(agents: list[Any]) -> list[Any]:

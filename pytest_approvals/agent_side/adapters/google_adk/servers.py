@@ -1,91 +1,57 @@
 """
-Tools of MCP servers that the agent connects to: each server a real one, in this process.
+Tools of MCP servers that the agent connects to, with the framework's own toolset.
 
-The framework's toolset takes one policy for all its tools, so that tools with different ones are in toolsets of their
-own, as filters let a person make them. A server is not told the id of a call.
+The toolset takes one policy for all its tools, so that tools with different ones are in toolsets of their own, as
+filters let a person make them. The framework keeps its connections until its runner is closed. A server is not told the
+id of a call.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import Iterable
 from typing import Any
 
-from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams
-from mcp import StdioServerParameters, types
-from mcp.server.lowlevel import Server
-from mcp.shared.memory import create_client_server_memory_streams
+from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams, StreamableHTTPConnectionParams
+from mcp import StdioServerParameters
 
-from ...contract import AsksAgain, ToolRaised, ToolSpec, Unsupported
-from ...current import world
+from ...contract import ServerAddress, ToolSpec
 from .tools import policy
 
+PATIENCE = 600.0
+"""Seconds that a connection or a tool may take: the harness has a limit of its own."""
 
-def toolsets(specs: Iterable[ToolSpec]) -> list[Any]:
-    """Gives the toolsets of one agent: for each server one for each policy."""
-    groups: dict[tuple[str, str], list[ToolSpec]] = {}
+# By default the framework looks for credentials of its cloud before it connects to any server, first on the network.
+os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
+
+
+def toolsets(addresses: Iterable[ServerAddress], specs: Iterable[ToolSpec]) -> list[Any]:
+    """Gives the toolsets of one agent with the tools *specs*: for each of its servers one for each policy."""
+    offered = list(specs)
+    return [
+        _toolset(address, group)
+        for address in addresses
+        for group in _by_policy(spec for spec in offered if spec.server == address.name)
+    ]
+
+
+def _by_policy(specs: Iterable[ToolSpec]) -> Iterable[list[ToolSpec]]:
+    groups: dict[str, list[ToolSpec]] = {}
     for spec in specs:
-        groups.setdefault((str(spec.server), str(spec.approval)), []).append(spec)
-    return [_toolset(group) for group in groups.values()]
+        groups.setdefault(str(spec.approval), []).append(spec)
+    return groups.values()
 
 
-def _toolset(specs: list[ToolSpec]) -> Any:
-    nowhere = StdioConnectionParams(server_params=StdioServerParameters(command="no-such-command"))
-    toolset = McpToolset(connection_params=nowhere, require_confirmation=policy(specs[0]))
-    # What is exchanged is the transport alone: the framework's own session stands on these streams as on any others.
-    toolset._mcp_session_manager._create_client = lambda *_, **__: _connected(specs)  # type: ignore[method-assign, unused-ignore]
-    return toolset
+def _toolset(address: ServerAddress, specs: list[ToolSpec]) -> Any:
+    return McpToolset(
+        connection_params=_connection(address),
+        tool_filter=[spec.name for spec in specs],
+        require_confirmation=policy(specs[0]),
+    )
 
 
-@asynccontextmanager
-async def _connected(specs: list[ToolSpec]) -> AsyncIterator[Any]:
-    import anyio
-
-    server = _server(specs)
-    async with create_client_server_memory_streams() as (client, (read, write)), anyio.create_task_group() as tasks:
-        tasks.start_soon(server.run, read, write, server.create_initialization_options())
-        yield client
-        tasks.cancel_scope.cancel()
-
-
-def _server(specs: list[ToolSpec]) -> Any:
-    server: Any = Server(str(specs[0].server))
-    by_name = {spec.name: spec for spec in specs}
-
-    @server.list_tools()
-    async def list_tools() -> list[types.Tool]:
-        return [_listed(spec) for spec in specs]
-
-    @server.call_tool()
-    async def call_tool(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        return await _run(by_name[name], arguments)
-
-    return server
-
-
-async def _run(spec: ToolSpec, arguments: dict[str, Any]) -> types.CallToolResult:
-    """Runs a tool; one that raises is a result that says so, as servers do it."""
-    try:
-        value = await world().run(spec.name, arguments, None, agent=spec.agent)
-    except ToolRaised as error:
-        return _told(str(error), failed=True)
-    except AsksAgain as asked:
-        raise Unsupported("asks_again", "a tool of an MCP server cannot ask for a confirmation") from asked
-    return _told(value if isinstance(value, str) else json.dumps(value), failed=False)
-
-
-def _told(text: str, *, failed: bool) -> types.CallToolResult:
-    return types.CallToolResult.model_validate({"content": [{"type": "text", "text": text}], "isError": failed})
-
-
-def _listed(spec: ToolSpec) -> types.Tool:
-    schema = {
-        "type": "object",
-        "properties": {
-            name: {"type": one.type} if one.required else {"type": one.type, "default": one.default}
-            for name, one in spec.parameters.items()
-        },
-        "required": [name for name, one in spec.parameters.items() if one.required],
-    }
-    return types.Tool.model_validate({"name": spec.name, "description": spec.description, "inputSchema": schema})
+def _connection(address: ServerAddress) -> Any:
+    if address.url:
+        return StreamableHTTPConnectionParams(url=address.url, timeout=PATIENCE, sse_read_timeout=PATIENCE)
+    program, *arguments = address.command
+    return StdioConnectionParams(server_params=StdioServerParameters(command=program, args=arguments), timeout=PATIENCE)

@@ -28,6 +28,7 @@ class Session(Agent):
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("google",)
+    connects = True
     resumable: ClassVar[bool] = False
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
