@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import json
 import socket
 import threading
+import tracemalloc
+from contextlib import closing
 
 import pytest
 
@@ -340,6 +343,41 @@ def test_again_forgets_what_the_provider_kept(server):
     first, second = (told(ask(server, "POST", path, {"model": "m", "input": "go"}))[1]["id"] for _ in range(2))
     kept = begun.responses.kept
     assert (False, True) == (kept.has_response(first), kept.has_response(second))
+
+
+@pytest.mark.parametrize(("protocol", "stream"), [("chat", False), ("responses", True)])
+def test_thousands_of_requests_leave_nothing_behind(server, protocol, stream):
+    """What the server holds after thousands of requests is what it held after some hundred."""
+    begun = server.begin(STORY, Wishes(protocol=protocol, again=True))
+    asked = {"messages": GO} if protocol == "chat" else {"input": "go"}
+    path = f"/{begun.name}/v1/{'chat/completions' if protocol == 'chat' else 'responses'}"
+    place = server.addresses[0]
+    with closing(http.client.HTTPConnection(place.host, place.port, timeout=10)) as kept:
+
+        def ask_often(times):
+            for _ in range(times):
+                kept.request("POST", path, json.dumps({"model": "m", "stream": stream, **asked}))
+                kept.getresponse().read()
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            before, after = ask_often(200), ask_often(2000)
+        finally:
+            tracemalloc.stop()
+    assert after - before < 100 * 1024
+
+
+def test_hundreds_of_connections_leave_nothing_behind(server):
+    """A connection that has ended leaves neither a thread nor a socket."""
+    before = threading.active_count()
+    for _ in range(300):
+        ask(server, "GET", "/health")
+    ended = [thread for thread in threading.enumerate() if thread.name.endswith("(process_request_thread)")]
+    for thread in ended:
+        thread.join(10)
+    assert before == threading.active_count()
 
 
 # --- its life ---------------------------------------------------------------------------------------------------------
