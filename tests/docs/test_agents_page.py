@@ -20,7 +20,7 @@ def test_what_cannot_be_decided_is_what_is_not_claimed(name: str) -> None:
     assert "contradiction" not in flavours(name)[""].capabilities
 
 
-@pytest.mark.parametrize("name", ["reference", "pydantic_ai", "openai_agents", "langgraph"])
+@pytest.mark.parametrize("name", ["reference", "meai", "pydantic_ai", "openai_agents", "langgraph"])
 def test_every_flavour_is_on_the_page(name: str) -> None:
     """Each flavour of an agent is named in its section."""
     section = PAGE.read_text(encoding="utf-8").partition(f"## {name}\n")[2].partition("\n## ")[0]

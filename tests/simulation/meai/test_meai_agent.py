@@ -151,3 +151,43 @@ def test_what_cannot_be_said_is_refused() -> None:
     [request] = take(subject, "go").requests
     with pytest.raises(Unsupported, match="edit"):
         take(subject, None, Decision(request=request, verdict="edit", arguments={}))
+
+
+LOOK = ToolSpec(name="look")
+BOTH = Reply(calls=(REPLIES[0].calls[0], ModelCall(id="b", tool="look", arguments={"at": 1})))
+
+
+def asked_about(kind: type[MeaiAgent]) -> tuple[MeaiAgent, list[str]]:
+    """An agent whose model has called a gated tool and a free one, and the calls that it asks about."""
+    subject = kind(World(BOTH, REPLIES[1]), Blueprint(tools=(WIPE, LOOK)))  # type: ignore[arg-type]
+    return subject, [request.call_id for request in take(subject, "go").requests]
+
+
+def test_what_only_waits_is_approved_along_with_what_is_asked() -> None:
+    """From 10.8 on a request says that its own tool is free; nobody is asked about it, and it runs in any case."""
+    subject, asked = asked_about(MeaiAgent)
+    [request] = asyncio.run(subject.pending())
+    take(subject, None, Decision(request=request, verdict="reject"))
+    assert (["a"], [("look", {"at": 1}, "b")]) == (asked, subject.world.ran)  # type: ignore[attr-defined]
+
+
+def test_earlier_releases_ask_about_every_call() -> None:
+    """Their requests do not say which tool is gated."""
+    assert ["a", "b"] == asked_about(as_released(MeaiAgent, "10.7"))[1]
+
+
+def test_a_stream_shows_a_call_once() -> None:
+    """It comes again with its result when it was decided about, and is no news then."""
+    subject = agent()
+    [request] = take(subject, "go", stream=True).requests
+    take(subject, None, Decision(request=request, verdict="approve"), stream=True)
+    assert 1 == subject.world.seen.count("call")  # type: ignore[attr-defined]
+    assert 1 == subject.world.seen.count("result")  # type: ignore[attr-defined]
+
+
+def test_nothing_goes_on_without_an_answer() -> None:
+    """The client refuses a request without a response, so that some of several cannot be answered, either."""
+    subject = agent()
+    take(subject, "go")
+    with pytest.raises(Exception, match="no matching ToolApprovalResponseContent"):
+        take(subject, None)
