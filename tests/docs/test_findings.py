@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agents import AgentSpec
+from pytest_approvals.agents import AgentSpec, adapter_of
 from pytest_approvals.checks import CHECKS, judge, judge_group
+from pytest_approvals.harness.environments import npm
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import run_scenario
 from pytest_approvals.harness.sources import AgentSource
@@ -20,6 +21,7 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.pytest_side.waiting import lasting_loop
 from pytest_approvals.recall.suspects import Suspect
 from pytest_approvals.recall.table import Release
+from pytest_approvals.registries import NPM
 from pytest_approvals.scenario.load import scenario_from_text
 from pytest_approvals.scenario.parts import Scenario, Variant
 
@@ -70,6 +72,8 @@ def _variant(written: str) -> Variant:
 @cache
 def source(agent: str) -> AgentSource:
     """Gives the agent: here, or in the environment with its pinned release."""
+    if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not npm.is_here():
+        pytest.skip("there is no node, or no npm")
     return Suspect(Release(spec=AgentSpec.parse(agent)), {}, HANGS).source
 
 

@@ -38,6 +38,11 @@ def build(recipe: Recipe, folder: Path, agent: str) -> None:
     _run([npm, "install", *_QUIET, *checkout, *recipe.requirements], folder, agent, str(recipe))
 
 
+def is_here() -> bool:
+    """Says whether node and npm are on PATH."""
+    return all(map(shutil.which, ("node", "npm")))
+
+
 def versions(package: str) -> tuple[str, ...]:
     """
     Gives all versions of a package that its registry has.

@@ -13,9 +13,13 @@ import pytest
 
 from pytest_approvals import Scenario, calls, returns, say, tool
 from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply
+from pytest_approvals.agents import AgentSpec
+from pytest_approvals.harness.environments import npm
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.pytest_side.waiting import lasting_loop
+from pytest_approvals.released import recipe_of, released
 from pytest_approvals.scenario.load import scenario_from_text
 from pytest_approvals.scenario.parts import Variant
 from pytest_approvals.testing import SmallWorld, Story
@@ -109,6 +113,27 @@ def play(request: pytest.FixtureRequest, flavours: Mapping[str, type[Agent]]) ->
             name=request.path.parent.name, adapter=adapter, facts=facts_of(adapter), attachment=attach
         )
         return Played(asyncio.run(run_scenario(story, variant or Variant(), source, limit=Limit(seconds=seconds))))
+
+    return played
+
+
+@pytest.fixture
+def play_elsewhere() -> Callable[..., Played]:
+    """Plays a story on an agent of JavaScript, in the environment of its release."""
+    if not npm.is_here():
+        pytest.skip("there is no node, or no npm")
+
+    def played(
+        agent: str, *replies: Any, tools: Iterable[Any] = (PAY, LOOK), variant: Variant | None = None, **parts: Any
+    ) -> Played:
+        spec = AgentSpec.parse(agent)
+        recipe = recipe_of(spec)
+        assert recipe is not None
+        source = released(spec, recipe, progress=lambda line: None)
+        loop = lasting_loop()
+        loop.wait_for(source.ask())
+        story = Scenario(title="A story", model=list(replies), tools=list(tools), **parts)
+        return Played(loop.wait_for(run_scenario(story, variant or Variant(), source, limit=Limit(seconds=20))))
 
     return played
 

@@ -6,7 +6,6 @@ The whole catalogue on all of them is `pytest-approvals run --agent all`.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.agents import AgentSpec, adapter_of, all_agents, local_agent
+from pytest_approvals.harness.environments import npm
 from pytest_approvals.registries import NPM
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def test_there_are_agents_in_environments_of_their_own() -> None:
 @pytest.mark.parametrize("agent", ELSEWHERE)
 def test_the_basic_stories_are_green(agent: str) -> None:
     """Nothing fails that is not waived, and no waiver is stale."""
-    if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not (shutil.which("node") and shutil.which("npm")):
+    if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not npm.is_here():
         pytest.skip("there is no node, or no npm")
     command = [sys.executable, "-m", "pytest_approvals.cli", "run", "basics", "--agent", agent, "--strength", "1"]
     done = subprocess.run(
