@@ -1,4 +1,4 @@
-"""The releases on the catalogue: what fails is waived, no waiver is stale, and nothing fails on the robust one."""
+"""The releases on plain stories: what fails is waived, and nothing fails on the robust one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,20 @@ RELEASED = [release for release in BEHAVIOURS if release != "robust"]
 
 
 def run(*agents: str) -> str:
-    """Runs plain stories on some agents; the whole catalogue is `pytest-approvals run --agent meai==RELEASE`."""
+    """Runs plain stories in this process; the whole catalogue is `pytest-approvals run --agent meai==RELEASE`."""
     named = [word for agent in agents for word in ("--agent", agent)]
-    command = [sys.executable, "-m", "pytest_approvals.cli", "run", "basics", *named, "--strength", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest_approvals.cli",
+        "run",
+        "basics",
+        *named,
+        "--strength",
+        "1",
+        "--resume",
+        "same",
+    ]
     done = subprocess.run(
         [*command, "-q", "-p", "no:cacheprovider"], cwd=ROOT, capture_output=True, text=True, check=False
     )
