@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +65,7 @@ class Crew:
     Attributes:
         main: Makes the agent of one session, with a session manager or None.
         options: Keyword arguments for the agent's run calls.
-        release: Undoes what was done to a person's own agent.
+        release: Undoes what was done to a person's own agent; ends the connections of agents that were made here.
         sessions: The driven sessions that use the crew, by identity.
     """
 
@@ -85,7 +85,7 @@ class Crew:
 
 def made_crew(blueprint: Blueprint, gate: Gate) -> Crew:
     """Makes what the sessions of *blueprint* share: models, tools, gates and the agents that tools run."""
-    build = _Build(blueprint.tools, gate)
+    build = _Build(blueprint, gate)
     own = build.options(MAIN)
     if blueprint.answer:
         own["structured_output_model"] = answer_model(blueprint.answer)
@@ -93,20 +93,23 @@ def made_crew(blueprint: Blueprint, gate: Gate) -> Crew:
     def main(manager: Any) -> Any:
         return build.agent(MAIN, {**own, "session_manager": manager, "agent_id": MAIN})
 
-    return Crew(main=main, tools=blueprint.tools, options=_limits(blueprint))
+    return Crew(main=main, tools=blueprint.tools, options=_limits(blueprint), release=build.disconnect)
 
 
 class _Build:
     """Builds agents, each with the tools that are agents themselves."""
 
-    def __init__(self, specs: Iterable[ToolSpec], gate: Gate) -> None:
-        self._specs = tuple(specs)
+    def __init__(self, blueprint: Blueprint, gate: Gate) -> None:
+        self._specs = blueprint.tools
+        self._servers = blueprint.servers
+        self._connected: list[Any] = []
         self._gate = gate
 
     def options(self, name: str) -> dict[str, Any]:
         """Gives what the agent called *name* is made with, whoever it is made for."""
         own = [spec for spec in self._specs if spec.agent == name]
-        made = {"model": ScriptedModel(name), "tools": [self._tool(spec) for spec in own], "name": name}
+        offered = [*(self._tool(spec) for spec in own if spec.kind != "mcp"), *self._clients(name)]
+        made = {"model": ScriptedModel(name), "tools": offered, "name": name}
         return {**made, **self._gate.options(own)}
 
     def agent(self, name: str, options: Mapping[str, Any]) -> Any:
@@ -119,14 +122,25 @@ class _Build:
             agent.add_middleware(ExecuteToolStage, self._gate.around(own))
         return agent
 
+    def _clients(self, name: str) -> list[Any]:
+        addresses = [one for one in self._servers if one.agent == name]
+        if not addresses:
+            return []
+        from .servers import client
+
+        clients = [client(one) for one in addresses]
+        self._connected += clients
+        return clients
+
+    def disconnect(self) -> None:
+        """Ends the connections to servers."""
+        for client in self._connected:
+            client.stop(None, None, None)
+
     def _tool(self, spec: ToolSpec) -> Any:
         if spec.runs is not None:
             inner = self.agent(spec.runs, self.options(spec.runs))
             return inner.as_tool(name=spec.name, description=spec.description or spec.name)
-        if spec.kind == "mcp":
-            from . import servers
-
-            return servers.made(spec)
         return tools.made(spec, asking=self._gate.asking)
 
 

@@ -1,45 +1,33 @@
-"""Local MCP: tools of a server in this process, which the framework calls as it does any other's."""
+"""
+Tools of MCP servers that the agent connects to, with the framework's own client, which the agent starts and stops.
+
+The client connects where its agent is made, and blocks until it has. It is told the id of a call, and no server is.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from mcp import types
-from strands.tools.mcp import MCPAgentTool, MCPClient
+from mcp import StdioServerParameters, stdio_client
+from mcp.client import streamable_http
+from strands.tools.mcp import MCPClient
 
-from ...contract import ToolRaised, ToolSpec
-from ...current import world
+from ...contract import ServerAddress
 
-
-class ScenarioClient(MCPClient):
-    """A client whose server is in this process; it is told the call id, and no server ever is."""
-
-    def __init__(self, spec: ToolSpec) -> None:
-        super().__init__(lambda: None)
-        self._spec = spec
-
-    async def call_tool_async(self, tool_use_id: str, name: str, arguments: Any = None, *_: Any, **__: Any) -> Any:
-        """Runs the tool; one that raises is a result that says so, as servers do it."""
-        try:
-            value = await world().run(self._spec.name, arguments or {}, None, agent=self._spec.agent)
-        except ToolRaised as error:
-            return _result(tool_use_id, "error", str(error))
-        return _result(tool_use_id, "success", value if isinstance(value, str) else json.dumps(value))
+PATIENCE = 600
+"""Seconds that a connection may take: the harness has a limit of its own."""
 
 
-def made(spec: ToolSpec) -> MCPAgentTool:
-    """Gives the tool of a server that *spec* describes."""
-    schema = {
-        "type": "object",
-        "properties": {name: {"type": one.type} for name, one in spec.parameters.items()},
-        "required": [name for name, one in spec.parameters.items() if one.required],
-    }
-    described = types.Tool.model_validate(
-        {"name": spec.name, "description": spec.description or spec.name, "inputSchema": schema}
-    )
-    return MCPAgentTool(described, ScenarioClient(spec))
+def client(address: ServerAddress) -> MCPClient:
+    """Gives the client of the server at *address*."""
+    return MCPClient(lambda: _connection(address), startup_timeout=PATIENCE)
 
 
-def _result(id: str, status: str, text: str) -> dict[str, Any]:
-    return {"toolUseId": id, "status": status, "content": [{"text": text}]}
+def _connection(address: ServerAddress) -> Any:
+    if not address.url:
+        program, *arguments = address.command
+        return stdio_client(StdioServerParameters(command=program, args=arguments))
+    # The SDK's releases call it by one of two names.
+    sdk: Any = streamable_http
+    connect = sdk.streamable_http_client if hasattr(sdk, "streamable_http_client") else sdk.streamablehttp_client
+    return connect(address.url)
