@@ -10,7 +10,7 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Handoff
 from autogen_core.model_context import BufferedChatCompletionContext
 
-from ...contract import MAIN, Blueprint, ToolSpec, World
+from ...contract import MAIN, Blueprint, ServerAddress, ToolSpec, World
 from . import releases
 from .approval import ApprovalFunction, Approvals
 from .gates import GatedServer, GatedTool, GatedWorkbench
@@ -19,7 +19,7 @@ from .tools import AskedBefore, Delegate, ScenarioTool, approval_function, field
 from .work import Work
 
 if TYPE_CHECKING:
-    from .servers import ScenarioServer
+    from .servers import Connection
 
 Gate = Callable[[Sequence[Any], Approvals, Work], Any]
 """Makes the workbench of an agent's tools."""
@@ -69,7 +69,7 @@ class Crew:
     goes_on: bool = bool(releases.rounds(1))
     _contexts: dict[str, Any] = field(default_factory=dict)
     _benches: dict[tuple[str, bool], list[Any]] = field(default_factory=dict)
-    _servers: dict[tuple[str, str], ScenarioServer] = field(default_factory=dict)
+    _connections: dict[ServerAddress, Connection] = field(default_factory=dict)
     _teams: dict[bool, Any] = field(default_factory=dict)
     _agents: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
@@ -130,29 +130,25 @@ class Crew:
             approvals = self.approvals(name, own)
             self._benches[name, stream] = [
                 self.gate(tools, approvals, self.work),
-                *(GatedServer(server, approvals, self.work) for server in self._served(name, own)),
+                *(GatedServer(one, approvals, self.work) for one in self._connected(name)),
             ]
         return self._benches[name, stream]
 
-    def _served(self, name: str, specs: Sequence[ToolSpec]) -> list[ScenarioServer]:
-        """Gives the servers that an agent connects to."""
-        by_server: dict[str, list[ToolSpec]] = {}
-        for spec in specs:
-            if spec.kind == "mcp":
-                by_server.setdefault(spec.server or "server", []).append(spec)
-        return [self._server(name, server, several) for server, several in by_server.items()]
+    def _connected(self, name: str) -> list[Connection]:
+        """Gives the connections of an agent to its servers."""
+        return [self._connection(one) for one in self.blueprint.servers if one.agent == name]
 
-    def _server(self, name: str, server: str, specs: Sequence[ToolSpec]) -> ScenarioServer:
-        from .servers import ScenarioServer
+    def _connection(self, address: ServerAddress) -> Connection:
+        from .servers import Connection
 
-        if (name, server) not in self._servers:
-            self._servers[name, server] = ScenarioServer(server, specs, self.world)
-        return self._servers[name, server]
+        if address not in self._connections:
+            self._connections[address] = Connection(address)
+        return self._connections[address]
 
     async def close(self) -> None:
         """Lets go of what the agents connect to."""
-        for server in self._servers.values():
-            await server.stop()
+        for connection in self._connections.values():
+            await connection.stop()
 
     def working(self, specs: Sequence[ToolSpec]) -> list[Any]:
         """Gives tools that nobody is asked about."""

@@ -21,7 +21,7 @@ from .releases import STREAM_TOOL, WORKBENCH, takes, with_call_id
 from .work import Work
 
 if TYPE_CHECKING:
-    from .servers import ScenarioServer
+    from .servers import Connection
 
 
 class GatedWorkbench(WORKBENCH):
@@ -75,9 +75,9 @@ class GatedWorkbench(WORKBENCH):
 class GatedServer(AroundWorkbench):
     """The workbench that connects to a server, whose calls are asked about."""
 
-    def __init__(self, server: ScenarioServer, approvals: Approvals, work: Work) -> None:
-        super().__init__(server.workbench, approvals, work)
-        self._server = server
+    def __init__(self, connection: Connection, approvals: Approvals, work: Work) -> None:
+        super().__init__(connection.workbench, approvals, work)
+        self._connection = connection
 
     async def run_approved(
         self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
@@ -87,16 +87,16 @@ class GatedServer(AroundWorkbench):
 
     async def list_tools(self) -> list[Any]:
         """See `Workbench.list_tools`."""
-        await self._server.start()
+        await self._connection.start()
         return await super().list_tools()
 
     async def start(self) -> None:
         """See `Workbench.start`."""
-        await self._server.start()
+        await self._connection.start()
 
     async def stop(self) -> None:
         """See `Workbench.stop`."""
-        await self._server.stop()
+        await self._connection.stop()
 
 
 class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]

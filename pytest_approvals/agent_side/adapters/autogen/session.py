@@ -42,6 +42,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = facts.ISSUES
     packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
+    connects = True
     teamed: ClassVar[bool] = False
     hops: ClassVar[int] = HOPS
 
