@@ -97,6 +97,14 @@ def names_in(wheel: Path) -> list[str]:
         return archive.namelist()
 
 
+def test_the_javascript_of_agents_is_in_it(wheel: Path) -> None:
+    """What node runs is copied into environments from where the package is."""
+    names = zipfile.ZipFile(wheel).namelist()
+
+    for path in ("javascript/main.mjs", "adapters/ai_sdk/agents.mjs", "adapters/openai_agents_js/agents.mjs"):
+        assert f"pytest_approvals/agent_side/{path}" in names
+
+
 def test_the_wheel_holds_the_whole_catalogue(wheel: Path) -> None:
     """Every scenario of the repository is in it, where the package looks for it."""
     expected = {
