@@ -9,7 +9,7 @@ A stored conversation, the same for every format: what it says, in order, and wh
     Opaque          anything else: reasoning, images, what no reader knows
 
 One element of a document may stand for several of these: a part of a user interface's message holds the call, its
-request, the decision and the result. Entries are slotted and mutable because millions of them are made.
+request, the decision and the result. Entries are made by the million, so they are structs of msgspec.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
 
 from pytest_approvals.agent_side.neutral import Kind, Verdict
 
@@ -27,8 +29,7 @@ Ending = Literal["returned", "failed", "denied", "unknown"]
 """How a result says that it came about; many formats do not tell what ran from what was refused."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """
     One part of a conversation.
 
@@ -41,7 +42,6 @@ class Entry:
     content: int
 
 
-@dataclass(slots=True)
 class Said(Entry):
     """A text; *role* is `user`, `assistant`, or that of instructions: `system`, `developer`."""
 
@@ -49,7 +49,6 @@ class Said(Entry):
     text: str
 
 
-@dataclass(slots=True)
 class Called(Entry):
     """
     A call as the model made it.
@@ -71,7 +70,6 @@ class Called(Entry):
     agent: str | None = None
 
 
-@dataclass(slots=True)
 class Requested(Entry):
     """
     An approval request.
@@ -96,7 +94,6 @@ class Requested(Entry):
     asks: bool = True
 
 
-@dataclass(slots=True)
 class Decided(Entry):
     """
     A decision.
@@ -117,7 +114,6 @@ class Decided(Entry):
     flagged: bool | None = None
 
 
-@dataclass(slots=True)
 class Resulted(Entry):
     """
     A result.
@@ -134,7 +130,6 @@ class Resulted(Entry):
     how: Ending = "unknown"
 
 
-@dataclass(slots=True)
 class Opaque(Entry):
     """A part that plays no role in approvals, or that is not known; *what* is the name the document gives it."""
 

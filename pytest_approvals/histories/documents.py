@@ -93,7 +93,10 @@ class Documents(Generic[K]):
             raise Mistake("no JSON: a conversation begins with { or [", start)
         end = self._text.find("\n", start)
         value = parse_line(self._text, start, end) if end >= 0 else None
-        if value is None:
+        if value is not None:
+            self._line_at(start)
+            self._counted = end  # there is no line in between
+        else:
             try:
                 value, end = parse_at(self._text, start)
             except Incomplete:

@@ -105,7 +105,7 @@ def _is_said_once(value: Any, text: str, start: int, end: int) -> bool:
     where only something is odd. What was parsed is written again: a name that was said twice is written once, and its
     colon is missing.
     """
-    if text.find("\\u003", start, end) >= 0:
+    if text.find("\\", start, end) >= 0 and text.find("\\u003", start, end) >= 0:
         return False
     try:
         written = msgspec.json.encode(value)

@@ -4,7 +4,7 @@ Parts of an untrusted JSON document, taken out with a look at their shape.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from pytest_approvals.errors import HistoryError
@@ -97,10 +97,10 @@ def _wrong(item: Mapping[str, Any], name: str, wanted: str) -> HistoryError:
     return HistoryError(f"must be {wanted}, and is {word_of(item[name])}", at=(name,))
 
 
-def messages_in(document: Any) -> list[dict[str, Any]]:
+def messages_in(document: Any) -> Iterator[dict[str, Any]]:
     """Gives the objects in the list that a document is, or that it holds as its messages; none for anything else."""
     messages = document.get("messages") if type(document) is dict else document
-    return [each for each in messages if type(each) is dict] if type(messages) is list else []
+    return (each for each in messages if type(each) is dict) if type(messages) is list else iter(())
 
 
 def listed_messages(document: Any) -> tuple[tuple[str, ...], list[Any]]:

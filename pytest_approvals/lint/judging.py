@@ -17,6 +17,7 @@ from pytest_approvals.histories.conversation import (
     Conversation,
     Decided,
     Entry,
+    Opaque,
     Requested,
     Resulted,
     Said,
@@ -66,9 +67,14 @@ class _Judge:
 
     def judge(self) -> list[Finding]:
         for entry in self.conversation.entries:
-            step = _STEPS.get(type(entry))
-            if step is not None:
-                step(self, entry)
+            kind = type(entry)
+            if kind is not Said:
+                _STEPS[kind](self, entry)
+            elif entry.role == "user":  # type: ignore[attr-defined]  # half of all entries are texts, so no call here
+                self.model_spoke = False
+                self.round += 1
+            elif not self.model_spoke and entry.role == "assistant":  # type: ignore[attr-defined]  # likewise
+                self._model_speaks()
         for trail in self.trails:
             self._left_open(trail)
         self.found += map(Finding.of_note, self.conversation.notes)
@@ -78,22 +84,20 @@ class _Judge:
         self.found.append(Finding.at(rule, what, self.conversation, entry, other))
 
     def _model_speaks(self) -> None:
+        """An answer of the model begins, or goes on."""
         if not self.model_spoke:
             self.model_spoke = True
             self.round += 1
 
-    def said(self, entry: Said) -> None:
-        if entry.role == "assistant":
-            self._model_speaks()
-        elif entry.role == "user":
-            self.model_spoke = False
-            self.round += 1
+    def opaque(self, entry: Opaque) -> None:
+        """What is not understood changes nothing."""
 
     # --- calls and requests ---
 
     def called(self, entry: Called) -> None:
         """A call begins a trail, or takes up the one of a request that stood for it."""
-        trail = self.trails.stood_for(entry)
+        trails = self.trails
+        trail = trails.stood_for(entry) if entry.id in trails.open or entry.kind == "hosted_mcp" else None
         if trail is not None:
             trail.call = entry
             tool, arguments = trail.decided
@@ -101,12 +105,12 @@ class _Judge:
                 what = f"the call is {shown(entry)}, and {shown_call(tool, arguments)} was decided about"
                 self._finds("arguments-as-approved", what, entry, trail.decision or trail.made)
             return
-        self._model_speaks()
-        before = self.trails.waiting(entry.id)
-        if before is not None and entry.id is not None:
+        if not self.model_spoke:
+            self._model_speaks()
+        if entry.id in trails.open and entry.id is not None:
             what = f"call id {entry.id!r} is used again while the call before has no result"
-            self._finds("call-ids-unique", what, entry, before.made)
-        self.trails.begin(entry.id, Trail(entry, self.round, call=entry))
+            self._finds("call-ids-unique", what, entry, trails.open[entry.id][0].made)
+        trails.begin(entry.id, Trail(entry, self.round, None, entry))
 
     def requested(self, entry: Requested) -> None:
         """A request joins the trail of its call, or begins one where it stands for the call."""
@@ -216,7 +220,7 @@ class _Judge:
         elif trail.request is not None and trail.request.asks and self.conversation.tells_decisions:
             what = f"{shown(trail.made)} has a result, and nobody decided about its request"
             self._finds("approval-before-execution", what, entry, trail.request)
-        elif any(fnmatchcase(trail.made.tool, pattern) for pattern in self.gated):
+        elif self.gated and any(fnmatchcase(trail.made.tool, pattern) for pattern in self.gated):
             nowhere = "" if self.conversation.tells_decisions else "; this format never tells who approved a call"
             what = f"{shown(trail.made)} is gated, and has a result without an approval{nowhere}"
             self._finds("approval-before-execution", what, entry, trail.made)
@@ -241,7 +245,7 @@ class _Judge:
 
 
 _STEPS: dict[type[Entry], Callable[[_Judge, Any], None]] = {
-    Said: _Judge.said,
+    Opaque: _Judge.opaque,
     Called: _Judge.called,
     Requested: _Judge.requested,
     Decided: _Judge.decided,

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from pytest_approvals.histories.conversation import Called, Decided, Requested, Resulted
 from pytest_approvals.journal.arguments import same_arguments
 from pytest_approvals.journal.wording import said_call
@@ -18,8 +20,7 @@ _LONGEST = 100
 """How many characters of a call are shown."""
 
 
-@dataclass(slots=True, eq=False)
-class Trail:
+class Trail(Struct, eq=False):
     """
     One call.
 
@@ -63,7 +64,10 @@ class OpenTrails:
 
     def begin(self, call_id: str | None, trail: Trail) -> None:
         """Adds a trail, or goes on with one under another call id."""
-        self.open.setdefault(call_id, []).append(trail)
+        if call_id in self.open:
+            self.open[call_id].append(trail)
+        else:
+            self.open[call_id] = [trail]
 
     def take(self, call_id: str | None, trail: Trail) -> None:
         """Takes a trail out."""
@@ -74,7 +78,11 @@ class OpenTrails:
 
     def settle(self, trail: Trail, result: Resulted) -> None:
         """Ends a trail with a result that says its call id."""
-        self.take(result.call_id, trail)
+        waiting = self.open[result.call_id]
+        if len(waiting) == 1:
+            del self.open[result.call_id]
+        else:
+            waiting.remove(trail)
         trail.result = result
         self.settled[result.call_id] = trail
 

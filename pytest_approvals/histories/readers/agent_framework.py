@@ -47,12 +47,12 @@ def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     if type(document) is dict and type(document.get("state")) is dict:
         return document.get("type") == "session" or any(True for _ in _histories(document))
-    messages = messages_in(document)
-    for message in messages:
+    message: dict[str, Any] = {}
+    for message in messages_in(document):
         contents = message.get("contents")
         if is_objects(contents):
             return "type" in contents[0]
-    return None if messages and "contents" in messages[0] and "role" in messages[0] else False
+    return None if "contents" in message and "role" in message else False
 
 
 def read(document: Any) -> Conversation:

@@ -41,8 +41,8 @@ _TELLING = frozenset({"tool-call", "tool-result", "tool-approval-request", "tool
 
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    messages = messages_in(document)
-    for message in messages:
+    message = None
+    for message in messages_in(document):
         content = message.get("content")
         if type(message.get("role")) is not str or "content" not in message or "tool_calls" in message:
             return False
@@ -52,7 +52,7 @@ def recognises(document: Any) -> bool | None:
                 return True
             if kind not in ("text", "file", "image", "reasoning"):
                 return False
-    return None if messages else False
+    return None if message else False
 
 
 def read(document: Any) -> Conversation:

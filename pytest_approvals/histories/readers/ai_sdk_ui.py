@@ -43,10 +43,10 @@ _PHASES: dict[type[Entry], int] = {Decided: 1, Resulted: 2}
 
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    messages = messages_in(document)
-    if not messages or type(messages[0].get("role")) is not str:
+    first = next(messages_in(document), {})
+    if type(first.get("role")) is not str:
         return False
-    parts = messages[0].get("parts")
+    parts = first.get("parts")
     return is_objects(parts) and "type" in parts[0]
 
 

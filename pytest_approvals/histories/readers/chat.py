@@ -21,8 +21,8 @@ _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    messages = messages_in(document)
-    for message in messages:
+    message = None
+    for message in messages_in(document):
         content = message.get("content")
         if type(message.get("role")) is not str or "contents" in message or "parts" in message:
             return False
@@ -30,7 +30,7 @@ def recognises(document: Any) -> bool | None:
             return "type" not in message
         if is_objects(content) and kind_in(content[0]) not in _PARTS:
             return False
-    return None if messages else False
+    return None if message else False
 
 
 def read(document: Any) -> Conversation:
@@ -43,16 +43,18 @@ def read(document: Any) -> Conversation:
     draft = Draft(NAME, tells_decisions=False)
     path, messages = listed_messages(document)
 
+    add = draft.entries.append
+
     def message(item: dict[str, Any], number: int) -> None:
-        role = text_in(item, "role")
+        role, content = text_in(item, "role"), item.get("content")
         if role == "tool":
-            draft.entries.append(
-                Resulted(number, -1, text_in(item, "tool_call_id"), None, text_of(item.get("content")))
-            )
+            add(Resulted(number, -1, text_in(item, "tool_call_id"), None, text_of(content)))
             return
-        if item.get("content"):
-            draft.entries.append(Said(number, -1, role, text_of(item["content"])))
-        draft.contents(("tool_calls",), item.get("tool_calls"), number, _call)
+        if content:
+            add(Said(number, -1, role, content if type(content) is str else text_of(content)))
+        calls = item.get("tool_calls")
+        if calls is not None:
+            draft.contents(("tool_calls",), calls, number, _call)
 
     draft.messages(path, messages, message, contents=("tool_calls",))
     return draft.conversation

@@ -42,8 +42,7 @@ _RESULTS = ("tool", "ToolMessageChunk")
 
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    messages = messages_in(document)
-    kind = kind_in(inside(messages[0])[1]) if messages else None
+    kind = kind_in(inside(next(messages_in(document), {}))[1])
     return kind in _ROLES or kind in _RESULTS
 
 

@@ -57,14 +57,14 @@ def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
     if type(document) is dict and ("stateBag" in document or "storeState" in document):
         return any(True for _ in _histories(document)) or None
-    messages = messages_in(document)
-    for message in messages:
+    message = None
+    for message in messages_in(document):
         contents = message.get("contents")
         if is_objects(contents):
             return "$type" in contents[0] or (not contents[0] or None)
         if "contents" not in message:
             return False
-    return None if messages else False
+    return None if message else False
 
 
 def read(document: Any) -> Conversation:
@@ -127,7 +127,9 @@ class _Reader:
             return
         if type(contents) is not list:
             raise HistoryError("must be a list", at=("contents",))
-        role = optional_text(message, "role") or "user"
+        role = message.get("role")
+        if type(role) is not str:
+            role = optional_text(message, "role") or "user"
         add = self.draft.entries.append
         place = 0
         try:
@@ -136,7 +138,8 @@ class _Reader:
                     raise HistoryError(f"must be an object, and is {word_of(content)}")
                 kind = content.get("$type")
                 if kind == "text":
-                    add(Said(number, place, role, optional_text(content, "text") or ""))
+                    text = content.get("text")
+                    add(Said(number, place, role, text if type(text) is str else optional_text(content, "text") or ""))
                 else:
                     read = _READERS.get(kind) if type(kind) is str else None
                     add(read(content, number, place) if read else self._opaque(content, number, place))
@@ -165,9 +168,8 @@ class _Reader:
 
 def _function_call(item: dict[str, Any], message: int, place: int) -> Entry:
     flagged = optional_flag(item, "informationalOnly")
-    return Called(
-        message, place, text_in(item, "callId"), text_in(item, "name"), item.get("arguments"), flagged=flagged
-    )
+    call_id, tool = text_in(item, "callId"), text_in(item, "name")
+    return Called(message, place, call_id, tool, item.get("arguments"), "function", None, flagged)
 
 
 def _server_call(item: dict[str, Any], message: int, place: int) -> Entry:

@@ -22,8 +22,8 @@ _KNOWN = frozenset({*_TELLING, "text", "image", "document", "redacted_thinking",
 
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    messages = messages_in(document)
-    for message in messages:
+    message = None
+    for message in messages_in(document):
         content = message.get("content")
         if kind_in(message, "role") not in ("user", "assistant") or "content" not in message:
             return False
@@ -33,7 +33,7 @@ def recognises(document: Any) -> bool | None:
                 return True
             if kind not in _KNOWN:
                 return False
-    return None if messages else False
+    return None if message else False
 
 
 def read(document: Any) -> Conversation:

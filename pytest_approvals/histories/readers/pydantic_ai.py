@@ -21,10 +21,10 @@ _ENDINGS: dict[str, Ending] = {"success": "returned", "denied": "denied", "faile
 
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    messages = messages_in(document)
-    if not messages or messages[0].get("kind") not in ("request", "response"):
+    first = next(messages_in(document), {})
+    if first.get("kind") not in ("request", "response"):
         return False
-    parts = messages[0].get("parts")
+    parts = first.get("parts")
     return "part_kind" in parts[0] if is_objects(parts) else None
 
 

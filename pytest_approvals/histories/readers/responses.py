@@ -8,7 +8,7 @@ The API keeps no approvals of functions; those of hosted MCP calls are items. An
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pytest_approvals.histories.conversation import (
@@ -49,7 +49,8 @@ def recognises(document: Any) -> bool | None:
     return _known(messages_in(document))
 
 
-def _known(items: list[dict[str, Any]]) -> bool | None:
+def _known(items: Iterator[dict[str, Any]]) -> bool | None:
+    item: dict[str, Any] = {}
     for item in items:
         kind = kind_in(item)
         if kind in _READERS or kind == "item_reference":
@@ -61,7 +62,7 @@ def _known(items: list[dict[str, Any]]) -> bool | None:
             return False
         if is_objects(content) and kind_in(content[0]) != "text":
             return kind_in(content[0]) in _TEXTS
-    return None if items and "role" in items[0] else False
+    return None if "role" in item else False
 
 
 def read(document: Any) -> Conversation:
