@@ -16,7 +16,7 @@ from pytest_approvals.pytest_side.wishes import WISHES
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 ADAPTERS = Path(pytest_approvals.__file__).parent / "agent_side" / "adapters"
-_ASKED = re.compile(r"blueprint\.options\.get\(\"(\w+)\"")
+_ASKED = re.compile(r"(?<=blueprint\.options)(?:\.get\(|\[)\"(\w+)\"")
 _PART = re.compile(r"(<!-- options: .*? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

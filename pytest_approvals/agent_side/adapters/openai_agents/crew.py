@@ -11,6 +11,7 @@ from agents import Agent, AgentOutputSchema, Handoff, RunConfig, Tool, handoff
 
 from ...contract import MAIN, Blueprint, Parameter, ToolSpec
 from .clients import ModelOf
+from .guardrails import guard
 from .servers import client
 from .tools import hosted, made, policy, type_of
 
@@ -70,7 +71,8 @@ def made_crew(blueprint: Blueprint, model: ModelOf) -> Crew:
     Makes the agents that *blueprint* describes, each with what *model* makes for it.
 
     Its option `agent_names` gives them other names than the harness has for them, be it the same one twice; with
-    `item_ids: anew` the provider numbers the items of its replies anew in every conversation.
+    `item_ids: anew` the provider numbers the items of its replies anew in every conversation; `guardrails: allow` puts
+    guardrails around all agents and tools, and `context` is handed to each run, as the application's own context.
     """
     called = blueprint.options.get("agent_names", {})
     agents = {name: Agent[Any](name=called.get(name, name), model=model(name)) for name in _names(blueprint.tools)}
@@ -82,11 +84,20 @@ def made_crew(blueprint: Blueprint, model: ModelOf) -> Crew:
         agent.mcp_servers = [client(one, offered[one.name]) for one in blueprint.servers if one.agent == name]
     if blueprint.answer:
         agents[MAIN].output_type = _answer(blueprint.answer)
+    if blueprint.options.get("guardrails") == "allow":
+        for agent in agents.values():
+            guard(agent)
+    clients = tuple(client for agent in agents.values() for client in agent.mcp_servers)
+    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, clients=clients, options=_options(blueprint))
+
+
+def _options(blueprint: Blueprint) -> dict[str, Any]:
     options: dict[str, Any] = {"run_config": RunConfig(tracing_disabled=True)}
     if blueprint.limits.model_replies is not None:
         options["max_turns"] = blueprint.limits.model_replies
-    clients = tuple(client for agent in agents.values() for client in agent.mcp_servers)
-    return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, clients=clients, options=options)
+    if "context" in blueprint.options:
+        options["context"] = dict(blueprint.options["context"])
+    return options
 
 
 def _names(specs: Iterable[ToolSpec]) -> list[str]:

@@ -82,3 +82,14 @@ def test_a_provider_may_number_its_items_anew(begin: Begin, options: dict[str, s
     other.paused("Pay for Bob.")
 
     assert equal == (ids(one) == ids(other))
+
+
+def test_guardrails_and_a_context_of_the_application_are_in_what_is_stored(begin: Begin) -> None:
+    """A run that is taken up goes on with both."""
+    session = begin(PAYS, DONE, options={"guardrails": "allow", "context": {"user": "ann"}})
+    session.paused("Pay.")
+    (run,) = session.agent._memory.runs
+    written = run.state.to_json()
+
+    assert ["input"] == [one["guardrail"]["name"] for one in written["input_guardrail_results"]]
+    assert {"user": "ann"} == written["context"]["context"]
