@@ -26,7 +26,6 @@ MISSING = {
 }
 
 STREAM_MISSING = MISSING | {
-    "go_on_without_answer": "messages that end with an open request are refused with AI_MissingToolResultsError",
     "message_while_pending": "a user message behind an open request is refused with AI_MissingToolResultsError",
 }
 

@@ -22,10 +22,14 @@ export class UiAgent extends Agent {
   }
 
   async turn(text, decisions, how) {
+    const before = this.#chat.messages;
     await this.stage(decisions);
     // A chat sends nothing before every request of a pause is answered (`sendAutomaticallyWhen`).
     const open = text === null ? await this.pending() : [];
     if (open.length) return { paused: { requests: open, text: this.#said() } };
+    // It drops answers to what is not open, and then has nothing to send, but for what failed before.
+    const isTold = decisions.length === 0 || text !== null || this.#chat.messages !== before;
+    if (!isTold && this.#chat.status !== "error") return { finished: { output: this.#said() } };
     const result = await this.#chat.send(text, how);
     if ((await result.finishReason) === "interrupted") throw new Interrupted();
     const requests = await this.pending();
