@@ -50,6 +50,7 @@ def execute(args: argparse.Namespace) -> int:
     """Writes the scenario; gives 1 where nothing fails."""
     from pytest_approvals.agents import default_agents
     from pytest_approvals.checks import CHECKS
+    from pytest_approvals.harness.play import Limit
     from pytest_approvals.reproduce.anonymous import anonymous
     from pytest_approvals.reproduce.reproduction import Reproducer
     from pytest_approvals.reproduce.stored import OURS, draft_of
@@ -60,9 +61,9 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError(f"--time-limit: {args.time_limit:g} is too small")
     conversation = _conversation(args)
     draft = draft_of(conversation, args.gated)
-    reproducer = Reproducer(
-        args.agent or default_agents(), time_limit=args.time_limit, most=args.most_trials, tell=_tell
-    )
+    questions = 2 * len(list(draft.replies()))
+    limit = Limit(seconds=args.time_limit, model_calls=max(questions, Limit().model_calls))
+    reproducer = Reproducer(args.agent or default_agents(), limit=limit, most=args.most_trials, tell=_tell)
     origin = f"Made from a stored conversation ({conversation.format})."
     found = reproducer.reproduce(anonymous(draft, OURS) if args.anonymise else draft, origin, args.check)
     _write(found, args.output)

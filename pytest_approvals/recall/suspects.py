@@ -46,13 +46,13 @@ class Suspect:
 
     Arguments:
         catalogue: The scenarios, by id.
-        time_limit: Seconds for one run.
+        limit: How far one run may go, or its seconds.
     """
 
-    def __init__(self, release: Release, catalogue: Mapping[str, Scenario], time_limit: float) -> None:
+    def __init__(self, release: Release, catalogue: Mapping[str, Scenario], limit: float | Limit) -> None:
         self.release = release
         self._catalogue = catalogue
-        self._limit = Limit(seconds=time_limit)
+        self._limit = limit if isinstance(limit, Limit) else Limit(seconds=limit)
         self._loop = lasting_loop()
         self._variants: dict[str, tuple[Variant, ...]] = {}
         self._runs: dict[str, Runs] = {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.errors import UsageError
+from pytest_approvals.harness.play import Limit
 from pytest_approvals.scenario.parts import Variant
 
 from .document import document_of
@@ -74,14 +75,14 @@ class Reproducer:
 
     Arguments:
         agents: Their specs.
-        time_limit: Seconds for one run.
+        limit: How far one run may go.
         most: How many drafts are tried to make one small.
         tell: Is told of every step.
     """
 
-    def __init__(self, agents: Sequence[str], *, time_limit: float, most: int, tell: Callable[[str], None]) -> None:
-        self._agents = [Tried(name, time_limit) for name in agents]
-        self._reference = Tried(REFERENCE, time_limit)
+    def __init__(self, agents: Sequence[str], *, limit: Limit, most: int, tell: Callable[[str], None]) -> None:
+        self._agents = [Tried(name, limit) for name in agents]
+        self._reference = Tried(REFERENCE, limit)
         self._most = most
         self._tell = tell
 
@@ -95,11 +96,13 @@ class Reproducer:
         Errors:
             UsageError: The whole conversation is no scenario, or the reference agent fails on it.
         """
-        if not self._reference.is_sound(draft):
-            what = (
-                "what is stored cannot be played again as it is: the reference agent does not come to its end with it"
+        wrong = next(self._reference.wrong(draft), None)
+        if wrong is not None:
+            why = f"{wrong.expected} is expected, and {wrong.actual}"
+            raise UsageError(
+                f"the conversation cannot be played again as it stands: {wrong.check} fails even on the agent "
+                f"{REFERENCE} ({why}); `pytest-approvals lint` says what is wrong with it"
             )
-            raise UsageError(f"{what}; `pytest-approvals lint` says what is wrong with the conversation")
         witness = self._witness(draft, check)
         if witness is None:
             return Reproduction(draft=draft, origin=origin, reaches=self._reached(draft))
@@ -135,9 +138,9 @@ class Reproducer:
         def holds(candidate: Draft) -> bool:
             nonlocal trials
             trials += 1
-            if trials > self._most or not self._reference.is_sound(candidate):
+            if trials > self._most or not witness.agent.fails(candidate, witness.check, witness.variant):
                 return False
-            return witness.agent.fails(candidate, witness.check, witness.variant)
+            return self._reference.is_sound(candidate)
 
         small = shrunk(draft, holds)
         return small, min(trials, self._most)

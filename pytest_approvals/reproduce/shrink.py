@@ -80,16 +80,16 @@ def _fewer_steps(draft: Draft, holds: Holds) -> Draft:
 
 
 def _fewer_answers(draft: Draft, holds: Holds) -> Draft:
-    for place in range(len(draft.turns)):
+    for place in reversed(range(len(draft.turns))):
         draft = _fewer_answers_in(draft, place, holds)
     return draft
 
 
 def _fewer_answers_in(draft: Draft, place: int, holds: Holds) -> Draft:
     def with_answers(answers: tuple[Answer, ...]) -> Draft:
-        return _at(draft, place, replace(draft.turns[place], answers=answers))
+        return _at(draft, place, replace(draft.turns[place], answers=answers)).tidy()
 
-    return with_answers(fewer(draft.turns[place].answers, lambda answers: holds(with_answers(answers).tidy())))
+    return with_answers(fewer(draft.turns[place].answers, lambda answers: holds(with_answers(answers))))
 
 
 def _fewer_replies(draft: Draft, holds: Holds) -> Draft:

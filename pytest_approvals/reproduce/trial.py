@@ -11,6 +11,7 @@ from pytest_approvals.agents import AgentSpec
 from pytest_approvals.checks import CHECKS, judge
 from pytest_approvals.checks.verdicts import Verdict
 from pytest_approvals.errors import AgentUnavailable, ScenarioError
+from pytest_approvals.harness.play import Limit
 from pytest_approvals.journal.reached import reached
 from pytest_approvals.recall.suspects import Suspect
 from pytest_approvals.recall.table import Release
@@ -22,6 +23,7 @@ from .draft import Draft
 from .yaml_text import yaml_text
 
 NAME = "reproduced/conversation"
+_LIMIT = Limit(seconds=10)
 _COUNTED = ("paused", "approved", "rejected", "edited", "finished")
 _UNSOUND = frozenset({"fail", "harness-error", "unknown"})
 
@@ -32,13 +34,13 @@ class Tried:
 
     Arguments:
         name: Its spec.
-        time_limit: Seconds for one run.
+        limit: How far one run may go.
     """
 
-    def __init__(self, name: str, time_limit: float) -> None:
+    def __init__(self, name: str, limit: Limit = _LIMIT) -> None:
         self.name = name
         self._catalogue: dict[str, Scenario] = {}
-        self._suspect = Suspect(Release(spec=AgentSpec.parse(name)), self._catalogue, time_limit)
+        self._suspect = Suspect(Release(spec=AgentSpec.parse(name)), self._catalogue, limit)
         self._count = 0
         if self._suspect.unavailable:
             raise AgentUnavailable(name, self._suspect.unavailable, "name another one")
@@ -57,17 +59,27 @@ class Tried:
         return {slug: found[slug] for slug in CHECKS if slug in found}
 
     def fails(self, draft: Draft, check: str, variant: Variant) -> bool:
-        """Says whether a check fails in that variant, or in any where the draft does not have it."""
-        verdicts = (one for _, verdicts in self._verdicts(scenario_of(draft), variant) for one in verdicts)
-        return any(one.check == check and one.status == "fail" for one in verdicts)
+        """
+        Says whether a check fails in that variant, or in any where the draft does not have it; none does where the
+        draft is no scenario.
+        """
+        try:
+            runs = self._verdicts(scenario_of(draft), variant)
+            return any(one.check == check and one.status == "fail" for _, verdicts in runs for one in verdicts)
+        except ScenarioError:
+            return False
 
     def is_sound(self, draft: Draft) -> bool:
         """Says whether the draft is a scenario, and nothing is wrong with it on this agent."""
         try:
-            runs = list(self._verdicts(scenario_of(draft)))
+            return next(self.wrong(draft), None) is None
         except ScenarioError:
             return False
-        return bool(runs) and not any(one.status in _UNSOUND for _, verdicts in runs for one in verdicts)
+
+    def wrong(self, draft: Draft) -> Iterator[Verdict]:
+        """Gives what is wrong with the draft on this agent."""
+        for _, verdicts in self._verdicts(scenario_of(draft)):
+            yield from (one for one in verdicts if one.status in _UNSOUND)
 
     def reached(self, draft: Draft) -> Mapping[str, int]:
         """Gives what happens at least so often in every run."""

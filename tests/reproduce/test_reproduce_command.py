@@ -42,8 +42,7 @@ AGENTS = ("--agent", "meai==10.4", "--agent", "meai==robust")
 
 def failing_on(agent: str, scenario: Scenario) -> set[str]:
     """The checks that fail on an agent in any variant of a scenario."""
-    tried = Tried(agent, 10)
-    return set(tried.failing_in(scenario))
+    return set(Tried(agent).failing_in(scenario))
 
 
 def test_a_paused_session_becomes_the_bug_that_it_has(
@@ -239,3 +238,23 @@ def test_a_format_that_tells_no_decisions_is_told_what_was_gated(
     assert "  - decide: {c1: approve}" in capsys.readouterr().out.splitlines()
     assert 2 == main(["reproduce", str(stored), "--gated", "refnd", "--agent", "meai==10.4"])
     assert "did you mean 'refund'?" in capsys.readouterr().err
+
+
+def test_what_even_the_reference_agent_cannot_play_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The scenario is wrong then, and no agent: here nobody stored what the calls gave, nor what was said of it."""
+    messages = [
+        {"role": role, "contents": [content]}
+        for n in range(5)
+        for role, content in (
+            ("user", {"$type": "text", "text": f"Look at {n}."}),
+            ("assistant", {"$type": "functionCall", "callId": f"{n}", "name": "look", "arguments": {"at": n}}),
+        )
+    ]
+    stored = tmp_path / "odd.json"
+    stored.write_text(json.dumps(messages), encoding="utf-8")
+    code = main(["reproduce", str(stored), "--agent", "meai"])
+
+    assert (2, "") == (code, (said := capsys.readouterr()).out)
+    assert "cannot be played again as it stands: scenario-exercised fails even on the agent reference" in said.err

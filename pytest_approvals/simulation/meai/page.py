@@ -83,7 +83,7 @@ def _scenario(name: str) -> Scenario:
 
 def _suspect(flavour: str, release: str, catalogue: dict[str, Scenario]) -> Suspect:
     spec = AgentSpec.parse(f"meai{flavour}=={release}")
-    return Suspect(Release(spec=spec), catalogue, time_limit=10)
+    return Suspect(Release(spec=spec), catalogue, 10)
 
 
 def _copies(agents: Sequence[Suspect]) -> str:
