@@ -68,9 +68,9 @@ def _scenario(word: str) -> Scenario:
     """Gives the one scenario that *word* names."""
     from pytest_approvals.catalogues import chosen, project_folders, root_of
     from pytest_approvals.errors import UsageError
-    from pytest_approvals.scenario.load import load_scenario
+    from pytest_approvals.scenario.kept import kept_scenario
 
     found = list(chosen([word], Path.cwd()).values())
     if len(found) != 1:
         raise UsageError(f"{word!r} names {len(found)} scenarios; a conversation plays one")
-    return load_scenario(found[0], root=root_of(found[0], project_folders(Path.cwd())))
+    return kept_scenario(found[0], root=root_of(found[0], project_folders(Path.cwd())))

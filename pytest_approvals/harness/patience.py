@@ -6,12 +6,15 @@ Importing a framework or starting a process can take longer than any turn, and s
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class AgentBlocks(BaseException):
@@ -38,14 +41,18 @@ class Deadline:
             TimeoutError: It took too long.
             AgentBlocks: It held the event loop for too long.
         """
+        from asyncio import timeout
+
         with watchdog(self.seconds * 2 + 1):
-            async with asyncio.timeout(self.seconds) as self._timeout:
+            async with timeout(self.seconds) as self._timeout:
                 yield
 
     @contextlib.asynccontextmanager
     async def not_counted(self) -> AsyncIterator[None]:
         """Moves the deadline by the time that is spent inside."""
-        clock = asyncio.get_running_loop().time
+        from asyncio import get_running_loop
+
+        clock = get_running_loop().time
         began = clock()
         try:
             yield

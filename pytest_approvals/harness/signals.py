@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Signals:
@@ -15,7 +19,6 @@ class Signals:
 
     def __init__(self) -> None:
         self._given: dict[str, asyncio.Event] = {}
-        self._held = asyncio.Event()
 
     def give(self, name: str) -> None:
         """Gives a signal; whoever waits for it goes on."""
@@ -33,5 +36,18 @@ class Signals:
         self._held.clear()
         await self._held.wait()
 
+    @cached_property
+    def _held(self) -> asyncio.Event:
+        return _new_event()
+
     def _event(self, name: str) -> asyncio.Event:
-        return self._given.setdefault(name, asyncio.Event())
+        if name not in self._given:
+            self._given[name] = _new_event()
+        return self._given[name]
+
+
+def _new_event() -> asyncio.Event:
+    """Imports asyncio where a signal is used at all: the loopback server is to answer before that would be done."""
+    from asyncio import Event
+
+    return Event()

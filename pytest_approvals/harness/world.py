@@ -4,7 +4,6 @@ The world of a session: the model and the tools as the agent under test sees the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -99,7 +98,7 @@ class RecordingWorld:
         self._refuse_broken(complaints or broken_rules(items, self.play.wire_rules), number, conversation)
         reply = self._next_reply(number, conversation)
         if reply.takes:
-            await asyncio.sleep(reply.takes)
+            await _pass(reply.takes)
         if reply.failure is not None and not (stream and reply.failure.after_chunks is not None):
             raise self._fails(reply.failure, number, conversation)
         hosted = await self._provider.run_approved(items)
@@ -334,6 +333,12 @@ class RecordingWorld:
 
 
 _TURN: ContextVar[int] = ContextVar("turn", default=0)
+
+
+async def _pass(seconds: float) -> None:
+    from asyncio import sleep
+
+    await sleep(seconds)
 
 
 def written_item(item: Item) -> dict[str, Any]:

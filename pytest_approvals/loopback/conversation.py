@@ -28,7 +28,6 @@ from pytest_approvals.protocols.responses import Responses
 from pytest_approvals.protocols.sse import style_named
 from pytest_approvals.protocols.text import mappings, object_of
 from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.scenario.requirements import replies_of
 
 OBSERVED = ("model.request", "model.answer", "model.refusal", "model.failure", "model.exhausted")
 
@@ -143,7 +142,7 @@ class Conversation:
         """Whether an answer may have to wait: for a tool that the provider runs, or because the model is slow."""
         scenario = self.scenario
         hosted = any(tool.kind == "hosted_mcp" for tool in scenario.tools)
-        return hosted or any(reply.takes for _, reply in replies_of(scenario))
+        return hosted or any(reply.takes for script in scenario.agents.values() for reply in script.all_replies)
 
     def serve_at_once(self, method: str, path: str, raw: bytes) -> Answer:
         """Answers a request without a loop, which costs less than half; for conversations that never wait."""

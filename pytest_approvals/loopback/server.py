@@ -14,15 +14,13 @@ Responses protocol and `/models`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from threading import Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError, nearest
@@ -32,6 +30,9 @@ from pytest_approvals.scenario.parts import Scenario
 
 from .conversation import Conversation, Wishes, below
 from .http import Listener
+
+if TYPE_CHECKING:
+    from .waiting import WorldsLoop
 
 Load = Callable[[str], Scenario]
 """Gives a scenario by its id; raises `UnknownName`."""
@@ -67,7 +68,7 @@ class LoopbackServer:
         self._conversations: dict[str, Conversation] = {}
         self._begun = 0
         self._lock = Lock()
-        self._loop: asyncio.AbstractEventLoop
+        self._loop: WorldsLoop | None = None
         self._listeners: list[Listener] = []
         self._threads: list[Thread] = []
 
@@ -86,9 +87,7 @@ class LoopbackServer:
             raise UsageError(f"port {self._port} cannot be listened on: {error.strerror}") from None
         self._listeners = [first, *self._second(first.server_port)]
         self.addresses = tuple(Address(one.server_name, one.server_port) for one in self._listeners)
-        self._loop = asyncio.new_event_loop()
-        self._threads = [Thread(target=self._loop.run_forever, name="loopback-worlds", daemon=True)]
-        self._threads += [
+        self._threads = [
             Thread(target=one.serve_forever, args=(0.05,), name="loopback", daemon=True) for one in self._listeners
         ]
         for thread in self._threads:
@@ -97,13 +96,14 @@ class LoopbackServer:
 
     def stop(self) -> None:
         """Closes every connection, ends every conversation and waits for the server's threads."""
-        asyncio.run_coroutine_threadsafe(_give_up(), self._loop).result()
+        if self._loop is not None:
+            self._loop.give_up()
         for listener in self._listeners:
             listener.stop()
-        self._loop.call_soon_threadsafe(self._loop.stop)
         for thread in self._threads:
             thread.join()
-        self._loop.close()
+        if self._loop is not None:
+            self._loop.close()
         for name in list(self._conversations):
             self.end(name)
 
@@ -194,10 +194,17 @@ class LoopbackServer:
             return Answer.not_found(_spoken_at(rest), f"there is no conversation {name!r}{near}")
         if not conversation.may_wait:
             return conversation.serve_at_once(method, rest, raw)
-        try:
-            return asyncio.run_coroutine_threadsafe(conversation.serve(method, rest, raw), self._loop).result()
-        except CancelledError:
-            raise ModelDown(0) from None
+        return self._waiting.answer(conversation.serve(method, rest, raw))
+
+    @property
+    def _waiting(self) -> WorldsLoop:
+        """Where answers wait; made when the first one has to, because to import asyncio takes its time."""
+        with self._lock:
+            if self._loop is None:
+                from .waiting import WorldsLoop
+
+                self._loop = WorldsLoop()
+            return self._loop
 
     def _too_large(self, path: str) -> Answer:
         spoken = _spoken_at(path)
@@ -252,12 +259,6 @@ def _wishes(body: Mapping[str, Any]) -> Wishes:
         if type(value) is not type(getattr(plain, word)):
             raise UsageError(f"{word} is {value!r}; it must be like {getattr(plain, word)!r}")
     return Wishes(**wished)
-
-
-async def _give_up() -> None:
-    """Cancels the answers that wait for something, so that nobody waits for them."""
-    for task in asyncio.all_tasks() - {asyncio.current_task()}:
-        task.cancel()
 
 
 def _object(raw: bytes) -> Mapping[str, Any]:

@@ -109,12 +109,7 @@ def sessions_of(scenario: Scenario) -> frozenset[str]:
 
 def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
     """Gives all replies of all scripts, each with its agent."""
-    return [
-        (agent, reply)
-        for agent, script in scenario.agents.items()
-        for replies in (script.replies, *script.by_prompt.values())
-        for reply in replies
-    ]
+    return [(agent, reply) for agent, script in scenario.agents.items() for reply in script.all_replies]
 
 
 # --- the content ------------------------------------------------------------------------------------------------------

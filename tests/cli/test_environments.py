@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_approvals.harness.environments.cache import FOLDER_VARIABLE, MARK
+from pytest_approvals.caches import FOLDER_VARIABLE
+from pytest_approvals.harness.environments.cache import MARK
 
 if TYPE_CHECKING:
     from .conftest import CommandLine

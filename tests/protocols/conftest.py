@@ -56,11 +56,11 @@ def call(call_id, tool="pay", kind="function", server=None, **arguments):
     return ModelCall(id=call_id, tool=tool, arguments=arguments, kind=kind, server=server)
 
 
-def reply(*calls, say=None, style="whole", hosted=(), answer=None, breaks_after=None):
+def reply(*calls, say=None, style="whole", hosted=(), answer=None, breaks_after=None, how="disconnect"):
     chunks = cut(say, calls, style)
     breaks = breaks_after is not None
     shown = chunks[:breaks_after] if breaks else chunks
-    return Reply(say=say, calls=calls, hosted=hosted, answer=answer, chunks=shown, breaks=breaks)
+    return Reply(say=say, calls=calls, hosted=hosted, answer=answer, chunks=shown, breaks=breaks, how=how)
 
 
 class Making:

@@ -131,3 +131,34 @@ def test_stream_that_breaks(making):
     with pytest.raises((anthropic.APIConnectionError, hx.ReadError)):
         shown.extend(events)
     assert '{"amount' == "".join(event.delta.partial_json for event in shown if event.type == "content_block_delta")
+
+
+UNREADABLE = (ValueError, anthropic.APIError)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [("timeout", anthropic.APITimeoutError), ("truncated", UNREADABLE), ("garbled", UNREADABLE)],
+)
+def test_failure_without_a_status(making, how, error, stream):
+    """No answer in time, half an answer and none at all are errors of the client, whether it streams or not."""
+    wire = making.Wire("messages", ModelDown(0, how))
+    with pytest.raises(error):
+        list(client(wire).messages.create(**ASK, stream=stream))
+
+
+@pytest.mark.parametrize("how", ["timeout", "truncated", "garbled"])
+def test_stream_that_stands_still_or_turns_to_rubbish(making, how):
+    """A stream shows what came before it went wrong, and ends in an error."""
+    wire = making.Wire("messages", making.reply(say="Well, well.", style="tokens", breaks_after=2, how=how))
+    events = client(wire).messages.create(**ASK, stream=True)
+    with pytest.raises((*UNREADABLE, hx.TimeoutException)):
+        list(events)
+
+
+def test_client_that_asks_again(making):
+    """A client asks again when the provider wants it to, and gets the next reply."""
+    wire = making.Wire("messages", ModelDown(429, retry_after=0), ModelDown(529), making.reply(say="Done."))
+    client(wire).with_options(max_retries=2).messages.create(**ASK)
+    assert 3 == len(wire.script.asked)

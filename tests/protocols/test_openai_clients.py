@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.agent_side.neutral import HostedResult
 from pytest_approvals.harness.chunking import STYLES as CHUNKINGS
 from pytest_approvals.protocols.sse import STYLES
@@ -205,8 +206,6 @@ def test_refusal_is_a_bad_request(making):
 )
 def test_failure_is_the_clients_own_error(making, status, error):
     """A model that fails is the client's own error for that status; status 0 is a connection that broke."""
-    from pytest_approvals.agent_side.failures import ModelDown
-
     wire = making.Wire("chat", ModelDown(status))
     with pytest.raises(getattr(openai, error)):
         client(wire).chat.completions.create(model="m", messages=GO)
@@ -246,3 +245,34 @@ def test_both_libraries_are_served(making):
     with httpx.Client(transport=wire.transport()) as asking:
         got = asking.post("http://model.invalid/v1/chat/completions", json={"model": "m", "messages": GO})
     assert "done" == got.json()["choices"][0]["message"]["content"]
+
+
+UNREADABLE = (ValueError, openai.APIError)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [("timeout", openai.APITimeoutError), ("truncated", UNREADABLE), ("garbled", UNREADABLE)],
+)
+def test_failure_without_a_status(making, how, error, stream):
+    """No answer in time, half an answer and none at all are errors of the client, whether it streams or not."""
+    wire = making.Wire("chat", ModelDown(0, how))
+    with pytest.raises(error):
+        list(client(wire).chat.completions.create(model="m", messages=GO, stream=stream))
+
+
+@pytest.mark.parametrize("how", ["timeout", "truncated", "garbled"])
+def test_stream_that_stands_still_or_turns_to_rubbish(making, how):
+    """A stream shows what came before it went wrong, and ends in an error."""
+    wire = making.Wire("chat", making.reply(say="Well, well.", style="tokens", breaks_after=2, how=how))
+    events = client(wire).chat.completions.create(model="m", messages=GO, stream=True)
+    with pytest.raises((*UNREADABLE, hx.TimeoutException)):
+        list(events)
+
+
+def test_client_that_asks_again(making):
+    """A client asks again when the provider wants it to, and gets the next reply."""
+    wire = making.Wire("chat", ModelDown(429, retry_after=0), ModelDown(529), making.reply(say="Done."))
+    client(wire).with_options(max_retries=2).chat.completions.create(model="m", messages=GO)
+    assert 3 == len(wire.script.asked)

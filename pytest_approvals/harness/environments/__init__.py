@@ -7,7 +7,7 @@ agent's side of this package is copied beside it.
 
 from __future__ import annotations
 
-from .cache import Built, EnvironmentCache, cache_folder
+from .cache import Built, EnvironmentCache
 from .recipe import Recipe, recipe_for
 
-__all__ = ["Built", "EnvironmentCache", "Recipe", "cache_folder", "recipe_for"]
+__all__ = ["Built", "EnvironmentCache", "Recipe", "recipe_for"]

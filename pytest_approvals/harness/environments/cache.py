@@ -18,15 +18,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_approvals.caches import FOLDER_VARIABLE, cache_folder
 from pytest_approvals.errors import AgentUnavailable
 from pytest_approvals.registries import NPM, PYPI
 
 from . import npm, uv
 from .locks import FileLock
 from .recipe import Recipe
-
-FOLDER_VARIABLE = "PYTEST_APPROVALS_CACHE"
-"""The environment variable that names the folder of the cache."""
 
 MARK = "environment.json"
 """The file that says that an environment is complete, and what is in it; its time is that of the latest use."""
@@ -45,14 +43,6 @@ def build(recipe: Recipe, folder: Path, agent: str) -> None:
         AgentUnavailable: What makes it is not here, or cannot make it; its reason is told.
     """
     _BUILDERS[recipe.registry](recipe, folder, agent)
-
-
-def cache_folder() -> Path:
-    """Gives the folder of the cache: the one that the variable names, else one among the person's caches."""
-    if named := os.environ.get(FOLDER_VARIABLE):
-        return Path(named).expanduser().absolute()
-    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(caches).expanduser().absolute() / "pytest-approvals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

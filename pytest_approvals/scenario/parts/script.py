@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 
@@ -80,3 +81,8 @@ class Script:
 
     replies: tuple[Reply, ...] = ()
     by_prompt: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
+
+    @property
+    def all_replies(self) -> tuple[Reply, ...]:
+        """The replies to whatever a conversation begins with."""
+        return (*self.replies, *chain.from_iterable(self.by_prompt.values()))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.agents import AgentSpec
+from pytest_approvals.caches import FOLDER_VARIABLE
 from pytest_approvals.catalogues import stock_folder
 from pytest_approvals.errors import AgentUnavailable, UnknownName
 from pytest_approvals.harness import residents
-from pytest_approvals.harness.environments.cache import FOLDER_VARIABLE
 from pytest_approvals.harness.host import HostPool
 from pytest_approvals.harness.residents import InEnvironment
 from pytest_approvals.harness.run import Run, run_scenario

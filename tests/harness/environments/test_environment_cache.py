@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.caches import FOLDER_VARIABLE, cache_folder
 from pytest_approvals.errors import AgentUnavailable
-from pytest_approvals.harness.environments import EnvironmentCache, Recipe, cache_folder
-from pytest_approvals.harness.environments.cache import FOLDER_VARIABLE, MARK
+from pytest_approvals.harness.environments import EnvironmentCache, Recipe
+from pytest_approvals.harness.environments.cache import MARK
 from pytest_approvals.harness.environments.locks import FileLock
 
 RECIPE = Recipe(requirements=("frame==1.0",))
