@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agno.agent import Agent
 
-from ...contract import MAIN, Blueprint, Parameter, ToolSpec
+from ...contract import MAIN, Blueprint, Parameter, ServerAddress, ToolSpec
 from .delegation import Delegations
 from .model import ScriptedModel
 from .tools import TYPES, all_made
@@ -53,7 +53,8 @@ def lone_agent(blueprint: Blueprint, **marks: Any) -> Crew:
         marks: More arguments for the decorator of gated tools.
     """
     own = [spec for spec in blueprint.tools if spec.agent == MAIN]
-    return Crew(main=_agent(MAIN, own, **_main_only(blueprint), marks=marks), tools=blueprint.tools)
+    tools = all_made(own, _servers(MAIN, blueprint), marks)
+    return Crew(main=_agent(MAIN, tools, **_main_only(blueprint)), tools=blueprint.tools)
 
 
 def team(blueprint: Blueprint, **options: Any) -> Crew:
@@ -79,8 +80,11 @@ def _answer(fields: Mapping[str, Parameter]) -> Any:
     return create_model("Answer", **described)
 
 
-def _agent(name: str, specs: Sequence[ToolSpec], *, marks: Mapping[str, Any] | None = None, **options: Any) -> Agent:
-    tools = all_made(specs, marks or {})
+def _servers(name: str, blueprint: Blueprint) -> list[ServerAddress]:
+    return [one for one in blueprint.servers if one.agent == name]
+
+
+def _agent(name: str, tools: list[Any], **options: Any) -> Agent:
     return Agent(model=ScriptedModel(name), id=name, name=name, tools=tools, telemetry=False, **options)
 
 
@@ -89,14 +93,15 @@ def _member(name: str, blueprint: Blueprint, **options: Any) -> Any:
 
     own = [spec for spec in blueprint.tools if spec.agent == name]
     members = list(dict.fromkeys(spec.runs for spec in own if spec.runs is not None))
+    tools = all_made([spec for spec in own if spec.runs is None], _servers(name, blueprint))
     if name != MAIN and not members:
-        return _agent(name, own)
+        return _agent(name, tools)
     return Team(
         members=[_member(member, blueprint) for member in members],
         model=ScriptedModel(name, Delegations.of(own)),
         id=name,
         name=name,
-        tools=all_made((spec for spec in own if spec.runs is None), {}),
+        tools=tools,
         telemetry=False,
         **options,
     )

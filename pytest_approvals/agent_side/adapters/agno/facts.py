@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 
 from ...capabilities import CAPABILITIES
 
@@ -24,7 +26,20 @@ _OUTPUT = "`as_tool` is for servers; a body that runs an agent gets the output o
 
 _CALL = "a team takes the decision from the requirement that is handed in, and the call from its own run"
 
+
+def _lacks() -> dict[str, str]:
+    """Says what the framework's client of MCP servers would import and cannot."""
+    found = find_spec("agno")
+    if found is None or found.origin is None:
+        return {}
+    client = Path(found.origin).with_name("tools") / "mcp" / "mcp.py"
+    text = client.read_text(encoding="utf-8") if client.is_file() else ""
+    absent = [name for name in ("mcp", "fastmcp") if f"from {name}" in text and find_spec(name) is None]
+    return {"mcp": f"`MCPTools` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
+
+
 _ALL: Mapping[str, str] = {
+    **_lacks(),
     "always": "a requirement is about one call; nothing approves further ones",
     "never": "a requirement is about one call; nothing rejects further ones",
     "stage": "a decision goes in with the call that continues the run",

@@ -1,64 +1,31 @@
 """
-Tools of MCP servers that the agent connects to: the framework's toolkit on a client session whose server is here.
+Tools of MCP servers that the agent connects to, with the framework's own toolkit, which it connects for each run.
 
 A server is not told the id of a call.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from agno.tools.mcp import MCPTools
-from mcp import types
+from mcp import StdioServerParameters
 
-from ...contract import ToolRaised, ToolSpec
-from ...current import world
+from ...contract import ServerAddress, ToolSpec
 
-
-def toolkit(server: str, specs: Sequence[ToolSpec]) -> Any:
-    """Gives the toolkit for the server called *server*, whose gated tools ask."""
-    gated = [spec.name for spec in specs if spec.approval != "never"]
-    session: Any = Session(specs)
-    return MCPTools(session=session, name=server, requires_confirmation_tools=gated)
+PATIENCE = 600
+"""Seconds that a tool may take: the harness has a limit of its own."""
 
 
-class Session:
-    """What the framework asks of a client session, answered by a server in this process."""
-
-    def __init__(self, specs: Sequence[ToolSpec]) -> None:
-        self._specs = {spec.name: spec for spec in specs}
-
-    async def initialize(self) -> None:
-        """There is nothing to agree on."""
-
-    async def send_ping(self) -> None:
-        """The server is always there."""
-
-    async def list_tools(self, **_: Any) -> types.ListToolsResult:
-        """Lists the tools of the server."""
-        return types.ListToolsResult(tools=[_listed(spec) for spec in self._specs.values()])
-
-    async def call_tool(self, name: str, arguments: dict[str, Any] | None = None, **_: Any) -> types.CallToolResult:
-        """Runs the tool; one that raises is a result that says so, as servers do it."""
-        spec = self._specs[name]
-        try:
-            value = await world().run(name, arguments or {}, None, agent=spec.agent)
-        except ToolRaised as error:
-            return _told(str(error), failed=True)
-        return _told(value if isinstance(value, str) else json.dumps(value), failed=False)
-
-
-def _listed(spec: ToolSpec) -> types.Tool:
-    properties = {
-        name: {"type": one.type} if one.required else {"type": one.type, "default": one.default}
-        for name, one in spec.parameters.items()
+def toolkit(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
+    """Gives the toolkit for the server at *address*, which offers *specs*, and whose gated tools ask."""
+    more: dict[str, Any] = {
+        "name": address.name,
+        "requires_confirmation_tools": [spec.name for spec in specs if spec.approval != "never"],
+        "timeout_seconds": PATIENCE,
     }
-    required = [name for name, one in spec.parameters.items() if one.required]
-    schema = {"type": "object", "properties": properties, "required": required}
-    return types.Tool.model_validate({"name": spec.name, "description": spec.description, "inputSchema": schema})
-
-
-def _told(text: str, *, failed: bool) -> types.CallToolResult:
-    return types.CallToolResult.model_validate({"content": [{"type": "text", "text": text}], "isError": failed})
+    if address.url:
+        return MCPTools(url=address.url, transport="streamable-http", **more)
+    program, *arguments = address.command
+    return MCPTools(server_params=StdioServerParameters(command=program, args=arguments), transport="stdio", **more)

@@ -34,6 +34,7 @@ class Session(Agent):
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("agno",)
+    connects = True
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -10,7 +10,7 @@ from agno.tools import tool
 from agno.tools.function import FunctionCall
 
 from ...contract import Parameter as Declared
-from ...contract import ToolSpec
+from ...contract import ServerAddress, ToolSpec
 from ...current import world
 
 TYPES: Mapping[str, Any] = {
@@ -43,24 +43,22 @@ def made(spec: ToolSpec, **marks: Any) -> Any:
     return tool(name=spec.name, description=spec.description or spec.name, **marks)(shaped(body, spec))
 
 
-def all_made(specs: Iterable[ToolSpec], marks: Mapping[str, Any]) -> list[Any]:
+def all_made(
+    specs: Sequence[ToolSpec], servers: Iterable[ServerAddress], marks: Mapping[str, Any] | None = None
+) -> list[Any]:
     """
     Gives the tools of one agent: functions, and a toolkit for each server.
 
     Arguments:
+        servers: Where its servers are.
         marks: More arguments for the decorator of gated functions.
     """
-    servers: dict[str, list[ToolSpec]] = {}
-    tools: list[Any] = []
-    for spec in specs:
-        if spec.kind == "mcp":
-            servers.setdefault(spec.server or "", []).append(spec)
-        else:
-            tools.append(made(spec, **(marks if spec.approval != "never" else {})))
-    if servers:
+    functions = [spec for spec in specs if spec.kind != "mcp"]
+    tools = [made(spec, **((marks or {}) if spec.approval != "never" else {})) for spec in functions]
+    for address in servers:
         from .servers import toolkit
 
-        tools += [toolkit(name, own) for name, own in servers.items()]
+        tools.append(toolkit(address, [spec for spec in specs if spec.server == address.name]))
     return tools
 
 
