@@ -34,7 +34,11 @@ class Story:
         self.world = world
         self.runner = asyncio.Runner()
         self._connected: ConnectedServers | None = None
-        self.agent = self.runner.run(self._built(world))
+        try:
+            self.agent = self.runner.run(self._built(world))
+        except BaseException:
+            self._leave()
+            raise
 
     async def _built(self, world: SmallWorld) -> Agent:
         return self.adapter(world, self._connecting(world))
@@ -100,9 +104,12 @@ class Story:
         try:
             self.wait(self.agent.close())
         finally:
-            if self._connected is not None:
-                self._connected.close()
-            self.runner.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+        self.runner.close()
 
     def _breaks(self, what: str) -> NoReturn:
         raise AdapterError(f"{self.adapter.__module__}.{self.adapter.__qualname__}", what)
