@@ -32,9 +32,11 @@ from pytest_approvals import (
 from pytest_approvals.checks import Finding
 from pytest_approvals.journal.calls import Asked, Execution
 from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.journal.turns import Exchange
 from pytest_approvals.pytest_side.approvals import Approvals
 from pytest_approvals.pytest_side.own_run import OwnRun
 from pytest_approvals.pytest_side.scripted import ScriptedModel
+from pytest_approvals.pytest_side.wire import ModelServer
 from pytest_approvals.scenario import parts
 from pytest_approvals.simulation import ReferenceAgent
 from pytest_approvals.testing import AdapterTests, SmallWorld
@@ -58,6 +60,14 @@ def a_test_of_ones_own(approvals: Approvals, scripted_model: ScriptedModel, fact
     assert_type(run.requests, list[Asked])
     assert_type(run.transcript, Transcript)
     approvals.run(factory, model=scripted_model.calls("refund", order=42).says("Refunded."))
+    scripted_model.fails("timeout").fails(429, retry_after=2).speaks("messages", chunking="split").transport()
+
+
+def a_test_of_an_own_client(scripted_model: ScriptedModel, model_server: ModelServer) -> None:
+    """What a test of an agent with its own client calls."""
+    assert_type(model_server.openai_url, str)
+    assert_type(model_server.environment, dict[str, str])
+    assert_type(scripted_model.requests, list[Exchange])
 
 
 async def an_asynchronous_test(approvals: Approvals, factory: object) -> None:

@@ -1,0 +1,102 @@
+"""The leak guard by itself."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from pytest_approvals.agent_side.leaks import Leak, LeakGuard, is_local, leaks_told, told_to, watched_by
+from pytest_approvals.agent_side.process import LEAKS
+
+PLACE = ("192.0.2.1", 443)
+
+
+def connect(place=PLACE):
+    with socket.socket() as one:
+        one.connect_ex(place)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.255.0.9", True),
+        ("::1", True),
+        ("::1%lo", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:192.0.2.1", False),
+        ("LOCALHOST.", True),
+        ("model.localhost", True),
+        ("localhost.example.org", False),
+        ("127.example.org", False),
+        ("192.0.2.127", False),
+        ("fe80::1", False),
+    ],
+)
+def test_what_is_of_this_machine(host, local):
+    """Loopback addresses in all their spellings, and the names that stand for them."""
+    assert local == is_local(host)
+
+
+def test_innermost_guard_is_told():
+    """Of two guards the one that came last watches, and the first one again when that is over."""
+    outer, inner = [], []
+    with watched_by(LeakGuard((), outer.append)):
+        with watched_by(LeakGuard((), inner.append)), pytest.raises(ConnectionRefusedError):
+            connect()
+        with pytest.raises(ConnectionRefusedError, match=r"192\.0\.2\.1:443 is not on this machine"):
+            connect()
+    assert ([Leak(*PLACE)], [Leak(*PLACE)]) == (outer, inner)
+
+
+def test_addresses_of_an_allowed_name_are_allowed():
+    """A client that has looked an allowed name up connects to one of its addresses."""
+    name = socket.gethostname()
+    address = socket.getaddrinfo(name, None, socket.AF_INET)[0][4][0]
+    told = []
+    LeakGuard([name.upper()], told.append).judge(address, 443)
+    assert [] == told
+
+
+def test_guard_that_is_over_refuses_nothing():
+    """Nothing is judged where nobody watches."""
+    told = []
+    with watched_by(LeakGuard((), told.append)):
+        pass
+    with socket.socket(type=socket.SOCK_DGRAM) as one:
+        one.connect_ex(PLACE)
+    assert [] == told
+
+
+@pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "192.0.2.1:443"), ("2001:db8::1", "[2001:db8::1]:443")])
+def test_leak_is_said_as_an_address(host, said):
+    """As it stands in an address, so that it can be found in one's code."""
+    assert (said, host) == (str(Leak(host, 443)), str(Leak(host)).strip("[]"))
+
+
+CHILD = """
+import os, socket
+from pytest_approvals.agent_side.leaks import watch_as_told
+watch_as_told()
+def ask(port):
+    with socket.socket() as one:
+        try:
+            one.connect(("192.0.2.1", port))
+        except ConnectionRefusedError:
+            pass
+if os.fork() == 0:
+    ask(1)
+    os._exit(0)
+os.wait()
+ask(2)
+"""
+
+
+def test_other_processes_tell_their_leaks(tmp_path):
+    """A process that is told to watches itself and its forks for good, and tells what it refused in a file."""
+    file = tmp_path / "leaks.jsonl"
+    subprocess.run([sys.executable, "-c", CHILD], env={LEAKS: told_to(str(file), ["db.invalid"])}, check=True)
+    assert [Leak("192.0.2.1", 1), Leak("192.0.2.1", 2)] == leaks_told(file.read_text().splitlines())
