@@ -234,6 +234,7 @@ TOOLS: dict[str, Situation] = {
         tool for tool in story.tools if tool.approval == "never" and any(one.asks_again for one in tool.behaviours)
     ],
     "a tool of a connected server": needs("mcp"),
+    "a server that the agent starts as a program": lambda story: "stdio" in story.servers.values(),
     "a hosted call": needs("hosted_mcp"),
     "one visible name on two servers": lambda story: [tool for tool in story.tools if tool.called],
     "one name in two agents": lambda story: len({tool.name for tool in story.tools}) < len(story.tools),
