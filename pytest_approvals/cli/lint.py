@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pytest_approvals.cli.parser import Parser
-
-if TYPE_CHECKING:
-    from pytest_approvals.errors import HistoryError
-    from pytest_approvals.histories.files import Skipped, Stored
-    from pytest_approvals.lint.output import Told
 
 
 def add_arguments(parser: Parser) -> None:
@@ -39,8 +32,8 @@ def add_arguments(parser: Parser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Looks at each conversation; gives 1 where something was found, or could not be read."""
     from pytest_approvals.errors import UsageError
-    from pytest_approvals.histories.files import stored_conversations
     from pytest_approvals.histories.formats import reader_named
+    from pytest_approvals.lint.looking import Looking
     from pytest_approvals.lint.output import OUTPUTS
 
     if args.rules:
@@ -50,40 +43,12 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError("name the stored conversations to look at: files, folders, or - for standard input")
     if args.format is not None:
         reader_named(args.format)
-    write, count, mistakes = OUTPUTS[args.output], 0, 0
-    for stored in stored_conversations(args.files, form=args.format):
-        count += _is_conversation(stored)
-        for told in _told(stored, args.gated):
-            mistakes += told.is_mistake
-            print(write(told))
+    looking = Looking(args.files, args.format, args.gated)
+    for told in looking:
+        print(OUTPUTS[args.output](told))
     if args.output == "text":
-        print(f"{_counted(count, 'conversation')}, {_counted(mistakes, 'finding')}")
-    return int(mistakes > 0)
-
-
-def _is_conversation(stored: Stored | HistoryError | Skipped) -> bool:
-    return hasattr(stored, "conversation")
-
-
-def _told(stored: Stored | HistoryError | Skipped, gated: list[str]) -> Iterator[Told]:
-    """Tells all about one conversation, or why there is none."""
-    from pytest_approvals.errors import HistoryError
-    from pytest_approvals.histories.files import Skipped
-    from pytest_approvals.histories.parsing import TOO_DEEP
-    from pytest_approvals.lint import lint
-    from pytest_approvals.lint.output import told_finding, told_mistake, told_skip
-
-    if isinstance(stored, HistoryError):
-        yield told_mistake(stored)
-    elif isinstance(stored, Skipped):
-        yield told_skip(stored)
-    else:
-        try:
-            findings = lint(stored.conversation, gated)
-        except RecursionError:
-            yield told_mistake(HistoryError(TOO_DEEP, file=stored.file, line=stored.line))
-            return
-        yield from (told_finding(finding, stored) for finding in findings)
+        print(f"{_counted(looking.conversations, 'conversation')}, {_counted(looking.mistakes, 'finding')}")
+    return int(looking.mistakes > 0)
 
 
 def _rules() -> str:

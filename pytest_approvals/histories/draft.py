@@ -71,11 +71,10 @@ class Draft:
         section = self.section(path, len(messages), contents)
         number = section.start
         try:
-            for message in messages:
+            for number, message in enumerate(messages, section.start):
                 if type(message) is not dict:
                     raise HistoryError(f"must be an object, and is {word_of(message)}")
                 read(message, number)
-                number += 1
         except HistoryError as mistake:
             raise within((*path, number - section.start), mistake) from None
 

@@ -192,11 +192,10 @@ class _Judge:
     def resulted(self, entry: Resulted) -> None:
         """A result settles a trail."""
         self.model_spoke = False
-        trail = self.trails.waiting(entry.call_id)
+        trail = self.trails.settle(entry)
         if trail is None:
             self._without_call(entry)
             return
-        self.trails.settle(trail, entry)
         if entry.tool is not None and entry.tool != trail.made.tool:
             what = f"the result says to be of {entry.tool}, and call {entry.call_id!r} is of {trail.made.tool}"
             self._finds("result-matches-its-call", what, entry, trail.made)

@@ -57,11 +57,6 @@ class OpenTrails:
         """Gives those without a result."""
         return (trail for waiting in self.open.values() for trail in waiting)
 
-    def waiting(self, call_id: str | None) -> Trail | None:
-        """Gives the oldest one of a call id that has no result."""
-        found = self.open.get(call_id)
-        return found[0] if found else None
-
     def begin(self, call_id: str | None, trail: Trail) -> None:
         """Adds a trail, or goes on with one under another call id."""
         if call_id in self.open:
@@ -76,15 +71,17 @@ class OpenTrails:
         if not waiting:
             del self.open[call_id]
 
-    def settle(self, trail: Trail, result: Resulted) -> None:
-        """Ends a trail with a result that says its call id."""
-        waiting = self.open[result.call_id]
-        if len(waiting) == 1:
+    def settle(self, result: Resulted) -> Trail | None:
+        """Ends the oldest one of the call id that a result says; None where there is none."""
+        waiting = self.open.get(result.call_id)
+        if waiting is None:
+            return None
+        trail = waiting.pop(0)
+        if not waiting:
             del self.open[result.call_id]
-        else:
-            waiting.remove(trail)
         trail.result = result
         self.settled[result.call_id] = trail
+        return trail
 
     def unasked(self, call_id: str) -> Trail | None:
         """Gives one of a call id that nobody has been asked about."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_approvals.histories.conversation import Called, Conversation, Entry, Opaque, Resulted, Said
 from pytest_approvals.histories.draft import Draft
-from pytest_approvals.histories.shapes import is_objects, kind_in, listed_messages, messages_in, object_in, text_in
+from pytest_approvals.histories.shapes import is_objects, kind_in, listed_messages, messages_in, text_in
 from pytest_approvals.protocols.text import text_of
 
 NAME = "chat"
@@ -46,7 +46,9 @@ def read(document: Any) -> Conversation:
     add = draft.entries.append
 
     def message(item: dict[str, Any], number: int) -> None:
-        role, content = text_in(item, "role"), item.get("content")
+        role, content = item.get("role"), item.get("content")
+        if type(role) is not str:
+            role = text_in(item, "role")
         if role == "tool":
             add(Resulted(number, -1, text_in(item, "tool_call_id"), None, text_of(content)))
             return
@@ -61,9 +63,11 @@ def read(document: Any) -> Conversation:
 
 
 def _call(item: dict[str, Any], message: int, place: int) -> Sequence[Entry]:
-    kind = item.get("type", "function")
-    if kind not in ("function", "custom"):
-        return (Opaque(message, place, str(kind)),)
-    call = object_in(item, kind)
-    arguments = call.get("arguments") if kind == "function" else {"input": call.get("input")}
+    call = item.get("function")
+    if type(call) is dict:
+        arguments = call.get("arguments")
+    elif type(call := item.get("custom")) is dict:
+        arguments = {"input": call.get("input")}
+    else:
+        return (Opaque(message, place, str(item.get("type"))),)
     return (Called(message, place, text_in(item, "id"), text_in(call, "name"), arguments),)
