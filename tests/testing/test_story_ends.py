@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import warnings
 
@@ -27,6 +28,7 @@ def test_a_story_that_cannot_begin_leaves_nothing_open() -> None:
         warnings.simplefilter("always")
         with pytest.raises(Unsupported):
             Story(Refuses, Blueprint(), SmallWorld([], []))
+        asyncio.set_event_loop(None)  # which is what the next one does
         gc.collect()
 
     assert [] == [str(one.message) for one in left]
