@@ -24,8 +24,16 @@ import { Unsupported } from "./failures.mjs";
  * @property {string} serialize
  * @property {"whole" | "append"} history
  * @property {string} directory
- * @property {{name: string, agent: string, url: string}[]} servers where the servers of the tools of kind `mcp` are
+ * @property {ServerAddress[]} servers where the servers of the tools of kind `mcp` are
  * @property {Record<string, any>} options
+ */
+
+/**
+ * @typedef {object} ServerAddress where an MCP server is: `url` or `command` is given
+ * @property {string} name
+ * @property {string} agent
+ * @property {string} url for streamable HTTP
+ * @property {string[]} command for stdio: the program, and its arguments
  */
 
 /**
@@ -133,7 +141,7 @@ export class Agent {
 export function blueprintOf(written) {
   const missing = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {} };
   const tools = (written.tools ?? []).map(toolOf);
-  const servers = (written.servers ?? []).map((one) => ({ agent: "main", ...one }));
+  const servers = (written.servers ?? []).map((one) => ({ agent: "main", url: "", command: [], ...one }));
   return { ...missing, ...written, tools, servers, written: written.tools ?? [], answer: parametersOf(written.answer) };
 }
 
@@ -159,9 +167,6 @@ function toolOf(written) {
 }
 
 function parametersOf(written) {
-  const whole = Object.entries(written ?? {}).map(([name, one]) => [
-    name,
-    { type: "string", required: true, ...one },
-  ]);
+  const whole = Object.entries(written ?? {}).map(([name, one]) => [name, { type: "string", required: true, ...one }]);
   return Object.fromEntries(whole);
 }

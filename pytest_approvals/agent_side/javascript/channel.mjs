@@ -24,7 +24,10 @@ export class Channel {
   /** @param {Peer} peer */
   constructor(peer) {
     this.#peer = peer;
-    this.#write = takeOver((line) => this.#arrived(line), () => this.#end(null));
+    this.#write = takeOver(
+      (line) => this.#arrived(line),
+      () => this.#end(null),
+    );
   }
 
   /**
@@ -69,7 +72,9 @@ export class Channel {
   /** Takes up a message; says what is broken about it. */
   #take(line) {
     const message = parsedLine(line);
-    const keys = Object.keys(message ?? {}).sort().join(" ");
+    const keys = Object.keys(message ?? {})
+      .sort()
+      .join(" ");
     if (keys === "ok re" || keys === "err re") return this.#takeAnswer(message);
     if (typeof message?.m !== "string" || (keys !== "id m p" && keys !== "m p")) return "a line is no message";
     if (message.id === undefined) return this.#takeNotice(message);

@@ -54,7 +54,10 @@ export function parsed(said) {
 export function ordered(value, verbatim = []) {
   if (Array.isArray(value)) return value.map((part) => ordered(part, verbatim));
   if (value === null || typeof value !== "object") return value;
-  const parts = Object.entries(value).map(([key, part]) => [key, verbatim.includes(key) ? part : ordered(part, verbatim)]);
+  const parts = Object.entries(value).map(([key, part]) => [
+    key,
+    verbatim.includes(key) ? part : ordered(part, verbatim),
+  ]);
   return Object.fromEntries(parts.sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 

@@ -1,6 +1,7 @@
 /** The objects of the SDK that one agent is made of: its model, its tools, and what is asked about them. */
 
-import { createMCPClient } from "@ai-sdk/mcp";
+import { experimental_createMCPClient as createMCPClient } from "@ai-sdk/mcp";
+import { Experimental_StdioMCPTransport as Stdio } from "@ai-sdk/mcp/mcp-stdio";
 import { createOpenAI } from "@ai-sdk/openai";
 import { Output, tool } from "ai";
 
@@ -34,20 +35,25 @@ export function frameworkOf(blueprint) {
 async function made(blueprint) {
   const { tools: specs, servers, limits, answer } = blueprint;
   const own = specs.filter((spec) => spec.agent === "main");
-  const openai = createOpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn });
-  const clients = await Promise.all(servers.map(({ url }) => createMCPClient({ transport: { type: "http", url } })));
-  const connected = await Promise.all(clients.map((client) => client.tools()));
   const functions = own.filter((spec) => spec.kind === "function").map((spec) => [spec.name, toolOf(spec)]);
-  const tools = gated({ ...Object.fromEntries(functions), ...Object.assign({}, ...connected) }, own);
+  const clients = await Promise.all(servers.map((address) => createMCPClient({ transport: transportTo(address) })));
+  const connected = await Promise.all(clients.map((client) => client.tools()));
+  const { tools, ...gates } = gated(Object.assign(Object.fromEntries(functions), ...connected), own);
+  const openai = createOpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn });
   const settings = {
     model: openai.responses("main"),
-    ...tools,
-    tools: { ...tools.tools, ...hostedServers(openai, own) },
+    tools: { ...tools, ...hostedServers(openai, own) },
+    ...gates,
     stopWhen: afterReplies(limits.model_replies ?? ENOUGH),
     maxRetries: 0,
   };
   if (Object.keys(answer).length) settings.output = Output.object({ schema: schemaOf(answer) });
   return { settings, clients };
+}
+
+/** @param {{url: string, command: string[]}} address */
+function transportTo({ url, command: [command, ...args] }) {
+  return url ? { type: "http", url } : new Stdio({ command, args });
 }
 
 /** @param {ToolSpec} spec */
@@ -67,7 +73,8 @@ function toolOf({ name, description, parameters }) {
  */
 function gated(tools, specs) {
   const waiting = specs.filter(({ kind, approval }) => kind !== "hosted_mcp" && approval !== "never");
-  if (GATES_AT_THE_CALL) return { tools, toolApproval: Object.fromEntries(waiting.map((one) => [one.name, statusOf(one)])) };
+  if (GATES_AT_THE_CALL)
+    return { tools, toolApproval: Object.fromEntries(waiting.map((one) => [one.name, statusOf(one)])) };
   const asking = waiting.map((one) => [one.name, { ...tools[one.name], needsApproval: needsApproval(one) }]);
   return { tools: { ...tools, ...Object.fromEntries(asking) } };
 }

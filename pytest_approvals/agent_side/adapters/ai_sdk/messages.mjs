@@ -19,8 +19,8 @@ export function answersOf(decisions) {
 }
 
 /**
- * Gives the messages with these answers: all answers to the requests of a pause stand in one message. An answer that was
- * put there before, and not handed in, gives way to a newer one about the same request.
+ * Gives the messages with these answers: all answers to the requests of a pause stand in one message. An answer that
+ * was put there before, and not handed in, gives way to a newer one about the same request.
  *
  * @param {ModelMessage[]} messages
  * @param {object[]} answers

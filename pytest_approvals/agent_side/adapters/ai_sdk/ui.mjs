@@ -1,5 +1,7 @@
 /** A chat: the client keeps UI messages and answers in them; the server makes model messages of them for each call. */
 
+import { lastAssistantMessageIsCompleteWithToolCalls as waitsForReply } from "ai";
+
 import { Agent } from "../../javascript/agent.mjs";
 import { Chat } from "./chat.mjs";
 import { Interrupted } from "./failures.mjs";
@@ -27,9 +29,9 @@ export class UiAgent extends Agent {
     // A chat sends nothing before every request of a pause is answered (`sendAutomaticallyWhen`).
     const open = text === null ? await this.pending() : [];
     if (open.length) return { paused: { requests: open, text: this.#said() } };
-    // It drops answers to what is not open, and then has nothing to send, but for what failed before.
+    // It drops answers to what is not open, and then sends only what no reply came to yet.
     const isTold = decisions.length === 0 || text !== null || this.#chat.messages !== before;
-    if (!isTold && this.#chat.status !== "error") return { finished: { output: this.#said() } };
+    if (!isTold && !waitsForReply(this.#chat)) return { finished: { output: this.#said() } };
     const result = await this.#chat.send(text, how);
     if ((await result.finishReason) === "interrupted") throw new Interrupted();
     const requests = await this.pending();
@@ -79,7 +81,10 @@ export class UiAgent extends Agent {
   #said() {
     const parts = this.#latest();
     const step = parts.slice(parts.findLastIndex(({ type }) => type === "step-start") + 1);
-    return step.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+    return step
+      .filter(({ type }) => type === "text")
+      .map(({ text }) => text)
+      .join("");
   }
 }
 

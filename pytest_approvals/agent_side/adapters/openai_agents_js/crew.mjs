@@ -2,6 +2,7 @@
 
 import {
   Agent,
+  MCPServerStdio,
   MCPServerStreamableHttp,
   OpenAIResponsesModel,
   getAllMcpTools,
@@ -22,7 +23,7 @@ export class Crew {
   /** @type {Map<string, Agent>} the agents by what the harness calls them */
   agents = new Map();
 
-  /** @type {MCPServerStreamableHttp[]} */
+  /** @type {(MCPServerStdio | MCPServerStreamableHttp)[]} */
   #servers = [];
 
   /** @param {import("../../javascript/agent.mjs").Blueprint} blueprint */
@@ -35,7 +36,11 @@ export class Crew {
       const called = options.agent_names?.[name] ?? name;
       this.agents.set(name, new Agent({ name: called, model: new OpenAIResponsesModel(client, name) }));
     }
-    for (const [name, agent] of this.agents) this.#equip(agent, tools.filter((spec) => spec.agent === name));
+    for (const [name, agent] of this.agents)
+      this.#equip(
+        agent,
+        tools.filter((spec) => spec.agent === name),
+      );
     if (Object.keys(answer).length) this.main.outputType = schemaOf(answer);
   }
 
@@ -55,11 +60,11 @@ export class Crew {
    * Connects to the servers of the agents. One among `Agent.mcpServers` cannot be gated; its tools can, so they are
    * handed over as such.
    *
-   * @param {{name: string, agent: string, url: string}[]} addresses
+   * @param {import("../../javascript/agent.mjs").ServerAddress[]} addresses
    */
   async connect(addresses) {
-    for (const { name, agent, url } of addresses) {
-      const server = new MCPServerStreamableHttp({ name, url });
+    for (const { name, agent, ...where } of addresses) {
+      const server = serverAt(name, where);
       this.#servers.push(server);
       await server.connect();
       const tools = await getAllMcpTools([server]);
@@ -73,7 +78,8 @@ export class Crew {
   }
 
   #gated(tool, server, agent) {
-    const isIt = (spec) => spec.kind === "mcp" && spec.server === server && spec.agent === agent && spec.name === tool.name;
+    const isIt = (spec) =>
+      spec.kind === "mcp" && spec.server === server && spec.agent === agent && spec.name === tool.name;
     const needed = policyOf(this.tools.find(isIt));
     return { ...tool, needsApproval: typeof needed === "boolean" ? async () => needed : needed };
   }
@@ -94,6 +100,10 @@ export class Crew {
   #handoff({ name, description, hands_over_to: to }) {
     return handoff(this.agents.get(to), { toolNameOverride: name, toolDescriptionOverride: description });
   }
+}
+
+function serverAt(name, { url, command: [command, ...args] }) {
+  return url ? new MCPServerStreamableHttp({ name, url }) : new MCPServerStdio({ name, command, args });
 }
 
 /** @param {ToolSpec[]} specs */

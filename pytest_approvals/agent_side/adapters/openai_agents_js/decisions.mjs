@@ -21,12 +21,29 @@ export function requestOf(item, crew) {
   const asked = item.rawItem.providerData;
   if (item.rawItem.type === "hosted_tool_call" && asked?.type === "mcp_approval_request") {
     const { id, name: tool, server_label: server } = asked;
-    return { id, call_id: id, tool, arguments: parsed(asked.arguments), kind: "hosted_mcp", server, agent, handle: item };
+    return {
+      id,
+      call_id: id,
+      tool,
+      arguments: parsed(asked.arguments),
+      kind: "hosted_mcp",
+      server,
+      agent,
+      handle: item,
+    };
   }
   const { callId } = item.rawItem;
   const spec = crew.tools.find((one) => one.agent === agent && one.name === item.name && one.kind === "mcp");
   const from = spec ? { kind: "mcp", server: spec.server } : {};
-  return { id: callId, call_id: callId, tool: item.name, arguments: parsed(item.arguments ?? ""), ...from, agent, handle: item };
+  return {
+    id: callId,
+    call_id: callId,
+    tool: item.name,
+    arguments: parsed(item.arguments ?? ""),
+    ...from,
+    agent,
+    handle: item,
+  };
 }
 
 /**
@@ -77,7 +94,13 @@ function madeItem({ id, call_id: callId, tool, arguments: given, kind, server, a
   const owner = crew.agents.get(agent) ?? crew.main;
   if (kind === "hosted_mcp") {
     const asked = { type: "mcp_approval_request", id, name: tool, server_label: server, arguments: text(given) };
-    const raw = { type: "hosted_tool_call", id, name: "mcp_approval_request", status: "completed", providerData: asked };
+    const raw = {
+      type: "hosted_tool_call",
+      id,
+      name: "mcp_approval_request",
+      status: "completed",
+      providerData: asked,
+    };
     return new RunToolApprovalItem(raw, owner);
   }
   const raw = { type: "function_call", callId: callId ?? id, name: tool, arguments: text(given), status: "completed" };

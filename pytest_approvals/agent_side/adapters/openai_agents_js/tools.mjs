@@ -19,7 +19,8 @@ export function functionTool(spec) {
     description,
     ...parametersOf(spec),
     needsApproval: policyOf(spec),
-    execute: (input, _, details) => world().run(name, input, details?.toolCall?.callId ?? null, { agent, signal: details?.signal }),
+    execute: (input, _, details) =>
+      world().run(name, input, details?.toolCall?.callId ?? null, { agent, signal: details?.signal }),
   });
 }
 
@@ -35,7 +36,9 @@ export function policyOf({ name, agent, approval }) {
 
 /** A strict schema knows neither optional fields nor objects of any fields. */
 function parametersOf({ parameters }) {
-  const plain = Object.values(parameters).every(({ required, type }) => required && !["object", "array"].includes(type));
+  const plain = Object.values(parameters).every(
+    ({ required, type }) => required && !["object", "array"].includes(type),
+  );
   if (plain) return { parameters: schemaOf(parameters) };
   return { strict: false, parameters: looseSchemaOf(parameters) };
 }
