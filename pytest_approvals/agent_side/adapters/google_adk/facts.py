@@ -45,9 +45,7 @@ _YES_OR_NO: Mapping[str, str] = {
 MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE, **_YES_OR_NO}
 """Where the framework asks."""
 
-_RACE = "a sub-agent that asks cancels those beside it: how far these get is a race, and resuming runs them again"
-
-RESUMABLE_MISSING: Mapping[str, str] = {**_ALL, **_YES_OR_NO, "nested_parallel": _RACE}
+RESUMABLE_MISSING: Mapping[str, str] = {**_ALL, **_YES_OR_NO}
 """Where invocations can be resumed."""
 
 DYNAMIC_MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -58,7 +57,7 @@ def session() -> Iterator[Begin]:
     ("flavour", "more"),
     [
         ("", {"go_on_without_answer", "edit"}),
-        ("resumable", {"edit", "nested_parallel"}),
+        ("resumable", {"edit"}),
         ("dynamic", {"go_on_without_answer"}),
         ("custom_tool", {"go_on_without_answer", "edit"}),
     ],
@@ -75,23 +74,6 @@ def test_an_answer_says_yes_or_no_and_brings_a_payload() -> None:
     assert {"hint", "confirmed", "payload"} == set(ToolConfirmation.model_fields)
     with pytest.raises(ValidationError):
         ToolConfirmation.model_validate({"confirmed": True, "always": True})
-
-
-def test_a_call_that_waits_cancels_those_beside_it() -> None:
-    """nested_parallel, in a resumable app: of two calls that wait, one gets as far as time allows."""
-    from google.adk.flows.llm_flows import functions
-    from google.adk.workflow._errors import NodeInterruptedError
-
-    async def waits_for_a_person() -> None:
-        raise NodeInterruptedError
-
-    async def both() -> bool:
-        busy = asyncio.create_task(asyncio.Event().wait())
-        with pytest.raises(NodeInterruptedError):
-            await functions._gather_or_cancel([asyncio.create_task(waits_for_a_person()), busy])
-        return busy.cancelled()
-
-    assert asyncio.run(both())
 
 
 def test_a_message_is_text_or_answers(session: Begin) -> None:
