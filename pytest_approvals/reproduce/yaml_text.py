@@ -58,8 +58,8 @@ def _mapping(value: Mapping[str, Any]) -> list[str]:
 
 def _element(value: Any) -> list[str]:
     """Gives an element of a list: `- ` and the lines of a mapping, or all in one line."""
-    if not isinstance(value, Mapping):
-        return [f"- {_in_line(value) if isinstance(value, list) else _scalar(value)}"]
+    if not isinstance(value, Mapping) or not value:
+        return [f"- {_in_line(value)}"]
     lines = _mapping(value)
     if "tool" in value and len(_in_line(value)) <= WIDTH:
         return [f"- {_in_line(value)}"]
