@@ -52,7 +52,7 @@ class House:
         http, lines = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
         self.http, self.lines = http.getsockname()[1], lines.getsockname()[1]
         started: Future[asyncio.AbstractEventLoop] = Future()
-        Thread(target=asyncio.run, args=(self._serve(http, lines, started),), name="mcp-servers", daemon=True).start()
+        Thread(target=self._run, args=(http, lines, started), name="mcp-servers", daemon=True).start()
         self._loop = started.result()
         for one in (http, lines):
             atexit.register(one.close)
@@ -69,6 +69,16 @@ class House:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     # --- in the thread of the servers ---------------------------------------------------------------------------------
+
+    def _run(self, http: socket.socket, lines: socket.socket, started: Future[asyncio.AbstractEventLoop]) -> None:
+        try:
+            asyncio.run(self._serve(http, lines, started))
+        except BaseException as error:
+            if started.done():
+                raise
+            http.close()
+            lines.close()
+            started.set_exception(error)
 
     async def _serve(
         self, http: socket.socket, lines: socket.socket, started: Future[asyncio.AbstractEventLoop]

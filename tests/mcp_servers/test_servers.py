@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -13,6 +14,8 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from pytest_approvals.agent_side.neutral import Parameter
+from pytest_approvals.errors import UsageError
+from pytest_approvals.mcp_servers.house import House, house
 from pytest_approvals.mcp_servers.serving import Address, McpServers
 from pytest_approvals.mcp_servers.tools import OfferedTool
 
@@ -196,3 +199,24 @@ def test_a_relay_of_a_closed_server_ends() -> None:
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
 
     assert (0, b"") == (ended.returncode, ended.stdout)
+
+
+def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but the SDK is needed, and only where a server is."""
+    monkeypatch.setitem(sys.modules, "mcp.server.lowlevel", None)
+    with pytest.raises(UsageError) as error:
+        house.__wrapped__()
+
+    assert "install it: pip install 'pytest-approvals[mcp]'" in str(error.value)
+
+
+def test_a_house_that_cannot_serve_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong in the thread of the servers is raised where the first of them is wanted."""
+    import uvicorn
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no server today")
+
+    monkeypatch.setattr(uvicorn, "Config", fails)
+    with pytest.raises(RuntimeError, match="no server today"):
+        House()
