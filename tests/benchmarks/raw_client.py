@@ -1,0 +1,97 @@
+"""A client as fast as Python allows: requests written once, answers read to their end and not looked into."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import time
+from typing import Any
+
+
+class Client:
+    """
+    Asks one thing again and again, over several connections at the same time.
+
+    Arguments:
+        path, body: What is asked.
+    """
+
+    def __init__(self, port: int, path: str, body: Any, connections: int) -> None:
+        self._port = port
+        self._request = _written(port, path, body)
+        self._connections = connections
+
+    def rate(self, seconds: float) -> float:
+        """Gives the answers a second, after a tenth of that time to warm up."""
+        self._ask(seconds / 10)
+        start = time.perf_counter()
+        answers = self._ask(seconds)
+        return answers / (time.perf_counter() - start)
+
+    def _ask(self, seconds: float) -> int:
+        answers, limit = 0, time.perf_counter() + seconds
+        with selectors.DefaultSelector() as selector:
+            for _ in range(self._connections):
+                self._begin(selector)
+            while time.perf_counter() < limit:
+                for key, _ in selector.select(1):
+                    answers += self._read(selector, key.fileobj, key.data)
+            for key in list(selector.get_map().values()):
+                key.fileobj.close()
+        return answers
+
+    def _begin(self, selector: selectors.BaseSelector) -> None:
+        connection = socket.create_connection(("127.0.0.1", self._port), timeout=30)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        selector.register(connection, selectors.EVENT_READ, bytearray())
+        connection.sendall(self._request)
+
+    def _read(self, selector: selectors.BaseSelector, connection: Any, got: bytearray) -> int:
+        piece = connection.recv(65536)
+        got += piece
+        if piece and not is_whole(got):
+            return 0
+        if piece and b"connection: close" not in got[:500].lower():
+            del got[:]
+            connection.sendall(self._request)
+            return 1
+        # A server that ends the connection after an answer gets another one.
+        selector.unregister(connection)
+        connection.close()
+        self._begin(selector)
+        return int(is_whole(got))
+
+
+def is_whole(got: bytes | bytearray) -> bool:
+    """Says whether an answer has come to its end: by its length, or by its last chunk."""
+    head, found, body = bytes(got).partition(b"\r\n\r\n")
+    if not found:
+        return False
+    head = head.lower()
+    if b"transfer-encoding: chunked" in head:
+        return body.endswith(b"0\r\n\r\n")
+    length = head.partition(b"content-length:")[2].partition(b"\r\n")[0].strip()
+    return bool(length) and len(body) >= int(length)
+
+
+def posted(port: int, path: str, body: Any) -> int:
+    """Posts JSON and gives the status of the answer; 0 where there is none."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(_written(port, path, body))
+            got = b""
+            while not is_whole(got) and (piece := connection.recv(65536)):
+                got += piece
+    except OSError:
+        return 0
+    return int(got.split(b" ", 2)[1]) if got.startswith(b"HTTP/1.1 ") else 0
+
+
+def _written(port: int, path: str, body: Any) -> bytes:
+    raw = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer none\r\nContent-Length: {len(raw)}\r\n\r\n"
+    )
+    return head.encode() + raw
