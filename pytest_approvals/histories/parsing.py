@@ -37,8 +37,9 @@ class Incomplete(Exception):
     def at_the_end_of(self, text: str) -> Mistake:
         """Gives the mistake that it is where no more text comes."""
         said = f"{self.what[0].lower()}{self.what[1:]}"
-        if self.offset >= len(text.rstrip()) or said.startswith("unterminated"):
-            return Mistake(f"truncated: the text ends within a document ({said})", self.offset)
+        end = len(text.rstrip())
+        if self.offset >= end or said.startswith("unterminated"):
+            return Mistake(f"truncated: the text ends within a document ({said})", min(self.offset, end - 1))
         return Mistake(f"no JSON: {said}", self.offset)
 
 
