@@ -72,16 +72,18 @@ def made_crew(blueprint: Blueprint, model: ModelOf) -> Crew:
 
     Its option `agent_names` gives them other names than the harness has for them, be it the same one twice; with
     `item_ids: anew` the provider numbers the items of its replies anew in every conversation; `guardrails: allow` puts
-    guardrails around all agents and tools, and `context` is handed to each run, as the application's own context.
+    guardrails around all agents and tools; `context` is handed to each run, as the application's own context;
+    `server_gate` says in which form the gate of a connected server is configured.
     """
     called = blueprint.options.get("agent_names", {})
+    form = str(blueprint.options.get("server_gate", "names"))
     agents = {name: Agent[Any](name=called.get(name, name), model=model(name)) for name in _names(blueprint.tools)}
     for name, agent in agents.items():
         own = [spec for spec in blueprint.tools if spec.agent == name]
         agent.tools = _tools(own, agents)
         agent.handoffs = [_handoff(spec, agents[spec.hands_over_to]) for spec in own if spec.hands_over_to is not None]
         offered = dict(_by_server(own, "mcp"))
-        agent.mcp_servers = [client(one, offered[one.name]) for one in blueprint.servers if one.agent == name]
+        agent.mcp_servers = [client(one, offered[one.name], form) for one in blueprint.servers if one.agent == name]
     if blueprint.answer:
         agents[MAIN].output_type = _answer(blueprint.answer)
     if blueprint.options.get("guardrails") == "allow":

@@ -19,11 +19,11 @@ PATIENCE = 600.0
 """Seconds that a tool may take: the harness has a limit of its own."""
 
 
-def client(address: ServerAddress, specs: Sequence[ToolSpec]) -> MCPServer:
-    """Gives the client of the server at *address*, whose tools *specs* describe."""
+def client(address: ServerAddress, specs: Sequence[ToolSpec], form: str = "names") -> MCPServer:
+    """Gives the client of the server at *address*, whose tools *specs* describe; see `_policy` for the *form*."""
     more: dict[str, Any] = {
         "name": address.name,
-        "require_approval": _policy(specs),
+        "require_approval": _policy(specs, form),
         "client_session_timeout_seconds": PATIENCE,
     }
     if address.url:
@@ -32,10 +32,25 @@ def client(address: ServerAddress, specs: Sequence[ToolSpec]) -> MCPServer:
     return MCPServerStdio({"command": program, "args": arguments}, **more)
 
 
-def _policy(specs: Sequence[ToolSpec]) -> Any:
+def _policy(specs: Sequence[ToolSpec], form: str) -> Any:
+    """
+    Gives the server's `require_approval`.
+
+    Arguments:
+        form: Where all tools are gated always or never: a word for each of their `names`, `lists` of names, one `word`
+            for the whole server where it is the same for all, or a `function`, which conditions need in any case.
+    """
     words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str)}
-    if len(words) == len(specs):
-        return words
+    if len(words) < len(specs) or form == "function":
+        return _function(specs)
+    if form == "word" and len(set(words.values())) == 1:
+        return specs[0].approval
+    if form == "lists":
+        return {word: {"tool_names": [name for name in words if words[name] == word]} for word in ("always", "never")}
+    return words
+
+
+def _function(specs: Sequence[ToolSpec]) -> Any:
     by_name = {spec.name: spec for spec in specs}
 
     async def asks(_: Any, agent: Any, tool: Any) -> bool:
