@@ -8,7 +8,7 @@ framework that can be imported here, and where there is none, an environment wit
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from pytest_approvals.errors import AgentUnavailable
 from pytest_approvals.harness.environments import Built, EnvironmentCache, Recipe, recipe_for
 from pytest_approvals.harness.environments.copies import copied
 from pytest_approvals.pins import pinned
-from pytest_approvals.registries import NPM
+from pytest_approvals.registries import NPM, PYPI
 
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Agent
@@ -70,8 +70,9 @@ def released(
 
     built = environments().get(recipe, str(spec), progress)
     adapter = adapter_of(spec)
+    runtime = _RUNTIMES[adapter.registry]
     processes = OtherProcesses(
-        agent=_called(spec, adapter), environment=_runtime(built, adapter, str(spec)), pool=pool or session_pool()
+        agent=_called(spec, adapter), environment=runtime(built, adapter, str(spec)), pool=pool or session_pool()
     )
     return InEnvironment(str(spec), processes)
 
@@ -94,13 +95,15 @@ def _called(spec: AgentSpec, adapter: type[Agent]) -> str:
     )
 
 
-def _runtime(built: Built, adapter: type[Agent], agent: str) -> Runtime:
+def _on_node(built: Built, adapter: type[Agent], agent: str) -> Runtime:
+    from pytest_approvals.harness.node import node_runtime
+
+    return node_runtime(built.folder, adapter, agent)
+
+
+def _on_python(built: Built, adapter: type[Agent], agent: str) -> Runtime:
     from pytest_approvals.harness.runtimes import AGENT_SIDE, Environment
 
-    if adapter.registry == NPM.name:
-        from pytest_approvals.harness.node import node_runtime
-
-        return node_runtime(built.folder, adapter, agent)
     copies = built.folder.parent.parent / "copies"
     own = () if _is_ours(adapter) else (str(copied(_code_of(adapter), copies).parent),)
     return Environment(
@@ -109,6 +112,10 @@ def _runtime(built: Built, adapter: type[Agent], agent: str) -> Runtime:
         path=own,
         variables=(("PYTHONPATH", ""),),
     )
+
+
+_RUNTIMES: dict[str, Callable[[Built, type[Agent], str], Runtime]] = {PYPI.name: _on_python, NPM.name: _on_node}
+"""What starts the agents of an environment, by the registry that it was made from."""
 
 
 def _is_ours(adapter: type[Agent]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -39,20 +39,16 @@ def releases(distribution: str, wanted: str, *, python: str = "", registry: str 
         UsageError: *wanted* is no specifier, or no release fits it.
         AgentUnavailable: There is no uv, or no npm.
     """
-    specifier = specifier_of(wanted)
-    if registry == NPM.name:
-        found = tuple(sorted(_among(npm.versions(distribution), specifier), key=Version))
-    else:
-        found = tuple(reversed(tuple(_downwards(distribution, specifier, python))))
+    client, look = _CLIENTS[registry]
+    found = tuple(sorted(look(distribution, specifier_of(wanted), python), key=Version))
     if not found:
-        client = "npm" if registry == NPM.name else "uv"
         raise UsageError(f"no release of {distribution} fits {wanted!r}, as far as {client} can see")
     return found
 
 
-def _among(versions: Iterable[str], specifier: SpecifierSet) -> Iterator[str]:
+def _of_npm(distribution: str, specifier: SpecifierSet, python: str) -> Iterator[str]:
     """Gives those that fit; npm allows any word in a pre-release, and no specifier can speak of most of them."""
-    for text in versions:
+    for text in npm.versions(distribution):
         with suppress(InvalidVersion):
             if specifier.contains(Version(text)):
                 yield text
@@ -109,6 +105,13 @@ def _downwards(distribution: str, specifier: SpecifierSet, python: str) -> Itera
         # `<1.2b1` would leave out 1.2a1 only by convention; what uv names must be older, or the walk would not end.
         older = _newest(ask, distribution, f"{specifier},<{newest}".lstrip(","))
         newest = older if older is not None and Version(older) < Version(newest) else None
+
+
+_CLIENTS: dict[str, tuple[str, Callable[[str, SpecifierSet, str], Iterator[str]]]] = {
+    PYPI.name: ("uv", _downwards),
+    NPM.name: ("npm", _of_npm),
+}
+"""Who is asked for releases, by the registry, and how."""
 
 
 def _question(distribution: str, python: str, *, prereleases: bool) -> list[str]:
