@@ -57,6 +57,9 @@ def _all_about(agent: LocalAgent) -> str:
     adapter = agent.adapter
     lines = [f"{agent.spec}: {_state(agent)}"]
     lines += [f"  in {agent.where}"] if agent.where else []
+    lines += [f"  plays its releases: {', '.join(each.release or '' for each in adapter.releases)}"] * bool(
+        adapter.releases
+    )
     lines += [f"  bugs of the framework: {adapter.issues}"] if adapter.issues else []
     lines += [f"  rules of its model inputs: {adapter.wire_rules}"]
     lines += [_over(protocol, lacks) for protocol, lacks in adapter.protocols.items()]

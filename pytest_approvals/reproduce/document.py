@@ -33,6 +33,8 @@ def document_of(draft: Draft, *, about: str = "", reaches: Mapping[str, int] | N
     document: dict[str, Any] = {"title": title_of(draft)}
     if about:
         document["about"] = about
+    if _some_are_equal(draft):
+        document["equal_arguments"] = True
     if calls:
         document["tools"] = {name: _tool(draft, name, names) for name in dict.fromkeys(call.tool for call in calls)}
     document["model"] = [_reply(reply.say, reply.calls, draft, names) for reply in draft.replies()] or [
@@ -43,8 +45,6 @@ def document_of(draft: Draft, *, about: str = "", reaches: Mapping[str, int] | N
         document["vary"] = list(draft.vary)
     if reaches:
         document["reaches"] = dict(reaches)
-    if _some_are_equal(draft):
-        document["equal_arguments"] = True
     return document
 
 

@@ -1,4 +1,7 @@
-"""Agents of our own: the reference agent, and the faults that can be seeded into it."""
+"""
+Agents of our own: the reference agent, the faults that can be seeded into it, and the client of Microsoft.Extensions.AI
+(`meai`), release by release.
+"""
 
 from .reference import ReferenceAgent, ReferenceAgentOverChat
 

@@ -24,3 +24,10 @@ def test_the_columns_are_as_wide_as_what_stands_in_them(command_line: Any) -> No
     lines = command_line("agents").out.splitlines()
 
     assert 1 == len({line.index("in an environment: ") for line in lines if "in an environment: " in line})
+
+
+def test_the_releases_that_an_agent_plays_are_told(command_line: Any) -> None:
+    """They are its versions, and nothing has to be installed for them."""
+    lines = command_line("agents", "meai").out.splitlines()
+
+    assert ["meai: ready", "  plays its releases: 10.2, 10.4, 10.6, 10.7, 10.9, robust"] == [lines[0], lines[2]]
