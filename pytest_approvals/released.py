@@ -88,11 +88,7 @@ _CACHES: dict[Path, EnvironmentCache] = {}
 
 def _called(spec: AgentSpec, adapter: type[Agent]) -> str:
     """Gives what the agent's side calls the agent."""
-    return (
-        spec.base
-        if adapter.registry == NPM.name or _is_ours(adapter)
-        else f"{adapter.__module__}:{adapter.__qualname__}"
-    )
+    return spec.base if _is_ours(adapter) else f"{adapter.__module__}:{adapter.__qualname__}"
 
 
 def _on_node(built: Built, adapter: type[Agent], agent: str) -> Runtime:
