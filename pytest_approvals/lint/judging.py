@@ -216,13 +216,17 @@ class _Judge:
             if verdict not in APPROVING and entry.how == "returned":
                 what = f"{shown(trail.made)} was decided with {verdict}, and has the result of a run"
                 self._finds("rejected-never-runs", what, entry, trail.decision)
-        elif trail.request is not None and trail.request.asks and self.conversation.tells_decisions:
+        elif trail.request is not None and trail.request.asks and self._tells_decisions_about(trail):
             what = f"{shown(trail.made)} has a result, and nobody decided about its request"
             self._finds("approval-before-execution", what, entry, trail.request)
         elif self.gated and any(fnmatchcase(trail.made.tool, pattern) for pattern in self.gated):
             nowhere = "" if self.conversation.tells_decisions else "; this format never tells who approved a call"
             what = f"{shown(trail.made)} is gated, and has a result without an approval{nowhere}"
             self._finds("approval-before-execution", what, entry, trail.made)
+
+    def _tells_decisions_about(self, trail: Trail) -> bool:
+        """The provider of a hosted call is sent the decision, so that it stands in the conversation in any format."""
+        return self.conversation.tells_decisions or trail.made.kind == "hosted_mcp"
 
     # --- the end ---
 

@@ -150,6 +150,16 @@ def test_memory_is_bounded_by_the_largest_document() -> None:
     assert peak < 12_000_000 < 2_001 * len(one) // 8
 
 
+def test_an_enormous_document_is_refused(monkeypatch) -> None:
+    """Before memory ends; what came before it is read."""
+    monkeypatch.setattr("pytest_approvals.histories.documents.LARGEST", 1_000)
+    text = '{"m": 1}\n{"m": "' + "x" * 5_000 + '"}'
+    one, mistake = documents(text, 100)
+
+    assert ({"m": 1}, 2) == (one.value, mistake.line)
+    assert mistake.what.startswith("one document has more than")
+
+
 def test_deep_nesting_does_not_depend_on_the_stack() -> None:
     """What is read is nested less deep than Python can go."""
     depth = sys.getrecursionlimit() // 2

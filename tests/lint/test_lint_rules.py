@@ -328,6 +328,22 @@ def test_a_hosted_call_is_found_under_the_id_of_its_report(words) -> None:
     assert [] == found
 
 
+def test_a_hosted_call_that_ran_without_a_decision(words) -> None:
+    """The provider is sent each decision, so one that is missing was not made."""
+    asked = {
+        "type": "mcp_approval_request",
+        "id": "mcpr_1",
+        "name": "search",
+        "server_label": "docs",
+        "arguments": "{}",
+    }
+    answer = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    ran = {**asked, "type": "mcp_call", "id": "mcp_9", "approval_request_id": "mcpr_1", "output": "found"}
+
+    assert [] == words.lint([asked, answer, ran])
+    assert ["approval-before-execution"] == [each.rule for each in words.lint([asked, ran])]
+
+
 def test_rules_that_are_checks_have_their_names() -> None:
     """Where the harness checks the same requirement, it has the same slug; the others are lint's own."""
     assert ["call-ids-unique", "flags-agree"] == sorted(RULES.keys() - CHECKS.keys())
