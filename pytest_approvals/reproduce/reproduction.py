@@ -4,7 +4,7 @@ The whole way: a draft is tried on agents, one failing check is chosen, and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,11 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """A check that fails on an agent, and the first variant in which it does."""
+    """A check that fails on an agent, and the first variant in which it does; None: on all variants together."""
 
     agent: Tried
     check: str
-    variant: Variant
+    variant: Variant | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ class Reproducer:
     def _witness(self, draft: Draft, check: str | None) -> Witness | None:
         failing = [(agent, agent.failing(draft)) for agent in self._agents]
         for agent, found in failing:
-            self._tell(f"{agent.name}: {', '.join(found) or 'nothing'} fails")
+            self._tell(f"{agent.name}: {self._said(agent, draft, found)}")
         witnesses = [
             Witness(agent=agent, check=slug, variant=variant)
             for agent, found in failing
@@ -131,6 +131,11 @@ class Reproducer:
         ]
         telling = [one for one in witnesses if not all(one.check in found for _, found in failing)]
         return next(iter(telling or witnesses), None)
+
+    def _said(self, agent: Tried, draft: Draft, found: Collection[str]) -> str:
+        if lacking := agent.lacks(draft):
+            return f"cannot play it, for it lacks {_listed(lacking)}"
+        return f"{_listed([*found]) or 'nothing'} fail{'s' if len(found) < 2 else ''}"
 
     def _shrunk(self, draft: Draft, witness: Witness) -> tuple[Draft, int]:
         trials = 0
