@@ -8,6 +8,7 @@ proxy of the machine and no certificates are looked for, which takes most of the
 from __future__ import annotations
 
 from importlib import import_module
+from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
 from .failures import ModelDown
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 KEY = "none"
 """What clients that ask for a key are given."""
+
+
+UNREADABLE = ("truncated", "garbled")
+"""The ways to fail of a model that answers, in names of `failures.BREAKS`."""
 
 
 def openai_client(address: ModelAddress) -> AsyncOpenAI:
@@ -48,6 +53,8 @@ def openai_error(down: ModelDown) -> Exception:
         RateLimitError,
     )
 
+    if not down.status and down.how in UNREADABLE:
+        return JSONDecodeError(str(down), "", 0)
     request = DefaultAsyncHttpxClient(trust_env=False, verify=False).build_request("POST", "http://model.invalid")
     if not down.status:
         return APIConnectionError(request=request)

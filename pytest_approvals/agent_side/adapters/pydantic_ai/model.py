@@ -16,6 +16,7 @@ from pydantic_ai import exceptions
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
+from pytest_approvals.agent_side.clients import UNREADABLE
 from pytest_approvals.agent_side.contract import Chunk, ModelCall, ModelDown, Reply, World
 
 from .messages import items
@@ -72,7 +73,7 @@ def _broken(down: ModelDown) -> Exception:
     """Gives what the framework's own model classes raise in that case."""
     if down.status:
         return _status(down)
-    for name in ("ModelConnectionError", "ModelAPIError"):
+    for name in ("ModelAPIError",) if down.how in UNREADABLE else ("ModelConnectionError", "ModelAPIError"):
         if hasattr(exceptions, name):
             connection: Exception = getattr(exceptions, name)(NAME, str(down))
             return connection
