@@ -65,16 +65,20 @@ class Deadline:
 @contextlib.contextmanager
 def watchdog(seconds: float) -> Iterator[None]:
     """
-    Raises `AgentBlocks` inside after so many seconds of real time.
+    Raises `AgentBlocks` inside after so many seconds of real time, in whatever holds the event loop then.
 
-    It needs the alarm signal: outside the main thread, and where somebody else has set the alarm, it does nothing.
+    A loop that waits is not held: processes may take long to start. It needs the alarm signal: outside the main
+    thread, and where somebody else has set the alarm, it does nothing.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
         yield
         return
 
     def bark(number: int, frame: FrameType | None) -> None:
-        raise AgentBlocks(f"the agent held the event loop for {seconds:g} s")
+        if _waits():
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        else:
+            raise AgentBlocks(f"the agent held the event loop for {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, bark)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -83,3 +87,13 @@ def watchdog(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def _waits() -> bool:
+    """Says whether an event loop runs and no task of it does."""
+    from asyncio import current_task
+
+    try:
+        return current_task() is None
+    except RuntimeError:
+        return False

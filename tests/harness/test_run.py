@@ -12,6 +12,7 @@ import pytest
 from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.agent_side.neutral import Decision, Outcome, Paused, Request
 from pytest_approvals.checks import judge
+from pytest_approvals.harness.patience import watchdog
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
@@ -250,6 +251,18 @@ class TestPatience:
         run = played(story(), agent=Blocks, limit=Limit(seconds=0.05))
 
         assert ("timeout", "AgentBlocks") == (last(run).how, (last(run).error or [""])[0])
+
+    def test_an_event_loop_that_waits_is_left_in_peace(self) -> None:
+        """As for a process that is slow to start: nobody holds the loop, so there is nobody to interrupt."""
+
+        async def waits() -> str:
+            with watchdog(0.02):
+                over = asyncio.Event()
+                asyncio.get_running_loop().call_later(0.1, over.set)
+                await over.wait()
+                return "over"
+
+        assert "over" == asyncio.run(waits())
 
     def test_building_an_agent_takes_no_time_of_the_run(self, story: Story, played: Played) -> None:
         """The time limit is for what the agent does, not for importing its framework."""
