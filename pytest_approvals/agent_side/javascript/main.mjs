@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { LEAKS, watchAsTold } from "./leaks.mjs";
 import { serve } from "./serve.mjs";
 
 /**
@@ -30,6 +31,7 @@ function installed(name, from) {
   return {};
 }
 
+if (process.env[LEAKS]) watchAsTold();
 const [folder, told] = process.argv.slice(2);
 const adapter = path.join(folder, "agents.mjs");
 const facts = JSON.parse(told);
