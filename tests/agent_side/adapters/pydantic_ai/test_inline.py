@@ -79,7 +79,7 @@ def test_a_model_that_fails_after_the_tool_ran_is_asked_again(waits: Play) -> No
     """The failed run's messages hold the result."""
     played = waits(calls("pay", amount=5), fails(500), say("Done."), caller=["Pay.", decide(approve("c1")), go_on()])
 
-    assert ["paused", "ModelHTTPError", "finished"] == played.outcomes
+    assert ["paused", "ModelServerError", "finished"] == played.outcomes
     assert [("pay", {"amount": 5})] == played.ran
 
 

@@ -63,7 +63,7 @@ def test_a_model_that_fails_after_the_tool_ran_is_asked_again(play: Play, varian
         variant=variant,
     )
 
-    assert ["paused", "ModelHTTPError", "finished"] == played.outcomes
+    assert ["paused", "ModelServerError", "finished"] == played.outcomes
     assert [("pay", {"amount": 5})] == played.ran
     assert played.inputs[-2] == played.inputs[-1]
 
@@ -72,7 +72,7 @@ def test_a_model_that_fails_at_once_is_asked_again(play: Play, variant: Variant)
     """The message is kept, and is sent once."""
     played = play(fails(429), say("Done."), caller=["Hello.", go_on()], variant=variant)
 
-    assert ["ModelHTTPError", "finished"] == played.outcomes
+    assert ["ModelRateLimitError", "finished"] == played.outcomes
     assert [["user Hello."], ["user Hello."]] == played.inputs
 
 
