@@ -22,6 +22,9 @@ STORIES = [
     ("openai_agents", "openai_agents", "paused"),
     ("openai_agents", "openai_agents", "decided"),
     ("openai_agents", "openai_agents", "done"),
+    ("openai_agents_js", "openai_agents", "paused"),
+    ("openai_agents_js", "openai_agents", "decided"),
+    ("openai_agents_js", "openai_agents", "done"),
     ("openai_agents", "responses", "input_list"),
     ("pydantic_ai", "pydantic_ai", "paused"),
     ("pydantic_ai", "pydantic_ai", "done"),
@@ -45,7 +48,15 @@ STORIES = [
 """What stored the story, the format that it is of, and how far the story is."""
 
 FINISHED = ("done", "session", "earlier")
-ANSWERED = ("meai", "agent_framework", "openai_agents", "langgraph_checkpoints", "ai_sdk", "ai_sdk_ui")
+ANSWERED = (
+    "meai",
+    "agent_framework",
+    "openai_agents",
+    "openai_agents_js",
+    "langgraph_checkpoints",
+    "ai_sdk",
+    "ai_sdk_ui",
+)
 """What stores requests and decisions, too."""
 
 stories = pytest.mark.parametrize(("stored", "name", "how"), STORIES, ids=lambda word: word)

@@ -1,5 +1,6 @@
 """
-RunState of OpenAI Agents: `{"$schemaVersion", "original_input", "session_items", "context": {...}}`.
+RunState of OpenAI Agents: `{"$schemaVersion", "original_input", "session_items", "context": {...}}`; and what its twin
+in JavaScript writes, with names of its own.
 
 The items of the run are items of Responses, each wrapped with what the run made of it; an approval item is a request.
 Decisions have no place among the items: the context keeps them by tool and call id. They are told before the first
@@ -15,6 +16,7 @@ from typing import Any
 from pytest_approvals.agent_side.neutral import Verdict
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.histories.conversation import (
+    Called,
     Conversation,
     Decided,
     Opaque,
@@ -25,15 +27,48 @@ from pytest_approvals.histories.conversation import (
 )
 from pytest_approvals.histories.draft import Draft
 from pytest_approvals.histories.shapes import object_in, objects_in, optional_text, text_in, word_of
+from pytest_approvals.journal.arguments import parsed
 
 from .responses import entries_of
 
 NAME = "openai_agents"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Names:
+    """What the parts of a state are called; of the lists of *items* the first that is not empty counts."""
+
+    input: str
+    items: tuple[str, ...]
+    raw: str
+    scoped: str
+    reasons: str
+    before: tuple[str, ...]
+
+
+_PYTHON = _Names(
+    input="original_input",
+    items=("session_items", "generated_items"),
+    raw="raw_item",
+    scoped="function_tool_approvals",
+    reasons="rejection_messages",
+    before=("previous_response_id", "conversation_id"),
+)
+_JAVASCRIPT = _Names(
+    input="originalInput",
+    items=("generatedItems",),
+    raw="rawItem",
+    scoped="functionApprovals",
+    reasons="messages",
+    before=("previousResponseId", "conversationId"),
+)
+
+
 def recognises(document: Any) -> bool | None:
     """Says whether it is of this format; None where it only may be."""
-    return type(document) is dict and "$schemaVersion" in document and "original_input" in document
+    if type(document) is not dict or "$schemaVersion" not in document:
+        return False
+    return _PYTHON.input in document or _JAVASCRIPT.input in document
 
 
 def read(document: Any) -> Conversation:
@@ -45,17 +80,18 @@ def read(document: Any) -> Conversation:
     """
     if not isinstance(document, dict):
         raise HistoryError(f"must be an object, and is {word_of(document)}")
-    reader = _Reader(Draft(NAME), list(_decisions(document)))
+    names = _JAVASCRIPT if _JAVASCRIPT.input in document else _PYTHON
+    reader = _Reader(Draft(NAME), names, list(_decisions(document, names)))
     draft = reader.draft
-    draft.conversation.begins_elsewhere = bool(document.get("previous_response_id") or document.get("conversation_id"))
-    given = document.get("original_input")
+    draft.conversation.begins_elsewhere = any(document.get(name) for name in names.before)
+    given = document.get(names.input)
     if type(given) is str:
-        draft.section(("original_input",), 1)
+        draft.section((names.input,), 1)
         draft.entries.append(Said(0, -1, "user", given))
     elif type(given) is list:
-        draft.messages(("original_input",), given, reader.input)
-    name = "session_items" if document.get("session_items") else "generated_items"
-    draft.messages((name,), objects_in(document, name), reader.item, contents=("raw_item",))
+        draft.messages((names.input,), given, reader.input)
+    name = next((name for name in names.items if document.get(name)), names.items[-1])
+    draft.messages((name,), objects_in(document, name), reader.item, contents=(names.raw,))
     reader.decide()
     return draft.conversation
 
@@ -75,18 +111,18 @@ class _Decision:
         return self.call_id == request.id or (self.call_id is None and self.tool == request.tool)
 
 
-def _decisions(document: dict[str, Any]) -> Iterator[_Decision]:
+def _decisions(document: dict[str, Any], names: _Names) -> Iterator[_Decision]:
     """Gives all decisions, those about single calls first."""
     context = document.get("context")
     if type(context) is not dict:
         return
-    records = list(_records(context))
+    records = list(_records(context, names))
     for at, tool, record in records:
         for name, verdict in (("approved", "approve"), ("rejected", "reject")):
             for place, call_id in enumerate(record[name]) if type(record.get(name)) is list else ():
                 if type(call_id) is not str:
                     raise HistoryError("must be a text", at=(*at, name, place))
-                reasons = record.get("rejection_messages")
+                reasons = record.get(names.reasons)
                 reason = optional_text(reasons, call_id) if type(reasons) is dict and verdict == "reject" else None
                 yield _Decision(
                     (*at, name, place), tool, "approve" if verdict == "approve" else "reject", call_id, reason
@@ -98,61 +134,93 @@ def _decisions(document: dict[str, Any]) -> Iterator[_Decision]:
             yield _Decision((*at, "rejected"), tool, "never", reason=optional_text(record, "sticky_rejection_message"))
 
 
-def _records(context: dict[str, Any]) -> Iterator[tuple[Path, str, dict[str, Any]]]:
+def _records(context: dict[str, Any], names: _Names) -> Iterator[tuple[Path, str, dict[str, Any]]]:
     """Gives what was decided about each tool; functions have records by agent since schema 1.21."""
-    approvals = context.get("approvals")
-    for tool, record in approvals.items() if type(approvals) is dict else ():
-        if type(record) is dict:
-            yield ("context", "approvals", tool), tool, record
-    for place, scoped in enumerate(objects_in(context, "function_tool_approvals")):
-        at = ("context", "function_tool_approvals", place)
+    yield from _by_tool(context.get("approvals"), ("context", "approvals"))
+    for place, scoped in enumerate(objects_in(context, names.scoped)):
+        at = ("context", names.scoped, place)
+        yield from _by_tool(scoped.get("approvals"), (*at, "approvals"))
         if type(scoped.get("decision")) is dict:
             yield (*at, "decision"), text_in(scoped, "tool_key"), scoped["decision"]
+
+
+def _by_tool(approvals: Any, at: Path) -> Iterator[tuple[Path, str, dict[str, Any]]]:
+    """Gives the records of an object whose keys are tools: their names, or lists that end with them, as JSON."""
+    for key, record in approvals.items() if type(approvals) is dict else ():
+        if type(record) is dict:
+            parts = parsed(key)
+            yield (*at, key), str(parts[-1]) if type(parts) is list and parts else key, record
 
 
 class _Reader:
     """The items of one run."""
 
-    def __init__(self, draft: Draft, decisions: list[_Decision]) -> None:
+    def __init__(self, draft: Draft, names: _Names, decisions: list[_Decision]) -> None:
         self.draft = draft
+        self.names = names
         self.decisions = decisions
         self.undecided: dict[str, Requested] = {}
+        self.decided_calls = {decision.call_id for decision in decisions if decision.call_id is not None}
+        self.calls: dict[str, Called] = {}
 
     def input(self, item: dict[str, Any], number: int) -> None:
         """Reads an item that the run was given."""
-        self.draft.entries += entries_of(item, number)
+        self.draft.entries += entries_of(_in_responses(item), number)
 
     def item(self, item: dict[str, Any], number: int) -> None:
         """Reads an item that the run made."""
-        if "raw_item" not in item:
+        if self.names.raw not in item:
             self.draft.entries.append(Opaque(number, -1, str(item.get("type"))))
             return
-        raw = object_in(item, "raw_item")
+        raw = _in_responses(object_in(item, self.names.raw))
         if item.get("type") == "tool_approval_item":
             self._request(item, raw, number)
             return
         for entry in entries_of(raw, number):
-            if isinstance(entry, Resulted) and entry.call_id in self.undecided:
+            if isinstance(entry, Called) and entry.id in self.decided_calls:
+                self.calls[entry.id] = entry
+            elif isinstance(entry, Resulted) and (entry.call_id in self.undecided or entry.call_id in self.calls):
                 self.decide()
             if not isinstance(entry, Requested):  # the run's own approval item tells of it
                 self.draft.entries.append(entry)
 
     def _request(self, item: dict[str, Any], raw: dict[str, Any], number: int) -> None:
-        if raw.get("type") in ("mcp_approval_request", "hosted_tool_call"):
-            (request,) = entries_of({**raw, "type": "mcp_approval_request"}, number)
+        if raw.get("type") == "mcp_approval_request":
+            (request,) = entries_of(raw, number)
             assert isinstance(request, Requested)
         else:
             call_id = text_in(raw, "call_id")
             tool = optional_text(raw, "name") or optional_text(item, "tool_name") or ""
             request = Requested(number, -1, call_id, call_id, tool, raw.get("arguments"))
         self.undecided[request.id] = request
+        self.calls.pop(request.id, None)
         self.draft.entries.append(request)
 
     def decide(self) -> None:
-        """Tells the decisions about the requests so far."""
+        """Tells the decisions about the requests so far, and the requests that only a decision tells of."""
+        for call_id, call in self.calls.items():
+            at = next(decision.at for decision in self.decisions if decision.call_id == call_id)
+            request = Requested(self.draft.place_beside(at), -1, call_id, call_id, call.tool, call.arguments)
+            self.undecided[call_id] = request
+            self.draft.entries.append(request)
+        self.calls.clear()
         for request in list(self.undecided.values()):
             decision = next((each for each in self.decisions if each.is_about(request)), None)
             if decision is not None:
                 del self.undecided[request.id]
                 number = self.draft.place_beside(decision.at)
                 self.draft.entries.append(Decided(number, -1, request.id, decision.verdict, decision.reason))
+
+
+def _in_responses(item: dict[str, Any]) -> dict[str, Any]:
+    """Gives an item of JavaScript as Responses has it; one of Responses as it is."""
+    if item.get("type") == "hosted_tool_call" and type(item.get("providerData")) is dict:
+        return {**item, **item["providerData"]}
+    if "callId" not in item:
+        return item
+    made = {**item, "call_id": item["callId"]}
+    if item.get("type") == "function_call_result":
+        output = item.get("output")
+        value = output.get("text", output) if isinstance(output, dict) else output
+        return {**made, "type": "function_call_output", "output": value}
+    return made
