@@ -7,7 +7,7 @@ held by then. Calls are labelled `c1`, `c2`, ... in the order in which they were
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from pytest_approvals.journal.arguments import parsed, same_arguments
 from pytest_approvals.protocols.text import json_text
 
 from .conversation import Called, Conversation, Decided, Entry, Requested, Resulted, Said
+from .tools import tools_of
 
 OBSERVED = (
     "header",
@@ -107,7 +108,7 @@ class _Teller:
         self.header = ev.Header(
             scenario=conversation.name or "stored",
             agent=conversation.format,
-            tools=declared_tools(conversation, gated),
+            tools=tools_of(conversation, gated),
             observes=list(OBSERVED),
         )
         self.events: list[ev.Event] = []
@@ -307,30 +308,3 @@ class _Teller:
         found = [call for call in self.calls if call.request_id == request_id]
         unsettled = [call for call in found if not call.settled]
         return (unsettled or found)[-1] if found else None
-
-
-def declared_tools(conversation: Conversation, gated: Collection[str] = ()) -> dict[str, Any]:
-    """
-    Gives the tools that a conversation speaks of, as the header of a journal declares them: parameters and their types
-    are those of the arguments that were seen.
-    """
-    asked = {entry.tool for entry in conversation.of(Requested) if entry.asks}.union(gated)
-    declared: dict[str, Any] = {}
-    for entry in conversation.entries:
-        if not isinstance(entry, Called | Requested):
-            continue
-        tool = declared.setdefault(entry.tool, {"approval": "always" if entry.tool in asked else "never"})
-        tool["kind"] = entry.kind
-        if entry.server:
-            tool["server"] = entry.server
-        arguments = parsed(entry.arguments)
-        known = tool.setdefault("parameters", {})
-        for name, value in arguments.items() if isinstance(arguments, Mapping) else ():
-            known.setdefault(name, {"type": json_type(value)})
-    return declared
-
-
-def json_type(value: Any) -> str:
-    """Gives the JSON Schema type of a value; a null may be anything, and is declared a string."""
-    names = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    return names.get(type(value), "string")

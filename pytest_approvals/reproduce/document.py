@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from pytest_approvals.histories.journal import json_type
+from pytest_approvals.histories.tools import json_type
 from pytest_approvals.protocols.text import json_text
 
 from .draft import Answer, Call, Draft, Result, Turn

@@ -314,6 +314,13 @@ def test_an_unknown_type_is_told(words) -> None:
     assert ("odd", "$type 'functionCal' is not known; did you mean 'functionCall'?") == (found.rule, found.what)
 
 
+def test_a_known_type_that_no_approval_needs_is_not_told(words) -> None:
+    """Reasoning, and requests of another kind than approvals."""
+    asked = {"$type": "inputRequest", "requestId": "r1"}
+
+    assert [] == words.lint(words.messages((MODEL, words.text("Hi."), asked, {"$type": "reasoning", "text": "Hm."})))
+
+
 def test_a_hosted_call_is_found_under_the_id_of_its_report(words) -> None:
     """A provider reports an approved call under an id of its own."""
     made = {"$type": "mcpServerToolCall", "name": "search", "serverName": "docs", "arguments": {"q": "x"}}

@@ -158,7 +158,7 @@ class _Reader:
             if content:
                 self._note(message, place, "has no $type, so nothing in it is understood")
             return Opaque(message, place, "")
-        if kind not in OPAQUE:
+        if kind not in OPAQUE and kind not in known_types():
             self._note(message, place, f"$type {kind!r} is not known{nearest(kind, known_types())}")
         return Opaque(message, place, kind)
 
