@@ -7,12 +7,17 @@ Frameworks build much on first use. A process that has done this once is worth f
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from .contract import Agent
 from .neutral import MAIN, Blueprint, Chunk, Decision, Item, ModelCall, Parameter, Paused, Reply, ToolSpec
 
 TOOL = ToolSpec(name="practise", parameters={"what": Parameter()}, description="Practises.", approval="always")
+
+CLIENTS = ("mcp.client.streamable_http", "mcp.client.stdio")
+"""What clients of MCP servers stand on; most frameworks import it where they connect, which takes seconds."""
 
 
 class PracticeWorld:
@@ -53,6 +58,9 @@ class PracticeWorld:
 
 async def practise(adapter: type[Agent]) -> None:
     """Drives the flow on *adapter*, streamed and not, with a new agent after the pause where its state can be saved."""
+    for module in CLIENTS if adapter.connects else ():
+        with suppress(ImportError):
+            import_module(module)
     saves = "serialize.json" in adapter.capabilities
     for stream in (False, True) if "streaming" in adapter.capabilities else (False,):
         world = PracticeWorld()
