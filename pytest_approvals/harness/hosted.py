@@ -123,7 +123,7 @@ class Hosted(Agent):
     async def another_session(self, world: World) -> Hosted:
         """See `Agent.another_session`."""
         other = Hosted(self.host, self.host.begin_session(world), world, self.blueprint)
-        model = cast(Addressed, world).address() if self.blueprint.model else None
+        model = cast("Addressed", world).address() if self.blueprint.model else None
         command = AnotherSession(session=self._session, new=other._session, model=model)
         return await other._begun("another_session", command)
 

@@ -131,7 +131,7 @@ class AgentProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with, negative where a signal ended it; None before, and where it is no child of this process."""
+        """What it ended with, negative for a signal; None before, and where it is no child of this process."""
         return self._child.returncode if self._child is not None else None
 
     @property

@@ -60,7 +60,7 @@ def json_text(value: Any) -> str:
 
 
 def ordered_json(value: Any) -> str:
-    """Gives a value as JSON with the keys of its objects in order: a state that was taken up may have them in another."""
+    """Gives a value as JSON with the keys of its objects in order; one that was taken up may have them in another."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 

@@ -19,9 +19,9 @@ import pytest_approvals
 from pytest_approvals.agent_side.contract import Decision, Finished, ToolRaised
 from pytest_approvals.errors import AgentUnavailable, HostError
 from pytest_approvals.harness.host import HostPool
-from pytest_approvals.harness.runtimes import AGENT_SIDE, Environment
 from pytest_approvals.harness.hosted import Hosted
 from pytest_approvals.harness.process import AgentProcess, Patience
+from pytest_approvals.harness.runtimes import AGENT_SIDE, Environment
 
 HERE = Path(__file__).parent
 TOY = "toy_agent:Toy"
