@@ -108,6 +108,13 @@ BROKEN = {
         def tools(self):
             return ()
     """,
+    "test_a_story_is_the_same_over_a_protocol": """
+        protocols = {"chat": {}}
+
+        async def turn(self, text, decisions, *, stream):
+            outcome = await super().turn(text, decisions, stream=stream)
+            return outcome if self.blueprint.model is None else Finished(output="all is well")
+    """,
     "test_it_can_be_closed_twice": """
         async def close(self):
             assert not getattr(self, "closed", False)
