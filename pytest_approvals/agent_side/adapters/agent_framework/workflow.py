@@ -79,7 +79,7 @@ class Workflow(Agent):
         if text is not None and decisions:
             raise Unsupported("message_with_answers", facts.WORKFLOW_MISSING["message_with_answers"])
         if text is None and not decisions:
-            newest = await self._newest()
+            newest, self._checkpoint = await self._newest(), None
             return [{"checkpoint_id": newest.checkpoint_id if newest is not None else None}]
         checkpoint, self._checkpoint = self._checkpoint, None
         if text is None:
