@@ -19,7 +19,8 @@ from packaging.version import InvalidVersion, Version
 from pytest_approvals.agents import AgentSpec, adapter_of
 from pytest_approvals.errors import AgentUnavailable, UsageError
 from pytest_approvals.harness.environments import npm
-from pytest_approvals.harness.environments.uv import PATIENCE, find_uv
+from pytest_approvals.harness.environments.installer import PATIENCE
+from pytest_approvals.harness.environments.uv import find_uv
 from pytest_approvals.registries import NPM, PYPI
 from pytest_approvals.versions import fits
 

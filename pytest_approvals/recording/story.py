@@ -14,7 +14,7 @@ from typing import Any
 from pytest_approvals.agent_side.neutral import Item
 from pytest_approvals.reproduce.document import document_of
 from pytest_approvals.reproduce.draft import Call, Draft, Reply, Result, Tool, Turn
-from pytest_approvals.reproduce.stored import parameter_name, tool_name
+from pytest_approvals.reproduce.stored import literal, parameter_name, tool_name
 from pytest_approvals.scenario.words import PARAMETER_TYPES
 
 Schemas = Mapping[str, Mapping[str, Any]]
@@ -49,7 +49,7 @@ class Conversation:
         new = _behind(items)
         message = "\n\n".join(item.text or "" for item in new if item.kind == "user")
         if message or not self.turns:
-            self.turns.append(Turn(send=_plain(message) or "Go on."))
+            self.turns.append(Turn(send=literal(message) or "Go on."))
         self._note_results(items)
         last = self.turns[-1]
         self.turns[-1] = replace(last, replies=(*last.replies, self._reply(answer)))
@@ -68,7 +68,7 @@ class Conversation:
         number = sum(len(reply.calls) for turn in self.turns for reply in turn.replies)
         asked = [item for item in answer if item.kind in ("call", "approval_request")]
         calls = tuple(_call(item, f"k{number + place}") for place, item in enumerate(asked))
-        return Reply(say=_plain(said) if said or not calls else None, calls=calls)
+        return Reply(say=literal(said) if said or not calls else None, calls=calls)
 
     def document(self, gated: Collection[str], about: str) -> dict[str, Any]:
         """
@@ -92,7 +92,7 @@ class Conversation:
 
         def known(call: Call) -> Call:
             text = next(left.get(call.id, iter(())), None)
-            return call if text is None else replace(call, result=Result(value=_plain(text)))
+            return call if text is None else replace(call, result=Result(value=literal(text)))
 
         turns = [
             replace(turn, replies=tuple(replace(one, calls=tuple(map(known, one.calls))) for one in turn.replies))
@@ -121,7 +121,7 @@ def _behind(items: Sequence[Item]) -> Sequence[Item]:
 def _call(item: Item, key: str) -> Call:
     given = item.arguments
     arguments = (
-        {parameter_name(name): _plain(value) for name, value in given.items() if value is not None}
+        {parameter_name(name): literal(value) for name, value in given.items() if value is not None}
         if isinstance(given, Mapping)
         else str(given or "")
     )
@@ -134,19 +134,6 @@ def _answered(turns: Sequence[Turn], tools: Mapping[str, Tool]) -> Iterator[Turn
         yield turn
         if any(tools[call.tool].gated for reply in turn.replies for call in reply.calls):
             yield Turn(oracle=True)
-
-
-def _plain(value: Any) -> Any:
-    """Gives a value in which nothing stands for a made-up one."""
-    match value:
-        case str():
-            return value.replace("{{", "{ {")
-        case Mapping():
-            return {str(name): _plain(inner) for name, inner in value.items()}
-        case list():
-            return [_plain(inner) for inner in value]
-        case _:
-            return value
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------

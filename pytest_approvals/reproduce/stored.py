@@ -192,48 +192,48 @@ def _tool(facts: Mapping[str, Any]) -> Tool:
 def _call(facts: Mapping[str, Any]) -> Call:
     arguments = facts["arguments"]
     if isinstance(arguments, Mapping):
-        given = {parameter_name(name): _plain(value) for name, value in arguments.items() if value is not None}
+        given = {parameter_name(name): literal(value) for name, value in arguments.items() if value is not None}
     return Call(
         key=facts["label"],
         id=facts["id"],
         tool=tool_name(facts["tool"]),
-        arguments=given if isinstance(arguments, Mapping) else str(_plain(arguments)),
+        arguments=given if isinstance(arguments, Mapping) else str(literal(arguments)),
     )
 
 
 def _answer(event: ev.Decide) -> Answer:
     arguments: Any = event.raw if event.verdict == "raw" else event.arguments
     if isinstance(arguments, Mapping):
-        arguments = {parameter_name(name): _plain(value) for name, value in arguments.items()}
+        arguments = {parameter_name(name): literal(value) for name, value in arguments.items()}
     return Answer(
         call=event.label,
         verdict=cast("Verdict", event.verdict),
         unknown=_text(event.id or "unknown"),
         text=None if event.reason is None else _text(event.reason),
-        arguments=_plain(arguments),
+        arguments=literal(arguments),
     )
 
 
 def _result(event: ev.ToolEnd) -> Result:
     if event.how == "raised":
         return Result(value=_text(": ".join(map(str, (event.error or ["", ""])[1:]))), raised=True)
-    return Result(value=_plain(event.result))
+    return Result(value=literal(event.result))
 
 
 def _text(text: str) -> str:
-    plain = str(_plain(text)).strip() or GO_ON
+    plain = str(literal(text)).strip() or GO_ON
     return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST].rstrip()} ..."
 
 
-def _plain(value: Any) -> Any:
+def literal(value: Any) -> Any:
     """Gives a JSON value without what a scenario would take for something else: made-up values, half characters."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode("utf-8").replace("{{", "{ {")
         case Mapping():
             fake = "fake" in value
-            return {str(_plain(f"{name}_" if fake else name)): _plain(inner) for name, inner in value.items()}
+            return {str(literal(f"{name}_" if fake else name)): literal(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_plain(inner) for inner in value]
+            return [literal(inner) for inner in value]
         case _:
             return value

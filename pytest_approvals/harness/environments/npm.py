@@ -10,10 +10,8 @@ from pathlib import Path
 
 from pytest_approvals.errors import AgentUnavailable
 
+from .installer import PATIENCE, Installer
 from .recipe import Recipe
-
-PATIENCE = 900.0
-"""How many seconds npm may take."""
 
 OLDEST_NODE = 20
 """The oldest major version of Node that runs agents."""
@@ -35,7 +33,7 @@ def build(recipe: Recipe, folder: Path, agent: str) -> None:
     manifest = {"name": "environment", "private": True, "type": "module"}
     (folder / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
     checkout = (recipe.checkout,) if recipe.checkout else ()
-    _run([npm, "install", *_QUIET, *checkout, *recipe.requirements], folder, agent, str(recipe))
+    NPM.run([npm, "install", *_QUIET, *checkout, *recipe.requirements], agent, str(recipe), folder=folder)
 
 
 def is_here() -> bool:
@@ -85,20 +83,11 @@ def _found(program: str, agent: str) -> str:
     return found
 
 
-def _run(command: list[str], folder: Path, agent: str, what: str) -> None:
-    remedy = "name other requirements (--with)"
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    except subprocess.TimeoutExpired:
-        raise AgentUnavailable(agent, f"npm took longer than {PATIENCE:g} s for {what}", remedy) from None
-    except OSError as error:
-        raise AgentUnavailable(agent, f"npm cannot be started ({error})", "install Node anew") from None
-    if done.returncode:
-        raise AgentUnavailable(agent, f"npm cannot provide {what}", f"{remedy}; npm says:\n{_reason(done.stderr)}")
-
-
 def _reason(stderr: str) -> str:
     """Gives what npm says about a failure, without where it logs it."""
     lines = [_SAID.sub("", line).rstrip() for line in stderr.splitlines() if _SAID.match(line)]
     told = [line for line in lines if line.strip() and "complete log of this run" not in line]
-    return "\n".join(f"  {line}" for line in told) or "  it says nothing"
+    return "\n".join(f"  {line}" for line in told)
+
+
+NPM = Installer(name="npm", remedy="name other requirements (--with)", anew="install Node anew", reason=_reason)

@@ -10,10 +10,8 @@ from pathlib import Path
 
 from pytest_approvals.errors import AgentUnavailable
 
+from .installer import Installer
 from .recipe import Recipe
-
-PATIENCE = 900.0
-"""How many seconds uv may take for one step."""
 
 
 def build(recipe: Recipe, folder: Path, agent: str) -> None:
@@ -25,9 +23,11 @@ def build(recipe: Recipe, folder: Path, agent: str) -> None:
     """
     uv = find_uv(agent)
     python = recipe.python or sys.executable
-    _run([uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)], agent, f"Python {python}")
+    variables = surroundings()
+    made = [uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)]
+    UV.run(made, agent, f"Python {python}", variables=variables)
     command = [uv, "pip", "install", "--quiet", "--python", str(python_of(folder)), *recipe.words]
-    _run(command, agent, str(recipe))
+    UV.run(command, agent, str(recipe), variables=variables)
 
 
 def surroundings() -> dict[str, str]:
@@ -65,22 +65,16 @@ def find_uv(agent: str) -> str:
     return found
 
 
-def _run(command: list[str], agent: str, what: str) -> None:
-    remedy = "name other requirements or another Python (--with, --python)"
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=surroundings()
-        )
-    except subprocess.TimeoutExpired:
-        raise AgentUnavailable(agent, f"uv took longer than {PATIENCE:g} s for {what}", remedy) from None
-    except OSError as error:
-        raise AgentUnavailable(agent, f"uv cannot be started ({error})", "install uv anew") from None
-    if done.returncode:
-        raise AgentUnavailable(agent, f"uv cannot provide {what}", f"{remedy}; uv says:\n{_reason(done.stderr)}")
-
-
 def _reason(stderr: str) -> str:
     """Gives what uv says about a failure, without what it tells before."""
     lines = [line.rstrip() for line in stderr.splitlines() if line.strip()]
     first = next((at for at, line in enumerate(lines) if line.lstrip().startswith("error")), 0)
-    return "\n".join(f"  {line}" for line in lines[first:]) or "  it says nothing"
+    return "\n".join(f"  {line}" for line in lines[first:])
+
+
+UV = Installer(
+    name="uv",
+    remedy="name other requirements or another Python (--with, --python)",
+    anew="install uv anew",
+    reason=_reason,
+)

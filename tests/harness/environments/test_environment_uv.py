@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.errors import AgentUnavailable
-from pytest_approvals.harness.environments import Recipe, uv
+from pytest_approvals.harness.environments import Recipe, installer, uv
 
 RECIPE = Recipe(requirements=("frame==9.9",))
 
@@ -68,7 +68,7 @@ def test_a_uv_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """There is a time limit."""
     script(tmp_path, "exec sleep 60")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(uv, "PATIENCE", 0.05)
+    monkeypatch.setattr(installer, "PATIENCE", 0.05)
 
     with pytest.raises(AgentUnavailable, match="uv took longer than 0.05 s"):
         uv.build(RECIPE, tmp_path / "new", "frame==9.9")
