@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from pytest_approvals.agent_side.capabilities import PROTOCOLS
 from pytest_approvals.agent_side.neutral import Parameter
 from pytest_approvals.harness.run import run_scenario
 from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.journal.events import Event, ModelRequest
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.scenario.parts import Behaviour, Call, Reply, Scenario, Script, Tool, Variant
@@ -37,7 +39,10 @@ class ProtocolTests(Kit):
     def test_a_story_is_the_same_over_a_protocol(
         self, story: Callable[..., Story], protocol: str, stream: bool
     ) -> None:
-        """With the framework's own client, one payment has the transcript that it has with the scripted model."""
+        """
+        With the framework's own client, one payment has the transcript that it has with the scripted model, but for
+        instructions: a model class may have some for its provider.
+        """
         if protocol not in self.adapter.protocols:
             pytest.skip(f"it does not reach its model over {protocol}")
         self.needs("text_with_calls", *(["streaming"] if stream else []))
@@ -48,4 +53,10 @@ class ProtocolTests(Kit):
         source = InThisProcess(name="agent", adapter=self.adapter, facts=facts_of(self.adapter))
         variant = Variant(protocol=protocol, stream=stream, oracle="approve_all")
         run = asyncio.run(run_scenario(PAID, variant, source))
-        return Transcript.of_history(History.of(run.events)).render()
+        return Transcript.of_history(History.of([_without_instructions(event) for event in run.events])).render()
+
+
+def _without_instructions(event: Event) -> Event:
+    if not isinstance(event, ModelRequest):
+        return event
+    return replace(event, items=[item for item in event.items if item["kind"] != "other"])
