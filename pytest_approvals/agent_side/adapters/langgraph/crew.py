@@ -10,6 +10,7 @@ from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, Param
 from ...current import world
 from .model import ScriptedModel
 from .own import own_graph
+from .reached import reached
 from .structured import response_format
 from .team import around, handing_over, members
 from .tools import made
@@ -82,11 +83,12 @@ def made_crew(blueprint: Blueprint, gate: Gate | None, *, own: bool = False) -> 
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
             kept = saver if name == MAIN and not team else inherited
+            model = reached(name, blueprint.model) if blueprint.model else ScriptedModel(agent=name)
             if own:
-                agents[name] = own_graph(name, ScriptedModel(agent=name), tools, kept)
+                agents[name] = own_graph(name, model, tools, kept)
                 continue
             middleware = [*_limits(blueprint.limits), *(gate(specs, written) if gate else ())]
-            agents[name] = _agent(name, tools, middleware, kept, answer)
+            agents[name] = _agent(name, model, tools, middleware, kept, answer)
         return around(agents, team, saver) if team else agents[MAIN]
 
     return Crew(main=main, names=frozenset(names), tools=blueprint.tools, inner=bool(team))
@@ -96,8 +98,9 @@ def _tool(spec: ToolSpec, agents: Mapping[str, Any], *, asking: bool) -> Any:
     return handing_over(spec) if spec.hands_over_to else made(spec, agents, asking=asking)
 
 
-def _agent(name: str, tools: list[Any], middleware: list[Any], saver: Any, answer: Mapping[str, Parameter]) -> Any:
-    model = ScriptedModel(agent=name)
+def _agent(
+    name: str, model: Any, tools: list[Any], middleware: list[Any], saver: Any, answer: Mapping[str, Parameter]
+) -> Any:
     try:
         from langchain.agents import create_agent
     except ImportError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from ...capabilities import CAPABILITIES
 
@@ -76,6 +77,13 @@ OWN_MISSING: Mapping[str, str] = {
     "structured_answer": _BARE,
 }
 """Where a graph of one's own runs all calls of a reply in one node."""
+
+_CLIENTS = {"chat": "langchain_openai", "responses": "langchain_openai", "messages": "langchain_anthropic"}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: {} for protocol, client in _CLIENTS.items() if find_spec(client) is not None
+}
+"""The protocols of the chat model classes that are installed: they are distributions of their own."""
 
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:

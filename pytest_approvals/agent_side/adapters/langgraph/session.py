@@ -23,6 +23,7 @@ class Session(Agent):
 
     framework = "langchain"
     wire_rules = "chat"
+    protocols = facts.PROTOCOLS
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("langchain", "langgraph")
