@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.journal.calls import END, Asked
+from pytest_approvals.journal.calls import END, Asked, CallSeen
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import TurnSeen
 
@@ -37,6 +37,15 @@ def stream_shows_everything(history: History) -> Evaluations:
         show text Do
         show text ne.
         finish Done.
+
+    Passes, an agent that gives ids of its own:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show call fc_1
+        show request fc_1
+        pause c1@fc_1 pay(amount=5)
+        end left
 
     Fails, a request that is hidden:
         streaming
@@ -148,8 +157,13 @@ def _left_out(history: History, turn: TurnSeen, shown: list[str | None]) -> Fail
     for call in made:
         if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1:
             continue
-        count = shown.count(call.id)
+        count = sum(map(shown.count, _ids(call)))
         if count != 1:
             actual = "it is not in the stream" if not count else f"{count} times in the stream"
             return Failure(call=call, expected="once in the stream", actual=actual, witness=(call.n,), level="should")
     return OK
+
+
+def _ids(call: CallSeen) -> set[str | None]:
+    """Gives the ids of a call: the model's, and those that the agent gives it before people and tools."""
+    return {call.id, *(asked.entry.get("call_id") for asked in call.asked), *(run.call_id for run in call.runs)}
