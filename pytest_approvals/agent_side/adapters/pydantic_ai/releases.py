@@ -1,43 +1,19 @@
-"""
-What the release of the framework that can be imported here has, read from its sources without importing it.
-
-Names are looked for, not version numbers: a checkout has no number that says what is in it.
-"""
+"""What the release of the framework that can be imported here has."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
+from functools import partial
 
+from pytest_approvals.agent_side import sources
 
-def has(module: str, text: str = "") -> bool:
-    """
-    Says whether the framework's file *module* is there and holds *text*; yes where no framework is here at all.
-
-    Arguments:
-        module: Its path below the package.
-        text: What must stand in it.
-    """
-    folder = _folder("pydantic_ai")
-    return folder is None or (text in _source(folder / module) if text else (folder / module).exists())
+has = partial(sources.has, "pydantic_ai")
+"""Says whether the framework has a file, and in it a text; yes where no framework is here at all."""
 
 
 def has_beside(package: str, path: str) -> bool:
     """Says whether another package is here and has the file or folder *path*; yes where no framework is here."""
-    folder = _folder(package)
-    return _folder("pydantic_ai") is None or (folder is not None and (folder / path).exists())
-
-
-@cache
-def _folder(package: str) -> Path | None:
-    found = find_spec(package)
-    return Path(found.origin).parent if found and found.origin else None
-
-
-@cache
-def _source(file: Path) -> str:
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    here = sources.folder(package) is not None and sources.has(package, path)
+    return here or sources.folder("pydantic_ai") is None
 
 
 LACKS: dict[str, str] = {}

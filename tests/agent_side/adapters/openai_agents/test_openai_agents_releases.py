@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.machinery import ModuleSpec
-from pathlib import Path
 
 import pytest
 
@@ -15,23 +13,6 @@ Begin = Callable[..., Story]
 
 PAYS = reply(None, call("pay", amount=5))
 DONE = reply("Done.")
-
-
-def test_a_name_is_looked_for_in_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the SDK is imported for it."""
-    (tmp_path / "run_state.py").write_text("def reject(self, item): ...\n")
-    found = ModuleSpec("agents", None, origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr(releases, "find_spec", {"agents": found}.get)
-    look = releases.has.__wrapped__
-
-    assert (True, False) == (look("run_state.py", "def reject"), look("run_state.py", "rejection_message"))
-
-
-def test_without_the_sdk_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The facts are those of the latest release then."""
-    monkeypatch.setattr(releases, "find_spec", {}.get)
-
-    assert releases.has.__wrapped__("run_state.py", "anything")
 
 
 def test_the_latest_release_lacks_nothing() -> None:

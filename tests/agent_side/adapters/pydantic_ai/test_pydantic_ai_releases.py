@@ -4,51 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_approvals import calls, say
+from pytest_approvals.agent_side import sources
 from pytest_approvals.agent_side.adapters.pydantic_ai import releases, subject
 from pytest_approvals.scenario.parts import Variant
 
 Play = Callable[..., Any]
 
 
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder that is the framework."""
-    monkeypatch.setattr(releases, "_folder", {"pydantic_ai": tmp_path}.get)
-    return tmp_path
-
-
-def test_a_name_is_looked_for_in_the_sources(here: Path) -> None:
-    """A file that is not there has no names."""
-    (here / "tools.py").write_text("class Tool: ...\n")
-
-    assert [True, False, False] == [
-        releases.has("tools.py", "class Tool"),
-        releases.has("tools.py", "class Approval"),
-        releases.has("mcp.py", "class MCPToolset"),
-    ]
-
-
-def test_a_file_is_looked_for(here: Path) -> None:
-    """Its name is enough."""
-    (here / "mcp.py").touch()
-
-    assert (True, False) == (releases.has("mcp.py"), releases.has("conversation_store.py"))
-
-
-def test_another_package_must_be_there(here: Path) -> None:
+def test_another_package_must_be_there() -> None:
     """What it lacks, the framework cannot use."""
-    assert not releases.has_beside("mcp", "server")
+    assert (True, False, False) == (
+        releases.has_beside("pytest_approvals", "agent_side/sources.py"),
+        releases.has_beside("pytest_approvals", "no_such.py"),
+        releases.has_beside("no_such_package", "anything"),
+    )
 
 
 def test_without_the_framework_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The facts are those of the latest release then."""
-    monkeypatch.setattr(releases, "_folder", {}.get)
+    monkeypatch.setattr(sources, "folder", {}.get)
 
     assert releases.has("tools.py", "anything")
     assert releases.has_beside("mcp", "anything")

@@ -1,0 +1,35 @@
+"""
+What an installed framework has, read from its sources without importing it.
+
+Names are looked for, not version numbers: a checkout has no number that says what is in it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+
+@cache
+def folder(package: str) -> Path | None:
+    """Gives the folder of a package; None where it is not here."""
+    found = find_spec(package)
+    return Path(found.origin).parent if found and found.origin else None
+
+
+def has(package: str, path: str, text: str = "") -> bool:
+    """
+    Says whether a package has a file or folder, and in that file a text; yes where the package is not here at all.
+
+    Arguments:
+        path: Its path below the package.
+        text: What must stand in it.
+    """
+    here = folder(package)
+    return here is None or (text in _source(here / path) if text else (here / path).exists())
+
+
+@cache
+def _source(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""

@@ -1,0 +1,37 @@
+"""What an installed framework has, read from its sources."""
+
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agent_side.sources import has
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of a package that cannot be imported, and need not be; each has a name of its own."""
+    package = tmp_path / f"{tmp_path.name}_framework"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return package
+
+
+def test_a_name_is_looked_for_in_the_sources(here: Path) -> None:
+    """A file that is not there has no names."""
+    (here / "tools.py").write_text("class Tool: ...\n")
+
+    looked_for = [("tools.py", "class Tool"), ("tools.py", "class Approval"), ("mcp.py", "class Tool")]
+    assert [True, False, False] == [has(here.name, file, text) for file, text in looked_for]
+
+
+def test_a_file_is_looked_for(here: Path) -> None:
+    """Its name is enough."""
+    (here / "mcp.py").touch()
+
+    assert (True, False) == (has(here.name, "mcp.py"), has(here.name, "stores.py"))
+
+
+def test_where_there_is_no_framework_nothing_is_missing() -> None:
+    """The facts are those of the latest release then."""
+    assert has("no_such_framework", "tools.py", "anything")
