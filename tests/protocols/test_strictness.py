@@ -258,6 +258,7 @@ REFUSED = [
         "arguments-not-an-object",
         "messages.1.content.0.tool_use.input: Input should be a valid dictionary",
     ),
+    ("messages", messages(USER, uses("c1", input=None), results("c1")), "arguments-not-an-object", "valid dictionary"),
     ("messages", messages(USER, uses("c1"), USER, results("c1")), "result-not-adjacent", "immediately after: c1."),
 ]
 

@@ -61,6 +61,7 @@ def _item(block: Mapping[str, Any], number: int) -> Item:
     kind = block.get("type")
     if kind == "tool_use":
         arguments = block.get("input")
+        arguments = arguments if isinstance(arguments, Mapping) else ordered_json(arguments)
         return Item(kind="call", id=block.get("id"), tool=block.get("name"), arguments=arguments, message=number)
     if kind == "tool_result":
         told = text_of(block.get("content"))
