@@ -24,6 +24,7 @@ import { Unsupported } from "./failures.mjs";
  * @property {string} serialize
  * @property {"whole" | "append"} history
  * @property {string} directory
+ * @property {import("./world.mjs").ModelAddress} [model] where the model is reached; missing where the world is asked
  * @property {ServerAddress[]} servers where the servers of the tools of kind `mcp` are
  * @property {Record<string, any>} options
  */

@@ -10,13 +10,15 @@ message of role `tool` with all answers (guide "Tool Approvals").
 - In the flavour `ui`, the client is the SDK's own chat (`AbstractChat`), which sends nothing before every request of a
   pause is answered (guide "Chatbot Tool Usage").
 - Gates are declared at the call (`toolApproval`) from release 7 on, and at the tool (`needsApproval`) before.
+- The model is reached with the package of its provider: `@ai-sdk/openai` for Responses and Chat Completions of OpenAI,
+  `@ai-sdk/anthropic` for Messages of Anthropic.
 """
 
 from __future__ import annotations
 
 from ...contract import Agent
 from ...javascript import JavaScriptAgent
-from .facts import GENERATE_MISSING, ISSUES, STREAM_MISSING, UI_MISSING, claimed
+from .facts import GENERATE_MISSING, ISSUES, PROTOCOLS, STREAM_MISSING, UI_MISSING, claimed
 
 __all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent", "UiAgent"]
 
@@ -29,6 +31,7 @@ class GenerateAgent(JavaScriptAgent):
     capabilities = claimed(GENERATE_MISSING)
     wire_rules = "responses"
     native = "responses"
+    protocols = PROTOCOLS
     connects = True
     issues = ISSUES
 

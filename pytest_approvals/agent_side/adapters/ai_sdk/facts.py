@@ -40,6 +40,9 @@ UI_MISSING = MISSING | {
     "trim": "`pruneMessages` takes model messages, which the server makes anew of the chat's messages for each call",
 }
 
+PROTOCOLS: dict[str, Mapping[str, str]] = {"chat": {}, "messages": {}}
+"""The protocols besides the one that it speaks where none is asked for, and what is missing over each."""
+
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:
     """Gives the capabilities of a flavour that lacks *missing*."""

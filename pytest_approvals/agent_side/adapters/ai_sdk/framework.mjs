@@ -2,13 +2,12 @@
 
 import { experimental_createMCPClient as createMCPClient } from "@ai-sdk/mcp";
 import { Experimental_StdioMCPTransport as Stdio } from "@ai-sdk/mcp/mcp-stdio";
-import { createOpenAI } from "@ai-sdk/openai";
 import { Output, tool } from "ai";
 
 import { schemaOf } from "../../javascript/schemas.mjs";
 import { Shared } from "../../javascript/shared.mjs";
-import { NOWHERE, fetchOfTurn, world } from "../../javascript/world.mjs";
-import { hostedServers } from "./hosted.mjs";
+import { world } from "../../javascript/world.mjs";
+import { providers } from "./providers.mjs";
 import { GATES_AT_THE_CALL, afterReplies } from "./releases.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -33,16 +32,16 @@ export function frameworkOf(blueprint) {
 }
 
 async function made(blueprint) {
-  const { tools: specs, servers, limits, answer } = blueprint;
+  const { tools: specs, servers, limits, answer, model } = blueprint;
   const own = specs.filter((spec) => spec.agent === "main");
   const functions = own.filter((spec) => spec.kind === "function").map((spec) => [spec.name, toolOf(spec)]);
   const clients = await Promise.all(servers.map((address) => createMCPClient({ transport: transportTo(address) })));
   const connected = await Promise.all(clients.map((client) => client.tools()));
   const { tools, ...gates } = gated(Object.assign(Object.fromEntries(functions), ...connected), own);
-  const openai = createOpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn });
+  const provider = await providers[model.protocol]();
   const settings = {
-    model: openai.responses("main"),
-    tools: { ...tools, ...hostedServers(openai, own) },
+    model: provider.model("main"),
+    tools: { ...tools, ...provider.hosted(own) },
     ...gates,
     stopWhen: afterReplies(limits.model_replies ?? ENOUGH),
     maxRetries: 0,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ...contract import Agent
 from ...javascript import JavaScriptAgent
-from .facts import CLAIMED, ISSUES, MISSING
+from .facts import CLAIMED, ISSUES, MISSING, PROTOCOLS
 
 __all__ = ["FLAVOURS", "OpenAIAgentsJs"]
 
@@ -28,6 +28,7 @@ class OpenAIAgentsJs(JavaScriptAgent):
     capabilities = CLAIMED
     wire_rules = "responses"
     native = "responses"
+    protocols = PROTOCOLS
     connects = True
     issues = ISSUES
 

@@ -1,19 +1,11 @@
 /** The agents that sessions run: made from tool specs, each with a model of its own name. */
 
-import {
-  Agent,
-  MCPServerStdio,
-  MCPServerStreamableHttp,
-  OpenAIResponsesModel,
-  getAllMcpTools,
-  handoff,
-} from "@openai/agents";
-import { OpenAI } from "openai";
+import { Agent, MCPServerStdio, MCPServerStreamableHttp, getAllMcpTools, handoff } from "@openai/agents";
 
 import { byServer } from "../../javascript/agent.mjs";
 import { schemaOf } from "../../javascript/schemas.mjs";
 import { Shared } from "../../javascript/shared.mjs";
-import { NOWHERE, fetchOfTurn } from "../../javascript/world.mjs";
+import { modelsOf } from "./models.mjs";
 import { functionTool, hostedTool, policyOf } from "./tools.mjs";
 
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
@@ -28,13 +20,13 @@ export class Crew {
 
   /** @param {import("../../javascript/agent.mjs").Blueprint} blueprint */
   constructor(blueprint) {
-    const { tools, answer, limits, options } = blueprint;
+    const { tools, answer, limits, model, options } = blueprint;
     this.tools = tools;
     this.maxTurns = limits.model_replies;
-    const client = new OpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn, maxRetries: 0 });
+    const modelOf = modelsOf(model.protocol);
     for (const name of namesIn(tools)) {
       const called = options.agent_names?.[name] ?? name;
-      this.agents.set(name, new Agent({ name: called, model: new OpenAIResponsesModel(client, name) }));
+      this.agents.set(name, new Agent({ name: called, model: modelOf(name) }));
     }
     for (const [name, agent] of this.agents)
       this.#equip(

@@ -21,4 +21,9 @@ MISSING = {
     "trim": "nothing trims: the input list is the caller's",
 }
 
+PROTOCOLS = {
+    "chat": {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools before any request"},
+}
+"""The protocol besides the one that it speaks where none is asked for, and what is missing over it."""
+
 CLAIMED = frozenset(CAPABILITIES) - frozenset(MISSING)
