@@ -27,6 +27,7 @@ from . import (
     state_outcome,
     state_stream,
     telling,
+    telling_hangups,
     telling_history,
     telling_inputs,
     telling_results,
@@ -62,7 +63,7 @@ __all__ = [
 _FAMILIES = (
     *(execution, execution_once, execution_arguments),
     *(asking, asking_requests),
-    *(telling, telling_results, telling_inputs, telling_history),
+    *(telling, telling_results, telling_inputs, telling_history, telling_hangups),
     *(state, state_stream, state_outcome),
     *(decisions, decisions_others),
     *(ending, ending_sessions),

@@ -1,4 +1,4 @@
-"""How sessions end up beside each other: apart."""
+"""How sessions end up: of use when their caller hung up, and apart from each other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,72 @@ from pytest_approvals.journal.history import History
 from pytest_approvals.journal.wording import said_call
 
 from .check import OK, Evaluations, Failure, check
+from .circumstances import same_line
+
+
+@check(
+    "usable-after-hang-up",
+    needs=("turn.end", "caller.hang_up"),
+    sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
+)
+def usable_after_hang_up(history: History) -> Evaluations:
+    """
+    A session must go on after its caller hung up: of the turns that follow, not all may fail.
+
+    A browser tab that was closed must not cost the conversation. A message may be refused while the call that was cut
+    short is asked about again; then the answer is taken.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 cancelled
+        send Is it paid?
+        done
+
+    Passes, it waits for an answer about the call that was cut short:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        send Is it paid?
+        fail UserError: c1 is not answered
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        send Is it paid?
+        fail UserError: a run is going on
+        send Hello?
+        fail UserError: a run is going on
+    """
+    for turn in history.turns:
+        if turn.hung_up is None:
+            continue
+        after = [later for later in history.turns if later.number > turn.number and same_line(turn, later)]
+        if after and all(later.failed and later.hung_up is None for later in after):
+            error = after[-1].end.error if after[-1].end is not None else None
+            actual = f"every turn fails: {': '.join(error or ())}"
+            witness = (turn.hung_up, *(later.ended for later in after))
+            yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
+        elif after:
+            yield OK
 
 
 @check(

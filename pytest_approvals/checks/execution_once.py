@@ -21,9 +21,9 @@ def runs_at_most_once(history: History) -> Evaluations:
     """
     An approved call must not run more than once.
 
-    A call whose execution returned is not executed again; one that raised, only after a new approval. That two forks of
-    one save both ran a call is only a warning, since who keeps no state cannot know of the other; that one live session
-    or one durable store ran it twice is a failure.
+    A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval.
+    That two forks of one save both ran a call is only a warning, since who keeps no state cannot know of the other;
+    that one live session or one durable store ran it twice is a failure.
 
     Passes:
         send Pay 5
@@ -61,6 +61,18 @@ def runs_at_most_once(history: History) -> Evaluations:
         go
         run c1 -> paid 5
         run c2 -> paid 6
+        done
+
+    Fails, its caller hung up while it ran:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        go
+        run c1 -> paid 5
         done
 
     Fails, one durable store answered twice:
@@ -109,6 +121,9 @@ def runs_at_most_once(history: History) -> Evaluations:
         yield from _run_in_two_forks(history)
 
 
+_ENDED = {"raised": "raised", "cancelled": "was cancelled"}
+
+
 def _unasked_again(call: CallSeen) -> Iterator[tuple[Execution, Execution, str]]:
     """Gives the runs that follow another one without a new approval."""
     for first, second in zip(call.runs, call.runs[1:], strict=False):
@@ -116,7 +131,7 @@ def _unasked_again(call: CallSeen) -> Iterator[tuple[Execution, Execution, str]]
             ended = first.ended or first.n
             approved = any(given.approves and given.in_force(second.n) for given in _after(call, ended))
             if not approved and first.how != "asked":
-                yield first, second, "it runs again after it raised, and was not approved again"
+                yield first, second, f"it runs again after it {_ENDED[first.how]}, and was not approved again"
         elif first.how == "returned" and (first.ended or 0) < second.n:
             yield first, second, f"{len(call.runs)} runs"
         else:

@@ -19,7 +19,7 @@ from .circumstances import trimmed_between
 @check(
     "model-input-well-formed",
     needs=("model.request",),
-    implies=("usable-after-refusal", "nothing-left-pending", "run-ends"),
+    implies=("usable-after-refusal", "usable-after-hang-up", "nothing-left-pending", "run-ends"),
     sources=("pydantic/pydantic-ai#6319", "microsoft/agent-framework#7267", "vercel/ai#15947"),
 )
 def model_input_well_formed(history: History) -> Evaluations:

@@ -134,7 +134,7 @@ class Caller:
         decisions, positions = self._decided(session, now)
         if step.answers and not decisions and step.text is None:
             return
-        await session.turn(step.text, decisions, positions)
+        await session.turn(step.text, decisions, positions, hangs_up=step.hangs_up)
         if session.ended == "failed":
             self._forget_edits(session, step.answers)
         if later:

@@ -7,7 +7,7 @@ but only when the story goes on, so that nothing is restored after the last turn
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -20,6 +20,7 @@ from pytest_approvals.errors import AdapterError
 from pytest_approvals.journal.events import (
     AgentStart,
     Cancelled,
+    HungUp,
     Restored,
     Rewritten,
     Saved,
@@ -31,6 +32,7 @@ from pytest_approvals.journal.events import (
 from pytest_approvals.scenario.parts import Rewrite
 
 from .errors import described
+from .hangup import HangUp
 from .hosted import without_foreign_objects
 from .play import Play
 from .progress import Progress
@@ -145,12 +147,20 @@ class Session:
 
     # --- turns ---
 
-    async def turn(self, text: str | None, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
+    async def turn(
+        self,
+        text: str | None,
+        decisions: Sequence[Decision],
+        positions: Sequence[int],
+        *,
+        hangs_up: str | None = None,
+    ) -> None:
         """
         Takes one turn and records it; a failed turn is a result, not an error.
 
         Arguments:
             positions: Where in the journal the decisions stand.
+            hangs_up: Where the caller hangs up, so that the turn is cancelled.
         """
         number = self.play.counters.next_turn()
         stream = self.play.variant.stream
@@ -159,7 +169,8 @@ class Session:
         try:
             with self.world.turn(number):
                 taken = without_foreign_objects(self._agent, decisions)
-                outcome = self._checked(await self._agent.turn(text, taken, stream=stream))
+                turn = self._agent.turn(text, taken, stream=stream)
+                outcome = self._checked(await (turn if hangs_up is None else self._cancelled(turn, number, hangs_up)))
         except Exception as error:
             if isinstance(error, (AdapterError, Unsupported)):
                 self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=described(error)))
@@ -169,6 +180,15 @@ class Session:
         else:
             self._ended(number, outcome)
         self.play.journal.flush()
+
+    async def _cancelled(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
+        """Takes a turn that is cancelled at a place, if it comes there."""
+        hung_up = HungUp(session=self.name, turn=number, place=place)
+        self.world.hang_up = hang_up = HangUp(place, lambda: self._record(hung_up))
+        try:
+            return await hang_up.taken(turn)
+        finally:
+            self.world.hang_up = None
 
     def _ended(self, number: int, outcome: Outcome) -> None:
         if isinstance(outcome, Paused):

@@ -54,6 +54,8 @@ def reached(history: History) -> dict[str, int]:
 def _words(history: History) -> Iterator[str]:
     for turn in history.turns:
         yield turn.outcome
+        if turn.hung_up is not None:
+            yield "hung_up"
         if turn.refused:
             yield "refused"
     for given in history.decisions:
@@ -61,7 +63,7 @@ def _words(history: History) -> Iterator[str]:
         if given.asked is None and not is_malformed(given):
             yield "unknown"
     for exchange in history.exchanges:
-        if type(exchange.reply) in _REPLIES:
+        if type(exchange.reply) in _REPLIES and getattr(exchange.reply, "how", None) != "hung_up":
             yield _REPLIES[type(exchange.reply)]
     for run in history.executions:
         if run.how in _ENDS:

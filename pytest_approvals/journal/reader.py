@@ -12,6 +12,7 @@ from .events import (
     Event,
     Gate,
     Header,
+    HungUp,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
@@ -121,6 +122,11 @@ class Reader(SideReader):
                 line.staged.append(given)
         self.history.of_kind.setdefault(Staged, []).append(event)
 
+    def hang_up(self, event: HungUp) -> None:
+        turn = self.turns.get((event.session, event.turn))
+        if turn is not None:
+            turn.hung_up = event.n
+
     def shown(self, event: Shown) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
@@ -174,6 +180,7 @@ _READS: dict[type[Event], Callable[[Any, Any], None]] = {
     TurnEnd: Reader.turn_end,
     Decide: Reader.decide,
     Staged: Reader.stage,
+    HungUp: Reader.hang_up,
     Shown: Reader.shown,
     ModelRequest: Reader.question,
     ModelAnswer: Reader.answer,

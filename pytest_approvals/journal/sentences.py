@@ -20,6 +20,7 @@ from .events import (
     Event,
     Gate,
     Header,
+    HungUp,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
@@ -57,6 +58,7 @@ _BROKEN = {
     "timeout": "does not answer in time",
     "truncated": "sends an answer that ends in its middle",
     "garbled": "sends what cannot be read",
+    "hung_up": "is not waited for",
 }
 _RUN_ENDS = {
     "completed": "ends",
@@ -142,6 +144,10 @@ class Sentences:
 
     def cancelled(self, event: Cancelled) -> Iterator[tuple[str, str]]:
         yield "caller", _tried("gives up what is pending", event.error)
+
+    def hung_up(self, event: HungUp) -> Iterator[tuple[str, str]]:
+        label = event.place.removeprefix("started ")
+        yield "caller", "hangs up while the model is asked" if label == "model" else f"hangs up while {label} runs"
 
     def shown(self, event: Shown) -> Iterator[tuple[str, str]]:
         what = {"text": f"text {said(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
@@ -278,6 +284,7 @@ _SAYS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] = {
     Decide: Sentences.decides,
     Staged: Sentences.staged,
     Cancelled: Sentences.cancelled,
+    HungUp: Sentences.hung_up,
     Shown: Sentences.shown,
     Skipped: Sentences.skipped,
     Stuck: Sentences.stuck,

@@ -48,6 +48,7 @@ class TurnSeen:
         overlaps: Another turn of the same session ran at the same time.
         before: The turn before it in its line of history, that of a parent fork included.
         listed: The calls that its end asks about.
+        hung_up: Where the caller hung up, so that it was cancelled; None where that did not happen.
     """
 
     number: int
@@ -62,6 +63,7 @@ class TurnSeen:
     overlaps: bool = False
     before: TurnSeen | None = None
     listed: list[CallSeen] = field(default_factory=list)
+    hung_up: int | None = None
 
     @property
     def outcome(self) -> str:

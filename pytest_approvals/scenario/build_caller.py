@@ -96,19 +96,19 @@ def showing(answer: Answer, arguments: Mapping[str, Any] | None = None, *, tool:
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
-def send(text: str, *answers: Answer, session: str = "") -> Turn:
-    """Sends a message, together with answers where some are given."""
-    return Turn(text=text, answers=answers, session=session)
+def send(text: str, *answers: Answer, session: str = "", hangs_up: str | None = None) -> Turn:
+    """Sends a message, together with answers where some are given; perhaps the caller hangs up at a place."""
+    return Turn(text=text, answers=answers, session=session, hangs_up=hangs_up)
 
 
-def decide(*answers: Answer, session: str = "") -> Turn:
-    """Hands in answers."""
-    return Turn(answers=answers, session=session)
+def decide(*answers: Answer, session: str = "", hangs_up: str | None = None) -> Turn:
+    """Hands in answers; perhaps the caller hangs up at a place."""
+    return Turn(answers=answers, session=session, hangs_up=hangs_up)
 
 
-def go_on(*, session: str = "") -> Turn:
-    """Resumes the agent without text and without answers."""
-    return Turn(session=session)
+def go_on(*, session: str = "", hangs_up: str | None = None) -> Turn:
+    """Resumes the agent without text and without answers; perhaps the caller hangs up at a place."""
+    return Turn(session=session, hangs_up=hangs_up)
 
 
 def let_oracle(rounds: int | None = None, *, session: str = "") -> LetOracle:

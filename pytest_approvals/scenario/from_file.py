@@ -209,7 +209,8 @@ def _turn_or_signal(file: SimultaneousStepFile) -> parts.Turn | parts.Signal:
     if file.signal is not None:
         return parts.Signal(name=file.signal)
     text = None if file.send is None else str(file.send)
-    return parts.Turn(text=text, answers=_answers(file.decide), session=file.session or "")
+    hangs_up = file.hangs_up if isinstance(file, StepFile) else None
+    return parts.Turn(text=text, answers=_answers(file.decide), session=file.session or "", hangs_up=hangs_up)
 
 
 def _answers(decisions: Any) -> tuple[parts.Answer, ...]:

@@ -20,6 +20,7 @@ FAMILIES = {
     "decisions": "What a caller can decide, and how it can get that wrong: repeated, contradictory, malformed, forged.",
     "identity": "Ids that come twice, are missing, or are shared by sessions.",
     "timing": "What happens at the same time.",
+    "hangups": "Callers who hang up: turns that are cancelled while a call runs or the model is asked.",
     "state": "What lies between question and answer: stores, processes, older saves, other messages, other tools.",
     "failures": "Models and tools that fail, arguments that do not fit, limits that are reached.",
     "nested": "Agents that tools run, and their requests.",

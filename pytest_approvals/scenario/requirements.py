@@ -14,6 +14,7 @@ What the content shows by itself, besides what the scenario `requires`:
 | `edit`, `edit_tool` | `edit`, with another `tool` |
 | `always`, `never` | these verdicts |
 | `stage`, `cancel`, `trim` | these steps |
+| `hang_up` | `hangs_up` |
 | `malformed_verdict`, `malformed_address` | `raw`, `malformed` |
 | `unknown_request` | `unknown`, or an answer about a call that was made and needs no approval |
 | `tampered_request` | `shows` or `shows_tool` in an answer about a call |
@@ -221,6 +222,8 @@ def _by_step(step: Step) -> Iterator[str]:
             yield "fresh"
         if step.without or step.with_tools:
             yield "tools_change"
+    if isinstance(step, Turn) and step.hangs_up is not None:
+        yield "hang_up"
     if isinstance(step, (Turn, Stage)):
         for answer in step.answers:
             yield from _by_answer(answer)

@@ -134,13 +134,15 @@ class SimultaneousStepFile(FilePart):
         if not isinstance(given, Mapping):
             return given
         found = [key for key in given if key in cls.steps]
-        if not found and set(given) <= {"session"}:
+        if not found and set(given) <= {"session", "hangs_up"}:
             raise wrong_shape(f"{cls.what} needs one of: {', '.join(cls.steps)}")
         if len(found) > 1 and set(found) != {"send", "decide"}:
             both = " and ".join(map(repr, found))
             raise wrong_key(found[1], f"{cls.what} does one thing, not {both}; only send and decide go together")
         if "session" in given and {"signal", "together", "leave"} & set(found):
             raise wrong_key("session", f"the step {found[0]!r} belongs to no session")
+        if "hangs_up" in given and not {"send", "decide", "go_on"} & set(found):
+            raise wrong_key("hangs_up", f"the step {found[0]!r} is no turn in which somebody could hang up")
         return given
 
 
@@ -172,6 +174,8 @@ class StepFile(SimultaneousStepFile):
     """The framework's own trimming keeps that many last messages."""
     rewrite: RewriteFile | None = None
     """What was saved says something else when it is taken up."""
+    hangs_up: Name | None = None
+    """Beside `send`, `decide` or `go_on`: where the turn is cancelled; `started LABEL` of a call, or `model`."""
     together: Annotated[list[SimultaneousStepFile], Field(min_length=2)] | None = None
     """Turns that run at the same time; each begins when the one before it waits in a tool or has ended."""
     leave: Literal[True] | None = None

@@ -140,6 +140,7 @@ class _Story:
 
     def _play_turn(self, turn: Turn, session: _Session) -> None:
         was_paused = session.main.paused
+        session.unsure = session.unsure or turn.hangs_up is not None
         if turn.text is not None and was_paused:
             session.unsure = session.unsure or not turn.answers
         self._settle(turn.answers, session)

@@ -25,6 +25,7 @@ from pytest_approvals.scenario.parts import (
 from pytest_approvals.scenario.validate_arguments import judged
 from pytest_approvals.scenario.validate_model import edited_tool, no_such_tool
 from pytest_approvals.scenario.view import View
+from pytest_approvals.scenario.words import AT_THE_MODEL
 
 
 def caller_mistakes(view: View) -> Iterator[Mistake]:
@@ -37,6 +38,7 @@ def caller_mistakes(view: View) -> Iterator[Mistake]:
     for step, path in view.steps():
         yield from _step(step, path)
     yield from _saves(view)
+    yield from _places(view)
     yield from _tools(view)
     yield from _signals(view)
     for k, step in enumerate((steps or ())[:-1]):
@@ -115,6 +117,20 @@ def _saves(view: View) -> Iterator[Mistake]:
             if step.name not in names:
                 what = f"no save before this step is called {step.name!r}{nearest(step.name, names)}"
                 yield Mistake((*path, "restore"), what)
+
+
+def _places(view: View) -> Iterator[Mistake]:
+    """Gives the mistakes of the places at which the caller hangs up."""
+    for step, path in view.steps():
+        place = step.hangs_up if isinstance(step, Turn) else None
+        if place is None or place == AT_THE_MODEL:
+            continue
+        word, _, label = place.partition(" ")
+        if word == "started" and label:
+            yield from view.unknown_label(label, (*path, "hangs_up"), "the caller hangs up in")
+        else:
+            near = nearest(word, (AT_THE_MODEL, "started"))
+            yield Mistake((*path, "hangs_up"), f"a caller hangs up at 'model' or 'started LABEL', not {place!r}{near}")
 
 
 def _tools(view: View) -> Iterator[Mistake]:

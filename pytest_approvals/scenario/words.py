@@ -43,6 +43,7 @@ REACHES: dict[str, str] = {
     "unknown": "decisions about a request that was never asked",
     "staged": "stagings that worked",
     "cancelled": "times that what was pending was given up",
+    "hung_up": "turns in which the caller hung up",
     "ran": "executions of tools that began",
     "raised": "executions of tools that raised",
     "asked_again": "executions of tools that asked for a second approval",
@@ -57,6 +58,9 @@ REACHES: dict[str, str] = {
     "nested": "conversations of agents that a tool ran",
 }
 """What a scenario can reach, and what is counted."""
+
+AT_THE_MODEL = "model"
+"""The place at which a caller hangs up while a model is asked; the others are `started LABEL`."""
 
 PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 """The types of a tool's parameters, in the words of JSON Schema."""

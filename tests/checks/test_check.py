@@ -174,12 +174,13 @@ def test_the_table_of_the_design():
         *("request-shows-the-call", "request-ids-unique"),
         *("result-delivered-once", "rejection-told", "reason-told", "result-matches-its-call"),
         *("model-input-well-formed", "no-function-approvals-in-model-input", "caller-messages-kept"),
-        "history-not-rewritten",
+        *("history-not-rewritten", "cancelled-calls-told"),
         *("pending-survives", "decision-survives", "round-trip-stable", "stream-shows-everything"),
         "same-outcome-in-every-mode",
         *("invalid-decision-refused", "contradiction-not-executed", "settled-stays-settled"),
         "unanswered-stays-pending",
-        *("run-ends", "nothing-left-pending", "usable-after-refusal", "sessions-isolated"),
+        *("run-ends", "nothing-left-pending", "usable-after-refusal"),
+        *("usable-after-hang-up", "sessions-isolated"),
         *("journal-well-formed", "scenario-exercised"),
     ] == list(CHECKS)
 

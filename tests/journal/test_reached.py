@@ -48,6 +48,10 @@ EVERYTHING = """
     fail ScriptExhausted: main
     send Bye
     done
+    send Read
+    model c6 read(path=a)
+    start c6
+    hangup c6
 """
 
 
@@ -56,7 +60,7 @@ def test_everything():
     assert {
         "paused": 1,
         "finished": 1,
-        "failed": 5,
+        "failed": 6,
         "refused": 2,
         "surfaced": 5,
         "approved": 2,
@@ -68,8 +72,9 @@ def test_everything():
         "unknown": 1,
         "staged": 1,
         "cancelled": 1,
-        "ran": 3,
-        "called": 6,
+        "hung_up": 1,
+        "ran": 4,
+        "called": 7,
         "raised": 1,
         "asked_again": 1,
         "gated": 1,

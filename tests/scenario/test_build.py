@@ -89,8 +89,10 @@ caller:
   - decide: [{c1: reject}, {c1: {edit: {amount: 7}}}, {unknown: r9, reject: no}, {malformed: 5, verdict: always}]
   - send: Hurry up
     decide: {c3/c1: {never: keep it}}
+    hangs_up: started c3/c1
   - together: [{decide: {c2: {verdict: approve, source: rebuilt}}}, {signal: the bank opens}]
-  - {go_on: true, session: bob}
+  - {go_on: true, session: bob, hangs_up: model}
+  - {decide: {c2: reject}, hangs_up: model}
   - save: here
   - restore: here
   - restart: {fresh: true, without: [pay], with: [transfer]}
@@ -177,9 +179,10 @@ def twin() -> Scenario:
                 unknown("r9", reject(reason="no")),
                 malformed(5, always()),
             ],
-            send("Hurry up", never("c3/c1", "keep it")),
+            send("Hurry up", never("c3/c1", "keep it"), hangs_up="started c3/c1"),
             together(decide(approve("c2", source="rebuilt")), signal("the bank opens")),
-            go_on(session="bob"),
+            go_on(session="bob", hangs_up="model"),
+            decide(reject("c2"), hangs_up="model"),
             save("here"),
             restore("here"),
             restart(fresh=True, without=["pay"], with_tools=["transfer"]),

@@ -261,7 +261,8 @@ def test_answers_are_words_or_mappings(written: str, expected: list[Answer]) -> 
 def test_steps_are_what_they_say() -> None:
     """Each kind of step has its key."""
     written = """[
-        {send: Pay, session: bob}, {send: Now, decide: {c1: approve}}, {go_on: true}, {oracle: true}, {oracle: 2},
+        {send: Pay, session: bob}, {send: Now, decide: {c1: approve}, hangs_up: started c1}, {go_on: true},
+        {oracle: true}, {oracle: 2},
         {stage: {c1: reject}}, {save: here}, {restore: here}, {restart: true},
         {restart: {fresh: true, without: [look]}}, {cancel: true},
         {trim: 4}, {rewrite: {old: a, new: b}}, {rewrite: {old: a, new: b, where: shown}},
@@ -269,7 +270,7 @@ def test_steps_are_what_they_say() -> None:
 
     assert (
         Turn(text="Pay", session="bob"),
-        Turn(text="Now", answers=(Answer(label="c1"),)),
+        Turn(text="Now", answers=(Answer(label="c1"),), hangs_up="started c1"),
         Turn(),
         LetOracle(),
         LetOracle(rounds=2),

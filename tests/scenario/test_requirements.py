@@ -50,6 +50,7 @@ CONTENT: list[tuple[str, Scenario]] = [
     ("stage", story(caller="{stage: {c1: approve}}, {go_on: true}")),
     ("cancel", story(caller="{cancel: true}")),
     ("trim", story(caller="{trim: 2}")),
+    ("hang_up", story(caller="{decide: {c1: approve}, hangs_up: started c1}")),
     ("malformed_verdict", story(caller="{decide: {c1: {raw: 5}}}")),
     ("malformed_address", story(caller="{decide: [{malformed: 5, verdict: approve}]}")),
     ("unknown_request", story(caller="{decide: [{unknown: r9, verdict: approve}]}")),

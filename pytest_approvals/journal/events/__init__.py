@@ -11,7 +11,7 @@ executions, `q` numbers requests as they surface (`q1`, `q2`, ...), `label` is w
 
 from __future__ import annotations
 
-from .caller import Cancelled, Decide, Shown, Signalled, Skipped, Staged, Stuck, TurnEnd, TurnStart
+from .caller import Cancelled, Decide, HungUp, Shown, Signalled, Skipped, Staged, Stuck, TurnEnd, TurnStart
 from .event import EVENTS, FORMAT, Event, event_from_dict
 from .frame import AgentLost, AgentStart, Header, RunEnd
 from .model import ModelAnswer, ModelExhausted, ModelFailure, ModelRefusal, ModelRequest
@@ -28,6 +28,7 @@ __all__ = [
     "Event",
     "Gate",
     "Header",
+    "HungUp",
     "ModelAnswer",
     "ModelExhausted",
     "ModelFailure",

@@ -94,6 +94,16 @@ class Cancelled(Event):
 
 @event
 @dataclass(slots=True, kw_only=True)
+class HungUp(Event):
+    """The caller hung up: the turn was cancelled while it ran, at *place* (`started c1`, `model`)."""
+
+    kind: ClassVar[str] = "caller.hang_up"
+    turn: int
+    place: str
+
+
+@event
+@dataclass(slots=True, kw_only=True)
 class Shown(Event):
     """A stream showed something to its consumer."""
 

@@ -55,7 +55,8 @@ class ModelFailure(Event):
     The model failed as the script says; *shown* counts the pieces of the stream that came before.
 
     Attributes:
-        how: A name in `failures.BREAKS`, where there is no status and it is not `disconnect`.
+        how: A name in `failures.BREAKS`, where there is no status and it is not `disconnect`; `hung_up` where nobody
+            waited for the answer.
     """
 
     kind: ClassVar[str] = "model.failure"

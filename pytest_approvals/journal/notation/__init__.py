@@ -22,6 +22,8 @@ event, or a few that belong together:
                                                 request that nobody could match with a call
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
     down STATUS, refusal RULE, exhausted        it is asked and does not
+    hangup [c1]                                 the caller hangs up while the call runs, or the model is asked; the turn
+                                                is over
     hosted CALL -> TEXT                         its next answer reports a hosted call
     run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing

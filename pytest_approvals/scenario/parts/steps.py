@@ -47,11 +47,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The caller hands in text and answers, either or none of them: with none, it goes on without an answer."""
+    """
+    The caller hands in text and answers, either or none of them: with none, it goes on without an answer.
+
+    Attributes:
+        hangs_up: Where the caller hangs up, so that the turn is cancelled while it runs: `started LABEL` of a call, or
+            `model` for the first question to a model in the turn.
+    """
 
     text: str | None = None
     answers: tuple[Answer, ...] = ()
     session: str = ""
+    hangs_up: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from . import (
     ending,
     execution,
     handoffs,
+    hangups,
     hosted,
     identity,
     nested,
@@ -53,6 +54,7 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
         identity,
         hosted,
         handoffs,
+        hangups,
         ending,
     )
 }

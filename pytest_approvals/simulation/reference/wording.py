@@ -7,6 +7,7 @@ from typing import Any
 
 SUPERSEDED = "Not executed: the user sent a new message instead of approving this call."
 CANCELLED = "Not executed: the user cancelled this call."
+CUT_SHORT = "Error: the call was cancelled while it ran; it may have had effects."
 
 
 def rejected(reason: str | None) -> str:

@@ -127,13 +127,20 @@ class Working(Conversing):
             await self.run_tool(conversation, call, turn)
 
     async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
-        """Runs a tool's body; it may ask for a second approval in its middle."""
+        """
+        Runs a tool's body; it may ask for a second approval in its middle.
+
+        One that is cancelled is not run again: nobody knows how far it got, and that is what the model is told.
+        """
         self.count_execution(turn)
         call.entered = True
         try:
             value = await self.world.run(call.tool, detached(call.arguments), call.id, agent=conversation.agent)
         except AsksAgain:
             call.stage = "waiting"
+        except asyncio.CancelledError:
+            self.finish(call, wording.CUT_SHORT, turn)
+            raise
         except Exception as error:
             self.finish(call, wording.failed(error), turn)
         else:

@@ -25,6 +25,7 @@ _ALL = frozenset(
         "unknown_request",
         "repeated_decision",
         "late_decision",
+        "hang_up",
         "simultaneous",
         # what a model can do
         "parallel",

@@ -1,0 +1,68 @@
+"""Faults of agents whose caller hangs up: calls that run again, are left open or forgotten, and sessions that lock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pytest_approvals.agent_side.neutral import Decision, Outcome
+from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.simulation.reference.state import Call, Conversation
+from pytest_approvals.simulation.reference.wording import CUT_SHORT
+
+from .fault import Fault
+
+
+class CancelledCallRunsAgain(Fault):
+    """A call that was cancelled while it ran is run again by the next turn."""
+
+    source = ("strands-agents/harness-sdk#3615",)
+    caught_by = "runs-at-most-once"
+
+    def finish(self, call: Call, text: str, turn: Turn) -> None:
+        if text != CUT_SHORT:
+            super().finish(call, text, turn)
+
+
+class CancelledCallStaysOpen(Fault):
+    """A call that was cancelled while it ran goes to the model without a result."""
+
+    source = ("langchain-ai/langgraph#6726", "google/adk-python#2425")
+    caught_by = "model-input-well-formed"
+
+    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        try:
+            await super().run_tool(conversation, call, turn)
+        except asyncio.CancelledError:
+            conversation.calls = [other for other in conversation.calls if other is not call]
+            conversation.asks_model = True
+            raise
+
+
+class CancelledTurnIsForgotten(Fault):
+    """A turn that is cancelled is undone in the history, with the calls that it ran."""
+
+    source = ("microsoft/agent-framework#2889", "agno-agi/agno#8290")
+    caught_by = "cancelled-calls-told"
+
+    async def go_on(self, conversation: Conversation, turn: Turn) -> bool:
+        try:
+            return await super().go_on(conversation, turn)
+        except asyncio.CancelledError:
+            conversation.items = [item for item in conversation.items if item.kind in ("user", "say")]
+            conversation.calls, conversation.asks_model = [], True
+            raise
+
+
+class CancelledTurnGoesOnForEver(Fault):
+    """A turn that was cancelled counts as running, so that nothing else is taken up."""
+
+    source = ("langgenius/dify#41616",)
+    caught_by = "usable-after-hang-up"
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        try:
+            return await super().turn(text, decisions, stream=stream)
+        except asyncio.CancelledError:
+            self.running = True
+            raise
