@@ -10,9 +10,11 @@ from strands import Agent
 
 from ...contract import MAIN, Blueprint, Parameter, ToolSpec
 from . import tools
+from .facts import CAN_GIVE_UP
 from .gates import ApprovalHook, handler, human_in_the_loop, middleware
 from .messages import ANSWER
 from .model import ScriptedModel
+from .reached import reached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ class _Build:
     def __init__(self, blueprint: Blueprint, gate: Gate) -> None:
         self._specs = blueprint.tools
         self._servers = blueprint.servers
+        self._address = blueprint.model
         self._connected: list[Any] = []
         self._gate = gate
 
@@ -109,8 +112,8 @@ class _Build:
         """Gives what the agent called *name* is made with, whoever it is made for."""
         own = [spec for spec in self._specs if spec.agent == name]
         offered = [*(self._tool(spec) for spec in own if spec.kind != "mcp"), *self._clients(name)]
-        made = {"model": ScriptedModel(name), "tools": offered, "name": name}
-        return {**made, **self._gate.options(own)}
+        made = {"tools": offered, "name": name}
+        return {**made, **self._model(name), **self._gate.options(own)}
 
     def agent(self, name: str, options: Mapping[str, Any]) -> Any:
         """Makes an agent."""
@@ -121,6 +124,13 @@ class _Build:
             own = [spec for spec in self._specs if spec.agent == name]
             agent.add_middleware(ExecuteToolStage, self._gate.around(own))
         return agent
+
+    def _model(self, name: str) -> dict[str, Any]:
+        if self._address is None:
+            return {"model": ScriptedModel(name)}
+        # A script says what is answered to each request, so that nothing is asked twice.
+        once = {"retry_strategy": None} if CAN_GIVE_UP else {}
+        return {"model": reached(name, self._address), **once}
 
     def _clients(self, name: str) -> list[Any]:
         addresses = [one for one in self._servers if one.agent == name]

@@ -30,6 +30,7 @@ class Session(Agent):
     wire_rules = "chat"
     issues = facts.ISSUES
     stores = facts.STORES
+    protocols = facts.PROTOCOLS
     packages = ("strands",)
     connects = True
 
