@@ -11,6 +11,7 @@ from importlib import import_module
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 
+from . import current
 from .failures import ModelDown
 from .neutral import ModelAddress
 
@@ -28,41 +29,29 @@ UNREADABLE = ("truncated", "garbled")
 
 def openai_client(address: ModelAddress) -> AsyncOpenAI:
     """Gives OpenAI's client, for `chat` and `responses`."""
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-    return AsyncOpenAI(**openai_options(address))
-
-
-def openai_options(address: ModelAddress) -> dict[str, Any]:
-    """Gives what OpenAI's client is made with, for frameworks that make it themselves."""
-    import openai
-
-    return _options(openai, address)
+    http = DefaultAsyncHttpxClient(trust_env=False, verify=False, event_hooks=_of_the_turn(address))
+    return AsyncOpenAI(api_key=KEY, base_url=address.url, max_retries=0, http_client=http)
 
 
 def anthropic_client(address: ModelAddress) -> AsyncAnthropic:
     """Gives Anthropic's client, for `messages`."""
-    from anthropic import AsyncAnthropic
+    from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
-    return AsyncAnthropic(**anthropic_options(address))
-
-
-def anthropic_options(address: ModelAddress) -> dict[str, Any]:
-    """Gives what Anthropic's client is made with, for frameworks that make it themselves."""
-    import anthropic
-
-    return _options(anthropic, address)
+    http = DefaultAsyncHttpxClient(trust_env=False, verify=False, event_hooks=_of_the_turn(address))
+    return AsyncAnthropic(api_key=KEY, base_url=address.url, max_retries=0, http_client=http)
 
 
-def _options(library: Any, address: ModelAddress) -> dict[str, Any]:
-    """Some frameworks make and close a client for every request: what is below the client stays open for the next."""
+def _of_the_turn(address: ModelAddress) -> dict[str, list[Any]]:
+    """Sessions may share a client: what is asked in a turn goes to the address of its session."""
 
-    class Lasting(library.DefaultAsyncHttpxClient):  # type: ignore[misc]
-        async def aclose(self) -> None:
-            """Closes nothing: no connection outlasts an answer."""
+    async def readdressed(request: Any) -> None:
+        here = current.address()
+        if here is not None and here != address:
+            request.url = type(request.url)(here.url + str(request.url).removeprefix(address.url))
 
-    http = Lasting(trust_env=False, verify=False)
-    return {"api_key": KEY, "base_url": address.url, "max_retries": 0, "http_client": http}
+    return {"request": [readdressed]}
 
 
 def openai_error(down: ModelDown) -> Exception:

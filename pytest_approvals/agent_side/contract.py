@@ -113,6 +113,12 @@ class World(Protocol):
             ScriptExhausted: Let it out.
         """
 
+    def address(self) -> ModelAddress | None:
+        """
+        Gives where the model of this session is reached, as `Blueprint.model` says it of the first session of an agent;
+        None where the world itself is asked.
+        """
+
     async def run(
         self,
         tool: str,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from .contract import World
+from .contract import ModelAddress, World
 
 _WORLD: ContextVar[World] = ContextVar("pytest_approvals_world")
 
@@ -19,6 +19,12 @@ _WORLD: ContextVar[World] = ContextVar("pytest_approvals_world")
 def world() -> World:
     """Gives the world of the running turn."""
     return _WORLD.get()
+
+
+def address() -> ModelAddress | None:
+    """Gives where the model of the running turn is reached; None outside of a turn, and where the world is asked."""
+    running = _WORLD.get(None)
+    return None if running is None else running.address()
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from .channel import Channel
 from .crossing import BrokenContract, Kept
 from .messages import AskGate, AskModel, GateAnswer, Ran, RunTool, Shown, Value
-from .neutral import MAIN, Item, Reply
+from .neutral import MAIN, Item, ModelAddress, Reply
 from .wire import WireError, from_json, plain, to_json
 
 T = TypeVar("T")
@@ -89,9 +89,10 @@ class RemoteWorld:
     What the harness does not wait for is there before anything else happens, as if it were in this process.
     """
 
-    def __init__(self, home: Home, session: int) -> None:
+    def __init__(self, home: Home, session: int, model: ModelAddress | None) -> None:
         self._home = home
         self._session = session
+        self._model = model
 
     async def model(
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
@@ -99,6 +100,10 @@ class RemoteWorld:
         """See `contract.World.model`."""
         asked = AskModel(session=self._session, items=tuple(items), agent=agent, stream=stream, tools=tuple(tools))
         return await self._call("model", asked, Reply)
+
+    def address(self) -> ModelAddress | None:
+        """See `contract.World.address`."""
+        return self._model
 
     async def run(
         self,

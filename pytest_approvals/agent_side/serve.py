@@ -42,7 +42,7 @@ from .messages import (
     Value,
     Welcome,
 )
-from .neutral import Blueprint, Decision, Finished, Paused, Request
+from .neutral import Blueprint, Decision, Finished, ModelAddress, Paused, Request
 from .plain import shown
 from .process import complain
 from .remote_world import Home, RemoteWorld
@@ -131,10 +131,10 @@ class Server:
     async def _build(self, build: Build) -> Tools:
         blueprint = _attached(build.blueprint)
         assert self._adapter is not None
-        return self._began(build.session, self._adapter(self._world(build.session), blueprint))
+        return self._began(build.session, self._adapter(self._world(build.session, blueprint.model), blueprint))
 
     async def _another_session(self, command: AnotherSession) -> Tools:
-        world = self._world(command.new)
+        world = self._world(command.new, command.model)
         return self._began(command.new, await self._agent(command.session).another_session(world))
 
     async def _copy_from(self, command: CopyFrom) -> Done:
@@ -183,10 +183,10 @@ class Server:
 
     # --- sessions and handles ---
 
-    def _world(self, session: int) -> RemoteWorld:
+    def _world(self, session: int, model: ModelAddress | None) -> RemoteWorld:
         if session in self._sessions:
             raise BrokenContract(f"session {session} is there already")
-        return RemoteWorld(self._home, session)
+        return RemoteWorld(self._home, session, model)
 
     def _began(self, session: int, agent: Agent) -> Tools:
         self._sessions[session] = agent

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.machinery import PathFinder
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar
 
 from pytest_approvals.agent_side.contract import Agent, World
 from pytest_approvals.agent_side.failures import Unsupported
@@ -29,7 +29,6 @@ from pytest_approvals.agent_side.neutral import (
     Attachment,
     Blueprint,
     Decision,
-    ModelAddress,
     Outcome,
     Request,
     ToolSpec,
@@ -40,13 +39,6 @@ from pytest_approvals.errors import HostError, UsageError
 from .process import AgentProcess
 
 T = TypeVar("T")
-
-
-class Addressed(Protocol):
-    """A world whose model has an address, as every world of the harness is one."""
-
-    def address(self) -> ModelAddress | None:
-        """Gives it; None where the world itself is asked."""
 
 
 class Hosted(Agent):
@@ -123,8 +115,7 @@ class Hosted(Agent):
     async def another_session(self, world: World) -> Hosted:
         """See `Agent.another_session`."""
         other = Hosted(self.host, self.host.begin_session(world), world, self.blueprint)
-        model = cast("Addressed", world).address() if self.blueprint.model else None
-        command = AnotherSession(session=self._session, new=other._session, model=model)
+        command = AnotherSession(session=self._session, new=other._session, model=world.address())
         return await other._begun("another_session", command)
 
     def tools(self) -> tuple[ToolSpec, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import socket
+from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
@@ -23,18 +24,18 @@ from pytest_approvals.agent_side.failures import ModelDown, ModelRefused
 from pytest_approvals.agent_side.neutral import MAIN, Item, ModelAddress, Reply
 from pytest_approvals.loopback.http import Listener
 from pytest_approvals.protocols.asked import Asked
-from pytest_approvals.protocols.endpoint import Answer, Endpoint
+from pytest_approvals.protocols.endpoint import Answer, Endpoint, Model
 from pytest_approvals.protocols.format import format_named
 from pytest_approvals.scenario.parts import Scenario
 
 if TYPE_CHECKING:
     from .world import RecordingWorld
 
-_WORLD: ContextVar[RecordingWorld] = ContextVar("the world that a request belongs to")
+_MODEL: ContextVar[Model] = ContextVar("who answers a request")
 
 
 async def ask(world: RecordingWorld, items: Sequence[Item], asked: Asked) -> Reply:
-    """Asks a world what a request asks; see `endpoint.Model`."""
+    """Asks a world what a request asks: the model of a run, see `endpoint.Model`."""
     agent = asked.model if asked.model in agents_of(world.play.scenario) else MAIN
     reply = await world.model(items, agent=agent, stream=asked.stream, tools=asked.tools, complaints=asked.complaints)
     if not asked.readable:
@@ -59,15 +60,14 @@ class ServedModel:
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
         self._endpoint = Endpoint(format_named(protocol), _asked)
-        self._loop = asyncio.get_running_loop()
-        self._addresses: dict[str, RecordingWorld] = {}
+        self._addresses: dict[str, tuple[Model, AbstractEventLoop]] = {}
         self._waiting: set[Future[Answer]] = set()
 
-    def address(self, world: RecordingWorld) -> ModelAddress:
-        """Gives the address of the model for the agent object that *world* belongs to."""
+    def address(self, model: Model) -> ModelAddress:
+        """Gives an address at which *model* answers, in the event loop that runs."""
         house = _house()
         name = house.take_in(self)
-        self._addresses[name] = world
+        self._addresses[name] = (model, asyncio.get_running_loop())
         # Clients of Anthropic put the version into the path themselves.
         version = "" if self._protocol == "messages" else "/v1"
         return ModelAddress(protocol=self._protocol, url=f"{house.url}/{name}{version}")
@@ -86,7 +86,8 @@ class ServedModel:
         Errors:
             ModelDown: The connection breaks before there is an answer.
         """
-        answer = asyncio.run_coroutine_threadsafe(self._served(self._addresses[name], method, path, raw), self._loop)
+        model, loop = self._addresses[name]
+        answer = asyncio.run_coroutine_threadsafe(self._served(model, method, path, raw), loop)
         self._waiting.add(answer)
         try:
             return answer.result()
@@ -95,13 +96,13 @@ class ServedModel:
         finally:
             self._waiting.discard(answer)
 
-    async def _served(self, world: RecordingWorld, method: str, path: str, raw: bytes) -> Answer:
-        _WORLD.set(world)
+    async def _served(self, model: Model, method: str, path: str, raw: bytes) -> Answer:
+        _MODEL.set(model)
         return await self._endpoint.serve(method, path, raw)
 
 
 async def _asked(items: Sequence[Item], asked: Asked) -> Reply:
-    return await ask(_WORLD.get(), items, asked)
+    return await _MODEL.get()(items, asked)
 
 
 class House:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from pytest_approvals.agent_side.contract import Agent, Blueprint, Condition, Reply, ToolSpec
+from pytest_approvals.harness.served import ServedModel
 from pytest_approvals.testing.story import Story
 from pytest_approvals.testing.world import SmallWorld, call, reply, tool
 
@@ -40,12 +42,13 @@ class Kit:
     def story(self) -> Any:
         """Gives a function that begins a session on a world; all sessions are closed at the end."""
         begun: list[Story] = []
-        with TemporaryDirectory() as folder:
+        native = self.adapter.native
+        with TemporaryDirectory() as folder, closing(ServedModel(native)) if native else nullcontext() as served:
 
             def begin(*replies: Reply | Exception, tools: Sequence[ToolSpec] = TOOLS, **more: Any) -> Story:
                 blueprint = Blueprint(tools=tuple(tools), options=self.options, directory=folder)
                 world = SmallWorld(replies, tools, more.pop("results", None))
-                begun.append(Story(self.adapter, replace(blueprint, **more), world))
+                begun.append(Story(self.adapter, replace(blueprint, **more), world, served))
                 return begun[-1]
 
             yield begin

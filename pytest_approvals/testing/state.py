@@ -73,7 +73,7 @@ class StateTests(Kit):
         first = story(DELETES)
         first.paused("Delete a.txt.")
         world = SmallWorld([DONE], TOOLS)
-        second = first.wait(first.agent.another_session(world))
+        second = first.another_session(world)
         outcome = first.wait(second.turn("Say something.", (), stream=False))
         first.wait(second.close())
 

@@ -12,12 +12,14 @@ from pytest_approvals.agent_side.contract import (
     Blueprint,
     Decision,
     Finished,
+    ModelAddress,
     Outcome,
     Paused,
     Request,
     ToolSpec,
 )
 from pytest_approvals.errors import AdapterError
+from pytest_approvals.harness.served import ServedModel
 from pytest_approvals.harness.servers import ConnectedServers
 from pytest_approvals.testing.world import SmallWorld
 
@@ -26,14 +28,22 @@ SECONDS = 20
 
 
 class Story:
-    """One session on one world, step by step; every step waits for its end."""
+    """
+    One session on one world, step by step; every step waits for its end.
 
-    def __init__(self, adapter: type[Agent], blueprint: Blueprint, world: SmallWorld) -> None:
+    Arguments:
+        served: Serves its model, for an adapter that always reaches it over a protocol.
+    """
+
+    def __init__(
+        self, adapter: type[Agent], blueprint: Blueprint, world: SmallWorld, served: ServedModel | None = None
+    ) -> None:
         self.adapter = adapter
         self.blueprint = blueprint
         self.world = world
         self.runner = asyncio.Runner()
         self._connected: ConnectedServers | None = None
+        self._served = served
         try:
             self.agent = self.runner.run(self._built(world))
         except BaseException:
@@ -41,7 +51,12 @@ class Story:
             raise
 
     async def _built(self, world: SmallWorld) -> Agent:
-        return self.adapter(world, self._connecting(world))
+        return self.adapter(world, replace(self._connecting(world), model=self._reached(world)))
+
+    def _reached(self, world: SmallWorld) -> ModelAddress | None:
+        if self._served is not None:
+            world.place = self._served.address(world.asked)
+        return world.place
 
     def _connecting(self, world: SmallWorld) -> Blueprint:
         """Gives the blueprint with the addresses of its MCP servers, for an adapter that connects to them."""
@@ -98,6 +113,16 @@ class Story:
         self.wait(self.agent.close())
         self.agent = self.runner.run(self._built(self.world))
         self.wait(self.agent.load([saved]))
+
+    def another_session(self, world: SmallWorld) -> Agent:
+        """Begins another session on the same framework objects, recorded by *world*."""
+
+        async def begun() -> Agent:
+            self._reached(world)
+            return await self.agent.another_session(world)
+
+        other: Agent = self.wait(begun())
+        return other
 
     def end(self) -> None:
         """Closes the agent."""

@@ -6,9 +6,20 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_approvals.agent_side.conditions import needs_approval
-from pytest_approvals.agent_side.contract import MAIN, Item, ModelCall, Parameter, Reply, ScriptExhausted, ToolSpec
+from pytest_approvals.agent_side.contract import (
+    MAIN,
+    Item,
+    ModelAddress,
+    ModelCall,
+    ModelRefused,
+    Parameter,
+    Reply,
+    ScriptExhausted,
+    ToolSpec,
+)
 from pytest_approvals.errors import AdapterError, UnknownName
 from pytest_approvals.harness.chunking import cut
+from pytest_approvals.protocols.asked import Asked
 
 
 class SmallWorld:
@@ -27,6 +38,7 @@ class SmallWorld:
         ran: Every execution of a tool: its name and arguments.
         gates: Every call that the framework's policy asked about: its tool and arguments.
         seen: Everything that a stream showed.
+        place: Where its model is reached, for an adapter that reaches it over a protocol.
     """
 
     def __init__(
@@ -39,6 +51,7 @@ class SmallWorld:
         self.ran: list[tuple[str, dict[str, Any]]] = []
         self.gates: list[tuple[str, Any]] = []
         self.seen: list[tuple[str, dict[str, Any]]] = []
+        self.place: ModelAddress | None = None
 
     async def model(
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
@@ -52,6 +65,16 @@ class SmallWorld:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    def address(self) -> ModelAddress | None:
+        """See `World.address`."""
+        return self.place
+
+    async def asked(self, items: Sequence[Item], asked: Asked) -> Reply:
+        """Answers what comes to its address; see `endpoint.Model`."""
+        if asked.complaints:
+            raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
+        return await self.model(items, agent=asked.model, stream=asked.stream, tools=asked.tools)
 
     async def run(
         self,

@@ -11,6 +11,7 @@ from pytest_approvals.agent_side.contract import (
     Blueprint,
     ConditionRaised,
     Item,
+    ModelAddress,
     ModelCall,
     Parameter,
     Reply,
@@ -63,6 +64,9 @@ class ToyWorld:
         if isinstance(reply, Exception):
             raise reply
         return reply
+
+    def address(self) -> ModelAddress | None:
+        return None
 
     async def run(
         self,
