@@ -29,18 +29,41 @@ UNREADABLE = ("truncated", "garbled")
 
 def openai_client(address: ModelAddress) -> AsyncOpenAI:
     """Gives OpenAI's client, for `chat` and `responses`."""
-    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+    from openai import AsyncOpenAI
 
-    http = DefaultAsyncHttpxClient(trust_env=False, verify=False, event_hooks=_of_the_turn(address))
-    return AsyncOpenAI(api_key=KEY, base_url=address.url, max_retries=0, http_client=http)
+    return AsyncOpenAI(**openai_options(address))
+
+
+def openai_options(address: ModelAddress) -> dict[str, Any]:
+    """Gives what OpenAI's client is made with, for frameworks that make it themselves."""
+    import openai
+
+    return _options(openai, address)
 
 
 def anthropic_client(address: ModelAddress) -> AsyncAnthropic:
     """Gives Anthropic's client, for `messages`."""
-    from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
+    from anthropic import AsyncAnthropic
 
-    http = DefaultAsyncHttpxClient(trust_env=False, verify=False, event_hooks=_of_the_turn(address))
-    return AsyncAnthropic(api_key=KEY, base_url=address.url, max_retries=0, http_client=http)
+    return AsyncAnthropic(**anthropic_options(address))
+
+
+def anthropic_options(address: ModelAddress) -> dict[str, Any]:
+    """Gives what Anthropic's client is made with, for frameworks that make it themselves."""
+    import anthropic
+
+    return _options(anthropic, address)
+
+
+def _options(library: Any, address: ModelAddress) -> dict[str, Any]:
+    """Some frameworks make and close a client for every request: what is below the client stays open for the next."""
+
+    class Lasting(library.DefaultAsyncHttpxClient):  # type: ignore[misc]
+        async def aclose(self) -> None:
+            """Closes nothing: no connection outlasts an answer."""
+
+    http = Lasting(trust_env=False, verify=False, event_hooks=_of_the_turn(address))
+    return {"api_key": KEY, "base_url": address.url, "max_retries": 0, "http_client": http}
 
 
 def _of_the_turn(address: ModelAddress) -> dict[str, list[Any]]:

@@ -34,9 +34,11 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.protocols.rules import BrokenRule, broken_rules
 from pytest_approvals.scenario.parts import Failure, Reply
+from pytest_approvals.scenario.words import AT_THE_MODEL
 
 from .chunking import cut
 from .errors import described
+from .hangup import HangUp
 from .play import Play
 from .progress import PlayedCall, Progress
 from .provider import Provider
@@ -51,6 +53,7 @@ class RecordingWorld:
     Attributes:
         progress: How far the session's story has got.
         sharing: The worlds of all sessions on the agent object, this one among them.
+        hang_up: The caller who hangs up in the turn that runs, where one does.
     """
 
     def __init__(self, play: Play, session: str, progress: Progress | None = None) -> None:
@@ -58,6 +61,7 @@ class RecordingWorld:
         self.session = session
         self.progress = progress or Progress()
         self.sharing = [self]
+        self.hang_up: HangUp | None = None
         self._turns: list[int] = []
         self._record = play.journal.record
         self._address: ModelAddress | None = None
@@ -102,6 +106,7 @@ class RecordingWorld:
             )
         )
         self._refuse_broken(complaints or broken_rules(items, self.play.wire_rules), number, conversation)
+        await self._hung_up_at_the_model(number, conversation)
         reply = self._next_reply(number, conversation)
         if reply.takes:
             await _pass(reply.takes)
@@ -117,6 +122,15 @@ class RecordingWorld:
             written = [{"rule": one.rule, "ids": list(one.ids), "text": one.text} for one in broken]
             self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=written))
             raise ModelRefused("; ".join(one.text for one in broken))
+
+    async def _hung_up_at_the_model(self, number: int, conversation: Conversation) -> None:
+        """Holds a question whose answer nobody waits for; what the model would have said is not used up."""
+        if self.hang_up is not None and self.hang_up.is_at(AT_THE_MODEL):
+            failure = ModelFailure(m=number, conversation=conversation.name, status=0, how="hung_up")
+            failure.session = self.session
+            self._record(failure)
+            await self.hang_up.over()
+            raise ModelDown(0)
 
     def _next_reply(self, number: int, conversation: Conversation) -> Reply:
         most = self.play.limit.model_calls
@@ -185,12 +199,18 @@ class RecordingWorld:
         call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
         number = self.started(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
+            await self._hung_up_in(call)
             result = await (real() if real is not None else self._behave(tool, agent, call, arguments))
         except BaseException as error:
             self.ended(number, error=error, call=call)
             raise
         self.ended(number, result=result, call=call)
         return result
+
+    async def _hung_up_in(self, call: PlayedCall | None) -> None:
+        """Holds an execution in which the caller hangs up; where the agent does not cancel it, it then goes on."""
+        if call is not None and self.hang_up is not None and self.hang_up.is_at(f"started {call.label}"):
+            await self.hang_up.over()
 
     def started(
         self,
