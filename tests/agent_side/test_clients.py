@@ -6,14 +6,13 @@ import asyncio
 
 import pytest
 
-openai = pytest.importorskip("openai")
-
 from pytest_approvals.agent_side.clients import openai_options
 from pytest_approvals.agent_side.neutral import ModelAddress
 
 
 def test_a_framework_may_close_its_client_after_each_request() -> None:
     """What the next one stands on is still open."""
+    openai = pytest.importorskip("openai")
     options = openai_options(ModelAddress(protocol="chat", url="http://127.0.0.1:1/v1"))
     asyncio.run(openai.AsyncOpenAI(**options).close())
 
