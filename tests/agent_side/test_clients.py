@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import closing, nullcontext
 
 import pytest
 
-from pytest_approvals.agent_side.clients import openai_options
+from pytest_approvals.agent_side.clients import anthropic_client, openai_client, openai_options
+from pytest_approvals.agent_side.current import recorded_by
 from pytest_approvals.agent_side.neutral import ModelAddress
+from pytest_approvals.harness.served import ServedModel
+from pytest_approvals.testing import SmallWorld, reply
+
+Ask = Callable[[ModelAddress], Awaitable[str]]
+
+
+async def chat(address: ModelAddress) -> str:
+    """Asks over Chat Completions."""
+    answer = await openai_client(address).chat.completions.create(
+        model="main", messages=[{"role": "user", "content": "Hello"}]
+    )
+    return str(answer.choices[0].message.content)
+
+
+async def responses(address: ModelAddress) -> str:
+    """Asks over Responses."""
+    answer = await openai_client(address).responses.create(model="main", input="Hello")
+    return answer.output_text
+
+
+async def messages(address: ModelAddress) -> str:
+    """Asks over Messages."""
+    answer = await anthropic_client(address).messages.create(
+        model="main", max_tokens=9, messages=[{"role": "user", "content": "Hello"}]
+    )
+    return "".join(block.text for block in answer.content if block.type == "text")
 
 
 def test_a_framework_may_close_its_client_after_each_request() -> None:
@@ -17,3 +46,18 @@ def test_a_framework_may_close_its_client_after_each_request() -> None:
     asyncio.run(openai.AsyncOpenAI(**options).close())
 
     assert not openai.AsyncOpenAI(**options).is_closed()
+
+
+@pytest.mark.parametrize("ask", [chat, responses, messages])
+@pytest.mark.parametrize("turn_of", ["nobody", "the other session"])
+def test_the_session_whose_turn_it_is_is_answered(ask: Ask, turn_of: str) -> None:
+    """Sessions may share a client; outside of turns it asks where it was pointed at."""
+
+    async def asked() -> str:
+        with closing(ServedModel(ask.__name__)) as served:  # type: ignore[attr-defined]
+            first, other = SmallWorld([reply("First.")], []), SmallWorld([reply("Other.")], [])
+            address, other.place = served.address(first.asked), served.address(other.asked)
+            with nullcontext() if turn_of == "nobody" else recorded_by(other):
+                return await ask(address)
+
+    assert ("First." if turn_of == "nobody" else "Other.") == asyncio.run(asked())
