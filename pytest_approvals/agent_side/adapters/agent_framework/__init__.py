@@ -15,9 +15,9 @@ from __future__ import annotations
 from ...contract import Agent
 from .agui import Interface, InterfaceChat
 from .hosting import Hosted, HostedChat, HostedConversation, HostedWorkflow
+from .openai import OpenAI, OpenAIChat, OpenAIUnstored
 from .replayed import Replayed
 from .session import Approving, Session
-from .wire import OpenAI, OpenAIChat, OpenAIUnstored
 from .workflow import Workflow
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import signature
@@ -11,7 +11,8 @@ from typing import Any
 from agent_framework import Agent
 from pydantic import BaseModel, create_model
 
-from ...contract import MAIN, Blueprint, Limits, ServerAddress, ToolSpec
+from ...contract import MAIN, Blueprint, Limits, ModelAddress, Parameter, ServerAddress, ToolSpec
+from .clients import reached
 from .model import ScriptedClient
 from .tools import made
 
@@ -61,21 +62,23 @@ def made_crew(
     client: ClientOf = ScriptedClient,
     middleware: MiddlewareOf | None = None,
     further: FurtherOf | None = None,
-    history: bool = True,
+    stored: bool = False,
     **options: Any,
 ) -> Crew:
     """
     Makes the agents that *blueprint* describes.
 
     Arguments:
-        client: Makes their clients.
+        client: Makes their clients, where the world is asked.
         middleware: Gives their middleware; None for none.
         further: Gives their tools that are no functions; None for none.
-        history: Their sessions hold the conversation; else the provider does.
+        stored: The provider keeps the conversation; else their sessions do.
         options: Further keyword arguments for the main agent.
     """
     agents: dict[str, Any] = {}
     clients = {one: _client(one, blueprint) for one in blueprint.servers}
+    made_client = client if blueprint.model is None else reached(blueprint.model)
+    asked_with = {} if stored else _unstored(blueprint.model)
 
     def agent(name: str, **settings: Any) -> Any:
         own = [spec for spec in blueprint.tools if spec.agent == name]
@@ -84,7 +87,7 @@ def made_crew(
                 agents[spec.runs] = agent(spec.runs)
         answer = blueprint.answer if name == MAIN else {}
         return Agent(
-            client=client(agent=name, answer=answer, function_invocation_configuration=_limited(blueprint.limits)),
+            client=made_client(agent=name, answer=answer, function_invocation_configuration=_limited(blueprint.limits)),
             name=name,
             tools=[
                 *(made(spec, agents) for spec in own if spec.kind == "function"),
@@ -92,10 +95,11 @@ def made_crew(
                 *(client for one, client in clients.items() if one.agent == name),
             ],
             middleware=[*middleware(own)] if middleware else None,
-            **{"context_providers": histories() if history else None, **settings},
+            default_options={**asked_with, **_format(answer)} or None,
+            **{"context_providers": None if stored else histories(), **settings},
         )
 
-    agents[MAIN] = agent(MAIN, **_answering(blueprint, **options))
+    agents[MAIN] = agent(MAIN, **options)
     return Crew(main=agents[MAIN], agents=agents, tools=blueprint.tools, clients=tuple(clients.values()))
 
 
@@ -119,15 +123,16 @@ def _limited(limits: Limits) -> dict[str, Any] | None:
     return {name: limit for name, limit in given.items() if limit is not None} or None
 
 
-def _answering(blueprint: Blueprint, **options: Any) -> dict[str, Any]:
-    if not blueprint.answer:
-        return options
-    return {**options, "default_options": {**options.get("default_options", {}), "response_format": _answer(blueprint)}}
+def _unstored(address: ModelAddress | None) -> dict[str, Any]:
+    """Gives the option that a provider is told with to keep nothing; the others keep nothing by themselves."""
+    return {"store": False} if address is not None and address.protocol == "responses" else {}
 
 
-def _answer(blueprint: Blueprint) -> type[BaseModel]:
+def _format(answer: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Gives the option for an answer with these fields."""
     from .tools import schema
 
-    spec = ToolSpec(name="answer", parameters=blueprint.answer)
-    made: type[BaseModel] = create_model("Answer", __base__=schema(spec))
-    return made
+    if not answer:
+        return {}
+    made: type[BaseModel] = create_model("Answer", __base__=schema(ToolSpec(name="answer", parameters=answer)))
+    return {"response_format": made}

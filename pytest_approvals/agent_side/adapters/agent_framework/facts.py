@@ -35,6 +35,9 @@ STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"} if _offer
 
 CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
 
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": {}, "messages": {}}
+"""Over which the framework's own clients reach the model, with what is missing there."""
+
 _ALL: Mapping[str, str] = {
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",

@@ -1,7 +1,8 @@
 """
-Tools of MCP servers that the agent connects to: the framework's own client of each, connected for the time of a turn.
+Tools of MCP servers: those that the agent connects to, and those that the provider calls.
 
-Neither a server nor what asks for approval is told more than the name and the arguments of a call.
+To the former the framework's own client of each is connected for the time of a turn. Neither a server nor what asks for
+approval is told more than the name and the arguments of a call.
 """
 
 from __future__ import annotations
@@ -22,10 +23,7 @@ def client(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
     offered = [spec for spec in specs if spec.kind == "mcp" and spec.server == address.name]
     more: dict[str, Any] = {
         "name": address.name,
-        "approval_mode": {
-            "always_require_approval": [spec.name for spec in offered if spec.approval != "never"],
-            "never_require_approval": [spec.name for spec in offered if spec.approval == "never"],
-        },
+        "approval_mode": _gates(offered),
         "load_prompts": False,
         "request_timeout": PATIENCE,
     }
@@ -33,3 +31,30 @@ def client(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
         return MCPStreamableHTTPTool(url=address.url, **more)
     program, *arguments = address.command
     return MCPStdioTool(command=program, args=arguments, **more)
+
+
+def hosted(specs: Sequence[ToolSpec]) -> list[Any]:
+    """Gives the servers that the provider calls for an agent with these tools."""
+    servers: dict[str, list[ToolSpec]] = {}
+    for spec in specs:
+        if spec.kind == "hosted_mcp":
+            servers.setdefault(str(spec.server), []).append(spec)
+    return [_hosted(name, own) for name, own in servers.items()]
+
+
+def _hosted(name: str, specs: Sequence[ToolSpec]) -> Any:
+    from agent_framework.openai import OpenAIChatClient
+
+    return OpenAIChatClient.get_mcp_tool(
+        name=name,
+        url=f"http://{name}.invalid/mcp",
+        approval_mode=_gates(specs),
+        allowed_tools=[spec.name for spec in specs],
+    )
+
+
+def _gates(specs: Sequence[ToolSpec]) -> dict[str, list[str]]:
+    return {
+        "always_require_approval": [spec.name for spec in specs if spec.approval != "never"],
+        "never_require_approval": [spec.name for spec in specs if spec.approval == "never"],
+    }

@@ -29,6 +29,7 @@ class Session(Agent):
     issues = facts.ISSUES
     stores = facts.STORES
     packages = facts.PACKAGES
+    protocols = facts.PROTOCOLS
     connects = True
     capabilities = facts.claimed(facts.MISSING)
     missing = facts.MISSING

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -32,6 +32,7 @@ class Workflow(Agent):
     issues = facts.ISSUES
     stores = facts.CHECKPOINTS
     packages = facts.PACKAGES
+    protocols = facts.PROTOCOLS
     connects = True
     capabilities = facts.claimed(facts.WORKFLOW_MISSING, facts.CHECKPOINTS)
     missing = facts.WORKFLOW_MISSING
@@ -90,23 +91,24 @@ class Workflow(Agent):
 
     async def _run(self, given: Mapping[str, Any]) -> tuple[Any, str]:
         result = await self._workflow.run(**given)
-        messages = [message for output in result.get_outputs() for message in output.messages]
-        return result, "".join(message.text for message in messages if message.role == "assistant")
+        return result, _said(message for output in result.get_outputs() for message in output.messages)
 
     async def _streamed(self, given: Mapping[str, Any]) -> tuple[Any, str]:
+        from agent_framework import AgentResponse
+
         from .streaming import Shown
 
-        shown, said = Shown(self.blueprint.answer), []
+        shown, updates = Shown(self.blueprint.answer), []
         stream = self._workflow.run(stream=True, **given)
         async for event in stream:
             if event.type == "request_info":
                 self.world.shown("request", id=event.request_id)
             elif event.type == "output":
-                said.append(event.data.text if event.data.role == "assistant" else "")
+                updates.append(event.data)
                 for what, told in shown.seen(event.data):
                     if what != "request":
                         self.world.shown(what, **told)
-        return await stream.get_final_response(), "".join(said)
+        return await stream.get_final_response(), _said(AgentResponse.from_updates(updates).messages)
 
     async def _outcome(self, result: Any, said: str) -> Outcome:
         from agent_framework import WorkflowRunState
@@ -157,6 +159,10 @@ class Workflow(Agent):
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
         return self._crew.tools
+
+
+def _said(messages: Iterable[Any]) -> str:
+    return "".join(message.text for message in messages if message.role == "assistant")
 
 
 def _address(decision: Decision) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from agent_framework import AgentSession, Content, FunctionTool, ToolApprovalMid
 
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
+from pytest_approvals.harness.served import ServedModel
 from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
 
 Begin = Callable[..., Story]
@@ -44,17 +46,18 @@ WORKFLOW = {
 @pytest.fixture
 def session() -> Iterator[Begin]:
     """Begins a session of a flavour with a gated tool."""
-    begun: list[Story] = []
+    with ExitStack() as at_the_end:
 
-    def begin(flavour: str = "") -> Story:
-        tools = (tool("pay", "always", amount="integer"),)
-        world = SmallWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
-        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
-        return begun[-1]
+        def begin(flavour: str = "") -> Story:
+            tools = (tool("pay", "always", amount="integer"),)
+            world = SmallWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
+            native = FLAVOURS[flavour].native
+            served = at_the_end.enter_context(closing(ServedModel(native))) if native else None
+            story = Story(FLAVOURS[flavour], Blueprint(tools=tools), world, served)
+            at_the_end.callback(story.end)
+            return story
 
-    yield begin
-    for one in begun:
-        one.end()
+        yield begin
 
 
 def parameters(method: Any) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the framework's clients for OpenAI send, and what the provider in this process keeps."""
+"""What the framework's own clients send to a model that is reached over a protocol."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 
 pytest.importorskip("agent_framework_openai", reason="agent-framework-openai is not installed here")
 
-from pytest_approvals.agent_side.adapters.agent_framework.wire.responses import Responses
-from pytest_approvals.agent_side.contract import Chunk, Item, ModelCall, Reply
 from pytest_approvals.scenario.parts import Variant
 
 Play = Callable[..., Any]
@@ -38,35 +36,6 @@ def test_a_hosted_request_is_answered_by_the_provider(play: Play, flavour: str, 
     )
     assert [("search", {"q": "weather"})] == played.ran
     assert ["paused", "finished"] == played.outcomes
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_the_provider_keeps_the_conversation_in_the_id_of_a_response(stream: bool) -> None:
-    """What is sent later stands behind all that was said before, and no memory is needed for it."""
-    api = Responses()
-    reply = Reply(
-        say="Wait.",
-        calls=(ModelCall(id="c1", tool="pay", arguments={"amount": 5}),),
-        chunks=(Chunk(text="Wait."), Chunk(call=0, id="c1", tool="pay", arguments='{"amount": 5}')),
-    )
-    first = {"input": [{"type": "message", "role": "user", "content": "Pay 5"}]}
-    given = _streamed(api, first, reply) if stream else api.reply(first, reply)
-    result = {"type": "function_call_output", "call_id": "c1", "output": "paid"}
-
-    assert [
-        Item(kind="user", text="Pay 5", message=0),
-        Item(kind="say", text="Wait.", message=1),
-        Item(kind="call", id="c1", tool="pay", arguments={"amount": 5}, message=1),
-        Item(kind="result", id="c1", text="paid", message=2),
-    ] == api.items({"previous_response_id": given["id"], "input": [result]})
-
-
-def _streamed(api: Responses, body: dict[str, Any], reply: Reply) -> Any:
-    import json
-
-    events = [json.loads(event) for event in api.events(body, reply)]
-    assert list(range(len(events))) == [event["sequence_number"] for event in events]
-    return events[-1]["response"]
 
 
 def test_a_stored_conversation_goes_on_in_a_new_agent(play: Play) -> None:
