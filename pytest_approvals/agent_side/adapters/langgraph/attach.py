@@ -42,7 +42,7 @@ def attached_crew(attachment: Attachment) -> Crew:
         for undo in reversed(probes):
             undo()
 
-    def main(saver: Any) -> Any:
+    async def main(saver: Any) -> Any:
         return graph.copy({"checkpointer": saver})
 
     return Crew(

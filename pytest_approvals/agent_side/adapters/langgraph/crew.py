@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,10 @@ from ...current import world
 from .model import ScriptedModel
 from .own import own_graph
 from .reached import reached
+from .servers import Offered, offered
 from .structured import response_format
 from .team import around, handing_over, members
-from .tools import made
+from .tools import made, of_server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +23,7 @@ class Crew:
     The graphs of a session.
 
     Attributes:
-        main: Gives the graph that the caller talks to, on a checkpointer.
-        names: All agents, as the description of a request may name them.
+        main: Gives the graph that the caller talks to, on a checkpointer; it lists the tools of servers first.
         options: Keyword arguments for the graph's run calls.
         saver: The checkpointer that a person's own graph has.
         inner: What a consumer of the stream wants to see happens in graphs inside of the main one.
@@ -31,8 +31,7 @@ class Crew:
         sessions: The driven sessions that use the crew, by identity.
     """
 
-    main: Callable[[Any], Any]
-    names: frozenset[str] = frozenset({MAIN})
+    main: Callable[[Any], Awaitable[Any]]
     tools: tuple[ToolSpec, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     saver: Any = None
@@ -74,11 +73,12 @@ def made_crew(blueprint: Blueprint, gate: Gate | None, *, own: bool = False) -> 
     written = str(blueprint.options.get("gate", ""))
     team = members(blueprint.tools)
 
-    def main(saver: Any) -> Any:
+    async def main(saver: Any) -> Any:
         agents: dict[str, Any] = {}
+        served = await offered(blueprint.servers)
         for name in names:
             specs = [spec for spec in blueprint.tools if spec.agent == name]
-            tools = [_tool(spec, agents, asking=gate is None) for spec in specs]
+            tools = [_tool(spec, agents, served, asking=gate is None) for spec in specs]
             # The main graph keeps the thread; a graph that a tool runs inherits its checkpointer, unless it must not.
             inherited = False if blueprint.options.get("sub_agents") == "stateless" else None
             answer = blueprint.answer if name == MAIN else {}
@@ -91,11 +91,15 @@ def made_crew(blueprint: Blueprint, gate: Gate | None, *, own: bool = False) -> 
             agents[name] = _agent(name, model, tools, middleware, kept, answer)
         return around(agents, team, saver) if team else agents[MAIN]
 
-    return Crew(main=main, names=frozenset(names), tools=blueprint.tools, inner=bool(team))
+    return Crew(main=main, tools=blueprint.tools, inner=bool(team))
 
 
-def _tool(spec: ToolSpec, agents: Mapping[str, Any], *, asking: bool) -> Any:
-    return handing_over(spec) if spec.hands_over_to else made(spec, agents, asking=asking)
+def _tool(spec: ToolSpec, agents: Mapping[str, Any], served: Offered, *, asking: bool) -> Any:
+    if spec.hands_over_to:
+        return handing_over(spec)
+    if spec.kind == "mcp":
+        return of_server(spec, served[spec.agent, spec.name], asking=asking)
+    return made(spec, agents, asking=asking)
 
 
 def _agent(

@@ -29,10 +29,10 @@ _ALL: Mapping[str, str] = {
     "tampered_request": "a decision holds the id of an interrupt at most; nothing else of a request is handed over",
     "contradiction": "a value to resume with holds one answer for each request",
     "missing_ids": "`ToolMessage` takes no None as the id of its call; chat model classes fill in missing ids",
-    "mcp": "tools of a server come from another distribution, langchain-mcp-adapters, as tools like any other",
     "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
     "serialize.json": _STATE,
     "history.append": _STATE,
+    **({} if find_spec("langchain_mcp_adapters") else {"mcp": "`MultiServerMCPClient` is in `langchain-mcp-adapters`"}),
     **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
 }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...contract import MAIN, Request, Unsupported
+from ...contract import MAIN, Request, ToolSpec, Unsupported
 
 if TYPE_CHECKING:
     from langgraph.types import Interrupt, StateSnapshot
@@ -14,35 +14,39 @@ SEPARATOR = "/"
 """Stands between an interrupt's id and the position of a call in it, where one interrupt asks about several."""
 
 
-def requests_of(interrupts: Iterable[Interrupt], names: Collection[str]) -> tuple[Request, ...]:
+def requests_of(interrupts: Iterable[Interrupt], tools: Sequence[ToolSpec]) -> tuple[Request, ...]:
     """
     Gives what a person is shown.
 
     Arguments:
-        names: The agents that a description may name.
+        tools: The tools of all agents: a description may name one of these agents, and no request says whose tool it is
+            about.
     """
-    return tuple(request for interrupt in interrupts for request in _requests(interrupt, names))
+    return tuple(request for interrupt in interrupts for request in _requests(interrupt, tools))
 
 
-def _requests(interrupt: Any, names: Collection[str]) -> Iterator[Request]:
+def _requests(interrupt: Any, tools: Sequence[ToolSpec]) -> Iterator[Request]:
     value = interrupt.value
     if isinstance(value, Mapping) and "action_requests" in value:
         for position, action in enumerate(value["action_requests"]):
-            yield _request(f"{interrupt.id}{SEPARATOR}{position}", None, action, names, interrupt)
+            yield _request(f"{interrupt.id}{SEPARATOR}{position}", None, action, tools, interrupt)
     elif isinstance(value, Mapping) and "name" in value and "args" in value:
-        yield _request(interrupt.id, value.get("tool_call_id"), value, names, interrupt)
+        yield _request(interrupt.id, value.get("tool_call_id"), value, tools, interrupt)
     else:
         raise Unsupported("attach", f"an interrupt that shows {value!r} does not say which call it is about")
 
 
-def _request(id: str, call_id: str | None, shown: Mapping[str, Any], names: Collection[str], handle: Any) -> Request:
-    who = shown.get("description")
+def _request(id: str, call_id: str | None, shown: Mapping[str, Any], tools: Sequence[ToolSpec], handle: Any) -> Request:
+    agent = next((spec.agent for spec in tools if spec.agent == shown.get("description")), MAIN)
+    asked = next((spec for spec in tools if (spec.agent, spec.name) == (agent, shown["name"])), None)
     return Request(
         id=id,
         call_id=call_id,
         tool=shown["name"],
         arguments=shown["args"],
-        agent=who if isinstance(who, str) and who in names else MAIN,
+        kind="function" if asked is None else asked.kind,
+        server=None if asked is None else asked.server,
+        agent=agent,
         handle=handle,
     )
 

@@ -27,6 +27,7 @@ class Session(Agent):
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("langchain", "langgraph")
+    connects = True
     streamed: ClassVar[tuple[str, ...]] = ("updates", "messages")
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
@@ -61,7 +62,7 @@ class Session(Agent):
     async def _ready(self) -> Any:
         """Gives the graph on its checkpointer, which can be opened in a running loop only."""
         if self._graph is None:
-            self._use(await self._saver())
+            await self._use(self._opened or await self._saver())
         if not self._thread:
             self._thread = str(uuid4())
         return self._graph
@@ -81,9 +82,9 @@ class Session(Agent):
             return Opened(saver=self._crew.saver, close=in_memory().close)
         return await opened(self.blueprint)
 
-    def _use(self, saver: Opened) -> None:
+    async def _use(self, saver: Opened) -> None:
         self._opened = saver
-        self._graph = self._crew.main(saver.saver)
+        self._graph = await self._crew.main(saver.saver)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ class Session(Agent):
             # A request of a graph inside comes from that one and from the one around it.
             new = [one for one in interrupts(mode, chunk) if one not in shown]
             shown += new
-            for request in requests_of(new, self._crew.names):
+            for request in requests_of(new, self._crew.tools):
                 self.world.shown("request", id=request.id)
         self.world.shown("end")
         return shown
@@ -137,7 +138,7 @@ class Session(Agent):
         state = await graph.aget_state(self._config)
         messages = state.values.get("messages", ())
         if shown:
-            requests = requests_of(in_order(shown, waiting(state)), self._crew.names)
+            requests = requests_of(in_order(shown, waiting(state)), self._crew.tools)
             return Paused(requests=requests, text=_beside(messages))
         if self.blueprint.answer:
             return Finished(output=state.values.get("structured_response"))
@@ -155,7 +156,7 @@ class Session(Agent):
         """See `Agent.pending`."""
         from .requests import requests_of
 
-        return requests_of(await self._waiting(), self._crew.names)
+        return requests_of(await self._waiting(), self._crew.tools)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ class Session(Agent):
         assert isinstance(other, Session)
         await other._ready()
         assert other._opened is not None
-        self._use(copied(other._opened))
+        await self._use(copied(other._opened))
         self._thread, self._checkpoint = other._thread, other._checkpoint
 
     async def another_session(self, world: World) -> Agent:

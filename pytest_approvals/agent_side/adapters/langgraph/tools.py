@@ -45,17 +45,32 @@ def made(spec: ToolSpec, agents: Agents, *, asking: bool) -> StructuredTool:
         asking: Where the spec is gated, the body asks.
     """
     run = _delegate(spec, agents) if spec.runs else _run(spec)
-    if asking and spec.approval != "never":
-        run = _asking(spec, run)
+    return _tool(spec, _asking(spec, run) if asking and spec.approval != "never" else run)
 
+
+def of_server(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
+    """
+    Gives the server's *tool* that *spec* describes.
+
+    Arguments:
+        asking: Where the spec is gated, a tool around it asks, as the guide "Human-in-the-loop" has it for any tool.
+    """
+
+    async def run(arguments: dict[str, Any], call_id: str) -> Any:
+        return await tool.ainvoke({"type": "tool_call", "id": call_id, "name": spec.name, "args": arguments})
+
+    return _tool(spec, _asking(spec, run)) if asking and spec.approval != "never" else tool
+
+
+Run = Callable[[dict[str, Any], str], Awaitable[Any]]
+
+
+def _tool(spec: ToolSpec, run: Run) -> StructuredTool:
     async def body(tool_call_id: str, **arguments: Any) -> Any:
         return await run(arguments, tool_call_id)
 
     schema = _schema(spec.name, _parameters(spec))
     return StructuredTool(name=spec.name, description=spec.description, coroutine=body, args_schema=schema)
-
-
-Run = Callable[[dict[str, Any], str], Awaitable[Any]]
 
 
 def _run(spec: ToolSpec) -> Run:

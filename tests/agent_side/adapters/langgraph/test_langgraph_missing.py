@@ -33,7 +33,6 @@ EVERYWHERE = {
     "tampered_request",
     "contradiction",
     "missing_ids",
-    "mcp",
     "hosted_mcp",
     "serialize.json",
     "history.append",
@@ -160,15 +159,6 @@ def test_a_result_needs_the_id_of_its_call() -> None:
     """missing_ids: a message with a result takes no None."""
     with pytest.raises(ValueError, match="tool_call_id"):
         ToolMessage(content="paid", tool_call_id=None)
-
-
-def test_no_package_here_connects_to_servers() -> None:
-    """mcp: it is another distribution that makes tools of a server's; for the gate they are like any other."""
-    from importlib.metadata import requires
-
-    needed = " ".join(one for package in ("langchain", "langgraph") for one in requires(package) or ())
-
-    assert "mcp" not in needed.partition("extra ==")[0]
 
 
 def test_a_request_of_the_provider_is_not_seen() -> None:
