@@ -7,7 +7,9 @@ proxy of the machine and no certificates are looked for, which takes most of the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,19 @@ KEY = "none"
 
 UNREADABLE = ("truncated", "garbled")
 """The ways to fail of a model that answers, in names of `failures.BREAKS`."""
+
+LIBRARIES = {"chat": "openai", "responses": "openai", "messages": "anthropic"}
+"""The library with the client, by protocol."""
+
+
+def spoken(**lacks: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    """
+    Gives the protocols whose clients are installed, for frameworks with model classes for all of them.
+
+    Arguments:
+        lacks: What a model class cannot do besides, with the reasons, by protocol.
+    """
+    return {name: lacks.get(name, {}) for name, library in LIBRARIES.items() if find_spec(library) is not None}
 
 
 def openai_client(address: ModelAddress) -> AsyncOpenAI:
