@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from agno.agent import Agent
+from agno.models.base import Model
 
 from ...contract import MAIN, Blueprint, Parameter, ServerAddress, ToolSpec
 from .delegation import Delegations
 from .model import ScriptedModel
+from .reached import reached
 from .tools import TYPES, all_made
 
 HISTORY = 100
@@ -54,7 +56,7 @@ def lone_agent(blueprint: Blueprint, **marks: Any) -> Crew:
     """
     own = [spec for spec in blueprint.tools if spec.agent == MAIN]
     tools = all_made(own, _servers(MAIN, blueprint), marks)
-    return Crew(main=_agent(MAIN, tools, **_main_only(blueprint)), tools=blueprint.tools)
+    return Crew(main=_agent(MAIN, blueprint, tools, **_main_only(blueprint)), tools=blueprint.tools)
 
 
 def team(blueprint: Blueprint, **options: Any) -> Crew:
@@ -84,8 +86,8 @@ def _servers(name: str, blueprint: Blueprint) -> list[ServerAddress]:
     return [one for one in blueprint.servers if one.agent == name]
 
 
-def _agent(name: str, tools: list[Any], **options: Any) -> Agent:
-    return Agent(model=ScriptedModel(name), id=name, name=name, tools=tools, telemetry=False, **options)
+def _agent(name: str, blueprint: Blueprint, tools: list[Any], **options: Any) -> Agent:
+    return Agent(model=_model(name, blueprint), id=name, name=name, tools=tools, telemetry=False, **options)
 
 
 def _member(name: str, blueprint: Blueprint, **options: Any) -> Any:
@@ -95,13 +97,19 @@ def _member(name: str, blueprint: Blueprint, **options: Any) -> Any:
     members = list(dict.fromkeys(spec.runs for spec in own if spec.runs is not None))
     tools = all_made([spec for spec in own if spec.runs is None], _servers(name, blueprint))
     if name != MAIN and not members:
-        return _agent(name, tools)
+        return _agent(name, blueprint, tools)
     return Team(
         members=[_member(member, blueprint) for member in members],
-        model=ScriptedModel(name, Delegations.of(own)),
+        model=_model(name, blueprint, own),
         id=name,
         name=name,
         tools=tools,
         telemetry=False,
         **options,
     )
+
+
+def _model(name: str, blueprint: Blueprint, own: Iterable[ToolSpec] = ()) -> Model:
+    if blueprint.model is not None:
+        return reached(name, blueprint.model)
+    return ScriptedModel(name, Delegations.of(own))

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...capabilities import CAPABILITIES
+from ...clients import spoken
 
 ISSUES = "https://github.com/agno-agi/agno/issues"
 
@@ -69,6 +70,19 @@ TEAM_MISSING: Mapping[str, str] = {
     "nested_gate": "the leader's tool `delegate_task_to_member` is made by the team, and takes no marks",
 }
 """Where a team is run."""
+
+
+_OBJECT = "`Claude` takes the arguments from the final message of Anthropic's client, which makes an object of them"
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = spoken(messages={"broken_arguments": _OBJECT})
+"""The protocols over which its own model classes reach a provider, and what is missing over each."""
+
+_DELEGATES = "a leader has one tool for all members, `delegate_task_to_member`; a provider knows no other word for it"
+
+TEAM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    name: {**lacks, "nested": _DELEGATES, "nested_parallel": _DELEGATES} for name, lacks in PROTOCOLS.items()
+}
+"""The same for a team."""
 
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:

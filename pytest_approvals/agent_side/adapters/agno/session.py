@@ -31,6 +31,7 @@ class Session(Agent):
 
     framework = "agno"
     wire_rules = "chat"
+    protocols = facts.PROTOCOLS
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("agno",)
@@ -228,6 +229,7 @@ class Teamed(Session):
 
     capabilities = facts.claimed(facts.TEAM_MISSING)
     missing = facts.TEAM_MISSING
+    protocols = facts.TEAM_PROTOCOLS
 
     def _made(self, blueprint: Blueprint) -> Crew:
         from .crew import team
