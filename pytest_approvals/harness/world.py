@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.conditions import Approval, Condition, needs_approval
 from pytest_approvals.agent_side.failures import (
@@ -38,12 +38,14 @@ from pytest_approvals.scenario.words import AT_THE_MODEL
 
 from .chunking import cut
 from .errors import described
-from .hangup import HangUp
 from .play import Play
 from .progress import PlayedCall, Progress
 from .provider import Provider
 from .script import Conversation, conversation_of, next_reply, played
 from .tools import behave, behaviour_of
+
+if TYPE_CHECKING:
+    from .hangup import HangUp
 
 
 class RecordingWorld:

@@ -1,5 +1,5 @@
 """
-The HTTP of the loopback server, on the standard library's.
+The HTTP of the loopback server: connections and threads are the standard library's, requests are read by `httptools`.
 
 Nagle is off, and an answer is one write: with it on, an answer in two writes waits 40 ms for the client's
 acknowledgement. A stream is one write, too, but where its style wants pieces.
@@ -10,17 +10,21 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import lru_cache
+from http import HTTPStatus
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 from typing import Any
 
 from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.protocols.endpoint import STREAM, Answer
+from pytest_approvals.protocols.endpoint import JSON, STREAM, Answer
 
-from .body import TooLarge, body_of
+from .requests import Request, RequestReader, TooLarge, Unreadable
 
 HELD = 2.0
 """How many seconds a client may wait for an answer that does not come; then the connection ends, as a proxy ends it."""
+
+METHODS = ("GET", "POST", "DELETE")
 
 Serve = Callable[[str, str, bytes], Answer]
 """Answers a method, a path and a body; raises `ModelDown` where the connection breaks without an answer."""
@@ -29,7 +33,7 @@ Refuse = Callable[[str], Answer]
 """Answers a path whose body is too large."""
 
 
-class Listener(ThreadingHTTPServer):
+class Listener(ThreadingTCPServer):
     """
     Listens on one address; a thread for each connection.
 
@@ -40,6 +44,7 @@ class Listener(ThreadingHTTPServer):
     """
 
     request_queue_size = 128
+    allow_reuse_address = True
 
     def __init__(
         self,
@@ -58,12 +63,6 @@ class Listener(ThreadingHTTPServer):
         self.too_large = too_large
         self._open: dict[socket.socket, Thread] = {}
         super().__init__((address, port), handler or Handler)
-
-    def server_bind(self) -> None:
-        """Binds without asking a name server for the own name, as the base class does."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -92,85 +91,99 @@ class Listener(ThreadingHTTPServer):
             thread.join(5)
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(BaseRequestHandler):
     """Serves the requests of one connection, one after the other."""
 
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
     server: Listener
+    request: socket.socket
 
-    def do_GET(self) -> None:
-        """Serves a request without a body."""
-        self._answer(b"")
+    def handle(self) -> None:
+        """Reads what comes and answers it, until one of the two sides ends the connection."""
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        self._lasts = True
+        reader = RequestReader(self._go_on)
+        with suppress(ConnectionError):
+            while self._lasts and (piece := self.request.recv(65536)):
+                self._take(reader, piece)
 
-    def do_POST(self) -> None:
-        """Serves a request with a body."""
+    def _take(self, reader: RequestReader, piece: bytes) -> None:
         try:
-            self._answer(body_of(self.headers, self.rfile))
+            requests = reader.read(piece)
         except TooLarge:
-            self.close_connection = True
-            self._send(self.server.too_large(self.path))
-        except ConnectionError:
-            self.close_connection = True
+            self._lasts = False
+            self._send(self.server.too_large(reader.path))
+        except Unreadable as unreadable:
+            self._lasts = False
+            if not unreadable.in_body:
+                self._send(Answer.of({"error": {"message": str(unreadable)}}, HTTPStatus.BAD_REQUEST))
+        else:
+            for request in requests:
+                if self._lasts:
+                    self._answer(request)
 
-    do_DELETE = do_GET  # noqa: N815 -- likewise
+    def serve(self, request: Request) -> Answer:
+        """Gives the answer to a request; raises `ModelDown` where the connection breaks without one."""
+        return self.server.serve(request.method, request.path.partition("?")[0], request.body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base class names it
-        """Logs nothing: the journal holds what was asked."""
-
-    def serve(self, raw: bytes) -> Answer:
-        """Gives the answer to a request with that body; raises `ModelDown` where the connection breaks without one."""
-        return self.server.serve(self.command, self.path.partition("?")[0], raw)
-
-    def _answer(self, raw: bytes) -> None:
-        self.close_connection |= not self.server.lasting
+    def _answer(self, request: Request) -> None:
+        self._lasts = request.lasting and self.server.lasting
+        if request.method not in METHODS:
+            self._lasts = False
+            self._send(Answer(status=HTTPStatus.NOT_IMPLEMENTED, content_type=JSON, pieces=iter(())))
+            return
         try:
-            answer = self.serve(raw)
+            answer = self.serve(request)
         except ModelDown as down:
             self._break_off(down)
             return
         self._send(answer)
 
+    def _go_on(self) -> None:
+        self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+
     def _send(self, answer: Answer) -> None:
-        try:
-            if answer.content_type == STREAM:
-                self._send_stream(answer)
-            else:
-                body = b"".join(answer.pieces)
-                self.wfile.write(self._head(answer, f"Content-Length: {len(body)}") + body)
-        except ConnectionError:
-            self.close_connection = True
+        if answer.content_type == STREAM:
+            self._send_stream(answer)
+        else:
+            body = b"".join(answer.pieces)
+            self.request.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (self._head(answer), len(body), body))
 
     def _send_stream(self, answer: Answer) -> None:
-        waiting = self._head(answer, "Transfer-Encoding: chunked")
+        waiting = self._head(answer) + b"Transfer-Encoding: chunked\r\n\r\n"
         try:
             for piece in _chunked(answer.pieces):
                 waiting += piece
                 if answer.apart:
-                    self.wfile.write(waiting)
+                    self.request.sendall(waiting)
                     waiting = b""
         except ModelDown as down:
-            self.wfile.write(waiting)
+            self.request.sendall(waiting)
             self._break_off(down)
             return
-        self.wfile.write(waiting + b"0\r\n\r\n")
+        self.request.sendall(waiting + b"0\r\n\r\n")
 
     def _break_off(self, down: ModelDown) -> None:
         """Ends the connection; where no answer comes in time, the client has some time to do that."""
-        self.close_connection = True
+        self._lasts = False
         if down.how == "timeout":
-            self.connection.settimeout(HELD)
+            self.request.settimeout(HELD)
             with suppress(OSError):
-                self.connection.recv(1)
+                self.request.recv(1)
 
-    def _head(self, answer: Answer, length: str) -> bytes:
-        phrase = self.responses.get(answer.status, ("", ""))[0] if answer.status in self.responses else "Overloaded"
-        lines = [f"HTTP/1.1 {answer.status} {phrase}", f"Content-Type: {answer.content_type}", length]
-        lines += [f"{name}: {value}" for name, value in answer.headers]
-        if self.close_connection:
-            lines.append("Connection: close")
-        return "\r\n".join([*lines, "", ""]).encode()
+    def _head(self, answer: Answer) -> bytes:
+        return _head(answer.status, answer.content_type, answer.headers, self._lasts)
+
+
+@lru_cache(maxsize=256)
+def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], lasts: bool) -> bytes:
+    """Gives the head of an answer up to its length."""
+    known = status in HTTPStatus._value2member_map_
+    lines = [f"HTTP/1.1 {int(status)} {HTTPStatus(status).phrase if known else 'Overloaded'}"]
+    lines += [f"Content-Type: {content_type}", *(f"{name}: {value}" for name, value in headers)]
+    if not lasts:
+        lines.append("Connection: close")
+    return "\r\n".join([*lines, ""]).encode()
 
 
 def _chunked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    return (f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces if piece)
+    return (b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece)

@@ -12,6 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.errors import UsageError
 from pytest_approvals.loopback.http import Handler, Listener
+from pytest_approvals.loopback.requests import Request
 from pytest_approvals.protocols.endpoint import JSON, STREAM, Answer
 
 from .recorder import Recorder
@@ -70,9 +71,10 @@ class Passing:
         class WithHeaders(Handler):
             """Hands the head of a request on, too."""
 
-            def serve(self, raw: bytes) -> Answer:
+            def serve(self, request: Request) -> Answer:
                 """See `Handler.serve`."""
-                return passed_on(self.command, self.path, dict(self.headers.items()), raw)
+                headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+                return passed_on(request.method, request.path, headers, request.body)
 
         return WithHeaders
 
