@@ -225,6 +225,9 @@ class Agent(ABC):
         With *stream*, use the framework's streaming API, consume it to the end, report what it shows with
         `World.shown`, and take the requests from where a consumer of the stream finds them.
 
+        With the capability `hang_up` the task that takes the turn may be cancelled, wherever it waits: let that through
+        to the framework and out again, and keep what a caller of the framework would have then.
+
         Errors:
             Unsupported: This combination cannot be expressed.
             Anything else: The turn failed. Let the framework's own exception out.

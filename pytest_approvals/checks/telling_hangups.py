@@ -8,7 +8,7 @@ from pytest_approvals.journal.calls import CallSeen
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import Exchange, TurnSeen
 
-from .check import OK, Evaluations, Failure, check
+from .check import OK, Evaluations, Failure, Level, check
 from .circumstances import of_fork, trimmed_between
 from .telling import following
 
@@ -24,7 +24,8 @@ def cancelled_calls_told(history: History) -> Evaluations:
 
     A turn that is cancelled has had effects all the same. A model that knows neither of the call nor of its result says
     that nothing happened, or does it again; and a person who said yes believes that it was done. In which words it is
-    told, that it may have been done, say, is the agent's own business.
+    told, that it may have been done, say, is the agent's own business. That a call is forgotten which nobody had to
+    approve is a warning.
 
     Passes, it is told that the call was cut short:
         send Pay 5
@@ -76,6 +77,15 @@ def cancelled_calls_told(history: History) -> Evaluations:
         send Is it paid?
         done
 
+    Warns, a call that needs no approval is forgotten:
+        send Go
+        model c1 read(path=a)
+        start c1
+        hangup c1
+        forget c1
+        send Again
+        done
+
     Fails, what has run is forgotten:
         send Pay 5
         model c1 pay(amount=5)
@@ -98,7 +108,10 @@ def cancelled_calls_told(history: History) -> Evaluations:
             else:
                 actual = "neither call nor result in the model's input, and nobody is asked again"
                 witness = (turn.hung_up or 0, after.n)
-                yield Failure(call=call, expected="the model is told of it", actual=actual, witness=witness)
+                level: Level | None = None if call.gated or call.asked else "should"
+                yield Failure(
+                    call=call, expected="the model is told of it", actual=actual, witness=witness, level=level
+                )
 
 
 def _cut_short(history: History, turn: TurnSeen) -> Iterator[CallSeen]:

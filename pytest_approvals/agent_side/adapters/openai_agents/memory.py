@@ -93,8 +93,8 @@ class Memory:
         if not self._uses_session:
             self._result = result
 
-    def fails(self, error: Exception, resumed: Run | None) -> None:
-        """Takes what the SDK's own errors tell of a run that failed; others tell nothing."""
+    def fails(self, error: BaseException, resumed: Run | None) -> None:
+        """Takes what the SDK's own errors tell of a run that failed; others, and cancellations, tell nothing."""
         if self._uses_session:
             return
         done = input_after(error)

@@ -23,7 +23,7 @@ def output_of(result: Any) -> Any:
     return to_jsonable_python(output, fallback=str)
 
 
-def input_after(error: Exception) -> list[Any] | None:
+def input_after(error: BaseException) -> list[Any] | None:
     """
     Gives the input list that a failed run has come to, from the `run_data` of the SDK's own errors.
 

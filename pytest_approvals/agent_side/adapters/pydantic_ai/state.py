@@ -87,7 +87,8 @@ def after_failure(
 
     A response that broke off is discarded, which the documentation leaves to the application ("Message History After
     Cancellation"): going on then asks the model again. A run that added nothing, because it was refused, leaves what
-    was there before. Answers put aside count as handed over in any case.
+    was there before; one that was cancelled in its tools adds a request that says so, and with it the framework closes
+    their calls. Answers put aside count as handed over in any case.
 
     Arguments:
         asked: The requests that the caller knows; those whose calls still have no result stay open.
@@ -96,7 +97,7 @@ def after_failure(
     added = list(captured[start:])
     while added and isinstance(added[-1], framework.ModelResponse) and _interrupted(added[-1]):
         added.pop()
-    if not any(message.parts for message in added):
+    if not any(message.parts or _interrupted(message) for message in added):
         return replace(before, results=None)
     earlier = before.messages if append else captured[:start]
     messages = [*earlier, *added]
@@ -121,6 +122,8 @@ def _still_open(requests: DeferredToolRequests | None, messages: Sequence[ModelM
     for message in messages:
         if isinstance(message, framework.ModelResponse):
             called = {part.tool_call_id for part in message.parts if isinstance(part, framework.ToolCallPart)}
+        elif _interrupted(message):
+            called = set()
         else:
             called -= {getattr(part, "tool_call_id", "") for part in message.parts}
     approvals = [call for call in requests.approvals if call.tool_call_id in called]

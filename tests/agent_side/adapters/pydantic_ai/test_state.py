@@ -65,6 +65,22 @@ def test_a_failed_turn_adds_to_an_append_only_store(play: Play) -> None:
     assert ["user Pay.", "call c1 {'amount': 5}", "result c1 paid 5", "say Done.", "user Thanks."] == played.inputs[-1]
 
 
+def test_a_call_that_was_cancelled_is_told(play: Play, variant: Variant) -> None:
+    """The history says that its run was interrupted, so that a new message can be sent and nobody is asked again."""
+    played = play(caller=["Pay.", decide(approve("c1"), hangs_up="started c1"), "Thanks."], variant=variant)
+
+    assert ["paused", "CallerGone", "finished"] == played.outcomes
+    assert "interrupted" in played.told["c1"]
+    assert [] == played.pending
+
+
+def test_what_ran_before_the_model_was_cancelled_is_kept(play: Play, variant: Variant) -> None:
+    """Its result is told with the next message."""
+    played = play(caller=["Pay.", decide(approve("c1"), hangs_up="model"), "Thanks."], variant=variant)
+
+    assert ["user Pay.", "call c1 {'amount': 5}", "result c1 paid 5", "user Thanks."] == played.inputs[-1]
+
+
 def test_saving_again_gives_the_same_text(play: Play) -> None:
     """What is loaded is written as it was."""
     played = play(caller=["Pay.", decide(approve("c1")), "Thanks."], variant=JSON)
