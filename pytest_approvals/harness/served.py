@@ -37,7 +37,7 @@ _MODEL: ContextVar[Model] = ContextVar("who answers a request")
 async def ask(world: RecordingWorld, items: Sequence[Item], asked: Asked) -> Reply:
     """Asks a world what a request asks: the model of a run, see `endpoint.Model`."""
     agent = asked.model if asked.model in agents_of(world.play.scenario) else MAIN
-    reply = await world.model(items, agent=agent, stream=asked.stream, tools=asked.tools, complaints=asked.complaints)
+    reply = await world.model(items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken)
     if not asked.readable:
         raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
     return reply

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.conditions import Approval, Condition, needs_approval
@@ -86,13 +87,13 @@ class RecordingWorld:
         agent: str = MAIN,
         stream: bool = False,
         tools: Sequence[str] = (),
-        complaints: Sequence[BrokenRule] = (),
+        broken: Sequence[BrokenRule] | None = None,
     ) -> PlayedReply:
         """
         See `contract.World.model`.
 
         Arguments:
-            complaints: What is wrong with the body that the items came in, where they came over a wire.
+            broken: What the provider refuses in them, where they came over a wire and were judged there.
         """
         conversation = conversation_of(self.play.scenario, agent, items, self.progress)
         number = self.play.counters.next_model()
@@ -107,7 +108,9 @@ class RecordingWorld:
                 stream=stream,
             )
         )
-        self._refuse_broken(complaints or broken_rules(items, self.play.wire_rules), number, conversation)
+        if broken is None:
+            broken = broken_rules(items, self.play.wire_rules)
+        self._refuse_broken(broken, number, conversation)
         await self._hung_up_at_the_model(number, conversation)
         reply = self._next_reply(number, conversation)
         if reply.takes:
@@ -371,10 +374,11 @@ async def _pass(seconds: float) -> None:
 
 def written_item(item: Item) -> dict[str, Any]:
     """Gives one element of a model input as it stands in a journal."""
-    return {name: value for name in _ITEM_FIELDS if (value := getattr(item, name)) is not None}
+    return {name: value for name, value in zip(_ITEM_FIELDS, _item_values(item), strict=True) if value is not None}
 
 
 _ITEM_FIELDS = tuple(field.name for field in fields(Item))
+_item_values = attrgetter(*_ITEM_FIELDS)
 
 
 def written_call(call: PlayedCall) -> dict[str, Any]:

@@ -63,6 +63,14 @@ class Journal:
             self._lines.append(line)
         return event
 
+    def forget(self) -> None:
+        """Forgets all events but the first one, here and in the file."""
+        del self.events[1:]
+        if self._file is not None:
+            self._file.seek(0)
+            self._file.truncate()
+            self._lines[:] = [_encode(event.to_dict()) for event in self.events]
+
     def flush(self) -> None:
         """Hands all that was recorded to the operating system: from here on it survives the end of this process."""
         if self._file is not None and self._lines:

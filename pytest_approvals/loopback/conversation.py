@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -86,6 +87,7 @@ class Conversation:
         self._lock = RLock()
         self._endpoint: Endpoint | None = None
         self._world: RecordingWorld | None = None
+        self._looked_at: tuple[Scenario | None, bool] = None, False
 
     @property
     def scenario(self) -> Scenario:
@@ -141,8 +143,9 @@ class Conversation:
     def may_wait(self) -> bool:
         """Whether an answer may have to wait: for a tool that the provider runs, or because the model is slow."""
         scenario = self.scenario
-        hosted = any(tool.kind == "hosted_mcp" for tool in scenario.tools)
-        return hosted or any(reply.takes for script in scenario.agents.values() for reply in script.all_replies)
+        if scenario is not self._looked_at[0]:
+            self._looked_at = scenario, _may_wait(scenario)
+        return self._looked_at[1]
 
     def serve_at_once(self, method: str, path: str, raw: bytes) -> Answer:
         """Answers a request without a loop, which costs less than half; for conversations that never wait."""
@@ -171,14 +174,13 @@ class Conversation:
         return await endpoint.post(raw)
 
     async def _model(self, items: Sequence[Item], asked: Asked) -> Reply:
+        world = self._world
+        assert world is not None
         if self.wishes.again and all(item.kind in ("user", "other") for item in items):
-            self._begin_anew()
-        assert self._world is not None
-        self._world.play.scenario = scenario = self.scenario
+            world = self._begin_anew(world)
+        world.play.scenario = scenario = self.scenario
         agent = asked.model if asked.model in scenario.agents else MAIN
-        reply = await self._world.model(
-            items, agent=agent, stream=asked.stream, tools=asked.tools, complaints=asked.complaints
-        )
+        reply = await world.model(items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken)
         if not asked.readable:
             raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
         return reply
@@ -191,10 +193,12 @@ class Conversation:
                 self._endpoint = Endpoint(format_named(protocol), self._model, style=style_named(self.wishes.style))
             return self._endpoint
 
-    def _begin_anew(self) -> None:
-        self._world = self._new_world(self.protocol)
+    def _begin_anew(self, world: RecordingWorld) -> RecordingWorld:
+        world.play.begin_anew()
+        self._world = RecordingWorld(world.play, "")
         if self.responses is not None:
             self.responses.kept.forget()
+        return self._world
 
     def _new_world(self, protocol: str) -> RecordingWorld:
         scenario = self.scenario
@@ -218,6 +222,12 @@ class Conversation:
         return RecordingWorld(play, "")
 
 
+def _may_wait(scenario: Scenario) -> bool:
+    hosted = any(tool.kind == "hosted_mcp" for tool in scenario.tools)
+    return hosted or any(reply.takes for script in scenario.agents.values() for reply in script.all_replies)
+
+
+@lru_cache(maxsize=256)
 def below(path: str) -> str:
     """
     Gives what stands in a path behind the base address of a provider.

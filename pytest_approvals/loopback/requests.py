@@ -58,7 +58,9 @@ class RequestReader:
 
     def read(self, piece: bytes) -> list[Request]:
         """
-        Takes what came, and gives the requests that are whole with it; one with something unreadable behind it is the last.
+        Takes what came, and gives the requests that are whole with it.
+
+        A request with something behind it that cannot be read is the last one.
 
         Errors:
             TooLarge: A body is; nothing more can be read.

@@ -54,11 +54,10 @@ class Answers:
         self._texts: set[str] = set()
         self._ids: set[str] = set()
 
-    def given(self, reply: Reply, call_id: str) -> None:
-        """Notes the answer of a reply, where it has one."""
-        if reply.answer is not None:
-            self._texts.add(json_text(dict(reply.answer)))
-            self._ids.add(call_id)
+    def given(self, answer: Mapping[str, Any], call_id: str) -> None:
+        """Notes the answer of a reply."""
+        self._texts.add(json_text(dict(answer)))
+        self._ids.add(call_id)
 
     def hidden(self, items: Iterable[Item]) -> tuple[Item, ...]:
         """Gives *items* with those that hold an answer, or the response to one, as `other`."""

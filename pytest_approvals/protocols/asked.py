@@ -9,6 +9,7 @@ from typing import Any
 from pytest_approvals.agent_side.neutral import Item
 
 from .complaints import Complaint
+from .rules import BrokenRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class Asked:
         tools: The names of the tools that the model is offered.
         parameters: The parameters of each offered function, by the function's name.
         formatted: The client wants text in a format of its own, which is where a structured answer goes.
-        complaints: What is wrong with the body itself; the items are judged by `rules.broken_rules`.
+        complaints: What is wrong with the body itself.
+        broken: All that the provider refuses: the complaints, or else the rules that the items break, once judged.
         readable: Whether the body has the shape of a request at all; if not, there are no items.
     """
 
@@ -35,6 +37,7 @@ class Asked:
     parameters: Mapping[str, frozenset[str]] = field(default_factory=dict)
     formatted: bool = False
     complaints: tuple[Complaint, ...] = ()
+    broken: tuple[BrokenRule, ...] = ()
     readable: bool = True
 
     def place(self, kind: str, item_id: str) -> int:

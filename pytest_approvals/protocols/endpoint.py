@@ -20,8 +20,10 @@ from .asked import Asked
 from .complaints import Complaint
 from .damage import DAMAGES, damaged
 from .format import Format
-from .rules import BrokenRule, broken_rules
+from .lately import Lately
+from .rules import broken_rules
 from .sse import PLAIN, Style, written
+from .text import json_text
 
 JSON = "application/json"
 STREAM = "text/event-stream; charset=utf-8"
@@ -39,7 +41,7 @@ class Model(Protocol):
 
         Arguments:
             items: The input of the model; what holds or answers a structured answer is `other` here.
-            asked: The request as it was read, with what is wrong with its body.
+            asked: The request as it was read and judged.
 
         Errors:
             ModelRefused: The request breaks a rule, of the conversation or of the body.
@@ -68,8 +70,7 @@ class Answer:
     @classmethod
     def of(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
         """Gives an answer of JSON."""
-        body = json.dumps(value, ensure_ascii=False).encode()
-        return cls(status=status, content_type=JSON, pieces=iter([body]), headers=headers)
+        return cls(status=status, content_type=JSON, pieces=iter([json_text(value).encode()]), headers=headers)
 
     @classmethod
     def not_found(cls, spoken: Format, text: str) -> Answer:
@@ -94,6 +95,7 @@ class Endpoint:
         self._model = model
         self._style = style
         self._answers = Answers()
+        self._lately = Lately()
         self._number = 0
 
     async def serve(self, method: str, path: str, raw: bytes) -> Answer:
@@ -110,20 +112,32 @@ class Endpoint:
             ModelDown: The connection breaks before there is an answer.
         """
         try:
-            body = json.loads(raw)
+            asked = self._lately.get(raw) or self._read(raw)
         except (ValueError, RecursionError):
             return self.refused(self.format.not_json())
-        asked = self.format.read(body)
-        items = self._answers.hidden(asked.items)
         try:
-            reply = await self._model(items, asked)
+            reply = await self._model(asked.items, asked)
         except ModelRefused as refusal:
-            return self.refused(self._complaint(replace(asked, items=items), refusal))
+            return self.refused(self._complaint(asked, refusal))
         except ScriptExhausted as exhausted:
             return self.refused(Complaint(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
         except ModelDown as down:
             return self._failed(asked, down)
         return self._answer(asked, reply)
+
+    def _read(self, raw: bytes) -> Asked:
+        """
+        Reads and judges the body of a request.
+
+        Errors:
+            ValueError, RecursionError: It is not JSON.
+        """
+        read = self.format.read(json.loads(raw))
+        items = self._answers.hidden(read.items)
+        asked = replace(read, items=items, broken=read.complaints or (*broken_rules(items, self.format.name),))
+        if not self.format.keeps:
+            self._lately.keep(raw, asked)
+        return asked
 
     def _failed(self, asked: Asked, down: ModelDown) -> Answer:
         if down.status:
@@ -148,15 +162,16 @@ class Endpoint:
         return Answer.of(self.format.error(complaint), complaint.status)
 
     def _complaint(self, asked: Asked, refusal: ModelRefused) -> Complaint:
-        broken: Sequence[BrokenRule] = asked.complaints or broken_rules(asked.items, self.format.name)
-        if not broken:
+        if not asked.broken:
             return Complaint(rule="refused", text=refusal.reason)
-        return self.format.worded(min(broken, key=lambda one: one.rule not in _OF_ONE_ITEM), asked)
+        return self.format.worded(min(asked.broken, key=lambda one: one.rule not in _OF_ONE_ITEM), asked)
 
     def _answer(self, asked: Asked, reply: Reply) -> Answer:
         self._number += 1
         answer_id = f"call_answer_{self._number}"
-        self._answers.given(reply, answer_id)
+        if reply.answer is not None:
+            self._answers.given(reply.answer, answer_id)
+            self._lately.forget()
         told = placed(reply, asked, answer_id)
         try:
             if asked.stream:

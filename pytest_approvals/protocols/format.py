@@ -30,11 +30,13 @@ class Format(Protocol):
         name: What its rules are called: `chat`, `responses` or `messages`.
         path: Where its requests are posted, below the base address that its clients take.
         opening: The name of the first event of its streams; None where events have no names.
+        keeps: What a request says depends on those before: the provider keeps something of them.
     """
 
     name: str
     path: str
     opening: str | None
+    keeps: bool
 
     def read(self, body: Any) -> Asked:
         """Reads the body of a request, parsed from JSON; what is wrong with it is in `Asked.complaints`."""

@@ -6,12 +6,13 @@ A gateway that comments, a proxy with other line ends, a network that tears char
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_approvals.errors import UnknownName
+
+from .text import json_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +81,15 @@ def written(events: Iterable[Event], style: Style = PLAIN) -> Iterator[bytes]:
     """Gives a stream as bytes, piece by piece; what *events* raises comes out after the pieces before it."""
     for event in events:
         text = _text(event, style).encode()
-        size = style.size or len(text)
-        yield from (text[start : start + size] for start in range(0, len(text), size))
+        if style.size is None:
+            yield text
+        else:
+            yield from (text[start : start + style.size] for start in range(0, len(text), style.size))
 
 
 def _text(event: Event, style: Style) -> str:
-    data = event.data if isinstance(event.data, str) else json.dumps(event.data, ensure_ascii=False)
-    lines = [": still here", ""] if style.comments else []
-    if event.name is not None and style.named:
-        lines.append(f"event: {event.name}")
-    return style.newline.join([*lines, f"data: {data}", "", ""])
+    data = event.data if isinstance(event.data, str) else json_text(event.data)
+    end = style.newline
+    comment = f": still here{end}{end}" if style.comments else ""
+    name = f"event: {event.name}{end}" if event.name is not None and style.named else ""
+    return f"{comment}{name}data: {data}{end}{end}"

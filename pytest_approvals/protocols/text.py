@@ -56,7 +56,10 @@ def arguments_text(call: ModelCall) -> str:
 
 def json_text(value: Any) -> str:
     """Gives a value as JSON."""
-    return json.dumps(value, ensure_ascii=False)
+    return _encode(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def ordered_json(value: Any) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -193,3 +194,20 @@ def write_one(path: Path) -> None:
     for number in range(1, 30):
         journal.record(ToolEnd(x=number, result="x" * 2_000))
     journal.close()
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_journal_that_forgets_keeps_its_header(tmp_path: Path, flushed: bool) -> None:
+    """What is recorded after that stands behind the header, in the file, too."""
+    journal = Journal(tmp_path / "run.jsonl")
+    for event in (Header(scenario="a/b", agent="x"), TurnStart(turn=1), TurnStart(turn=2)):
+        journal.record(event)
+    if flushed:
+        journal.flush()
+    journal.forget()
+    journal.record(TurnStart(turn=7))
+    journal.close()
+
+    assert ["header", "turn.start"] == [event.kind for event in journal.events]
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [("header", 1), ("turn.start", 2), ("footer", None)] == [(line["event"], line.get("n")) for line in lines]

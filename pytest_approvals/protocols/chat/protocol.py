@@ -22,6 +22,7 @@ class Chat:
     name = "chat"
     path = "/chat/completions"
     opening: str | None = None
+    keeps = False
 
     def __init__(self) -> None:
         self._numbers = count(1)

@@ -21,6 +21,7 @@ class Messages:
     name = "messages"
     path = "/messages"
     opening: str | None = "message_start"
+    keeps = False
 
     def __init__(self) -> None:
         self._numbers = count(1)

@@ -39,6 +39,7 @@ class Responses:
     name = "responses"
     path = "/responses"
     opening: str | None = "response.created"
+    keeps = True
 
     def __init__(self, servers: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> None:
         self.kept = Kept()
