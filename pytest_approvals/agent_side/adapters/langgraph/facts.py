@@ -74,6 +74,7 @@ OWN_MISSING: Mapping[str, str] = {
     "hand_offs": _BARE,
     "limit_model_replies": _BARE,
     "limit_tool_calls": _BARE,
+    "mcp": "`ToolNode` does not stop the calls beside one that asks; a server gets some of them after the turn",
     "structured_answer": _BARE,
 }
 """Where a graph of one's own runs all calls of a reply in one node."""

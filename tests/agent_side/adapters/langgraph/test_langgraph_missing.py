@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -15,10 +16,11 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import ApproveDecision, DecisionType, RejectDecision
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
-from langgraph.graph import StateGraph
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.prebuilt import tools_condition
-from langgraph.types import Command
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Command, interrupt
 
 from pytest_approvals.agent_side.adapters.langgraph import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Condition, Decision, Request, Unsupported
@@ -72,7 +74,7 @@ def test_every_missing_capability_is_shown_here() -> None:
         EVERYWHERE | {"slow_conditions", "edit_tool"},
         EVERYWHERE | {"slow_conditions", "edit_tool"},
         EVERYWHERE | {"unknown_request", "edit_tool"},
-        EVERYWHERE | {"unknown_request", "edit_tool", "broken_arguments", "partial_answers"} | BARE,
+        EVERYWHERE | {"unknown_request", "edit_tool", "broken_arguments", "partial_answers", "mcp"} | BARE,
     ] == [
         set(FLAVOURS[one].missing) - {"native.postgres"} for one in ("", "per_call", "retry", "interrupt", "tool_node")
     ]
@@ -86,6 +88,37 @@ def test_a_node_shows_one_question(session: Begin) -> None:
     (second,) = paused.paused(None, Decision(request=first, verdict="approve"))
 
     assert ("c1", "c2") == (first.call_id, second.call_id)
+
+
+async def _beside_one_that_asks() -> list[str]:
+    """Runs a node with two calls, of which one asks; gives what the other one does after the run has ended."""
+    paused, done = asyncio.Event(), asyncio.Event()
+    ran: list[str] = []
+
+    async def ask() -> None:
+        """Asks."""
+        interrupt("May I?")
+
+    async def work() -> None:
+        """Works for as long as the run takes."""
+        await paused.wait()
+        ran.append("worked")
+        done.set()
+
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode([ask, work]))
+    graph.add_edge(START, "tools")
+    calls = [{"name": name, "args": {}, "id": name} for name in ("ask", "work")]
+    config = {"configurable": {"thread_id": "1"}}
+    await graph.compile(checkpointer=InMemorySaver()).ainvoke({"messages": [AIMessage("", tool_calls=calls)]}, config)
+    paused.set()
+    await asyncio.wait_for(done.wait(), 5)
+    return ran
+
+
+def test_a_node_does_not_stop_what_runs_beside_a_question() -> None:
+    """mcp: the run has ended, and a call beside the one that asked goes on."""
+    assert ["worked"] == asyncio.run(_beside_one_that_asks())
 
 
 def test_a_node_passes_broken_calls_over() -> None:
