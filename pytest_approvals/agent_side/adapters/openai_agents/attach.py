@@ -12,28 +12,28 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from agents import Agent, FunctionTool, Handoff, HostedMCPTool, RunConfig
+from agents import Agent, FunctionTool, Handoff, HostedMCPTool, Model, RunConfig
 from agents.mcp import MCPServer, MCPUtil
 from agents.run import CallModelData, ModelInputData
 
 from ...contract import MAIN, Approval, Attachment, Limits, Parameter, ToolSpec
+from .clients import ASKING, ModelOf, ModelOfAll
 from .crew import Crew
-from .model import ASKING, ScriptedChatModel, ScriptedModel
 from .probes import ProbedServer, probed
 
 
-def attached_crew(attachment: Attachment, limits: Limits, *, chat: bool) -> Crew:
-    """Makes a crew of the agent that a person hands over, or that their factory makes."""
-    model = (ScriptedChatModel if chat else ScriptedModel)(None)
+def attached_crew(attachment: Attachment, limits: Limits, model: ModelOf) -> Crew:
+    """Makes a crew of the agent that a person hands over, or that their factory makes; *model* makes their models."""
+    replacement = ModelOfAll(model)
     subject = attachment.subject
-    main = subject if isinstance(subject, Agent) else subject(model)
+    main = subject if isinstance(subject, Agent) else subject(replacement)
     found = dict(_reached(main, MAIN))
     labels = {agent.name: label for agent, label in _pairs(found)}
     tools = tuple(spec for agent, label in _pairs(found) for spec in _specs(agent, label, found))
     probes = [_probe(agent, label, attachment.stubs) for agent, label in _pairs(found)]
     options = dict(attachment.run_options)
     session = options.pop("session", None)
-    options["run_config"] = _run_config(options.get("run_config"), model, labels)
+    options["run_config"] = _run_config(options.get("run_config"), replacement, labels)
     if limits.model_replies is not None:
         options["max_turns"] = limits.model_replies
 
@@ -193,8 +193,8 @@ def _probe(agent: Agent[Any], label: str, stubs: frozenset[str]) -> _Probe:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def _run_config(given: Any, model: ScriptedModel, labels: dict[str, str]) -> RunConfig:
-    """Gives the person's run configuration with the scripted model, which is told by a filter who asks."""
+def _run_config(given: Any, model: Model, labels: dict[str, str]) -> RunConfig:
+    """Gives the person's run configuration with another model, which is told by a filter who asks."""
     config = RunConfig(**given) if isinstance(given, dict) else given or RunConfig()
     own = config.call_model_input_filter
 

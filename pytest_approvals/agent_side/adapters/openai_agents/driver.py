@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
@@ -52,15 +52,16 @@ class OpenAIAgents(Agent):
         )
 
     def _crew_of(self, blueprint: Blueprint) -> Crew:
-        chat = self.wire_rules == "chat"
+        from .clients import models
+
+        model = models(blueprint)
         if blueprint.attachment is not None:
             from .attach import attached_crew
 
-            return attached_crew(blueprint.attachment, blueprint.limits, chat=chat)
-        from .clients import models
+            return attached_crew(blueprint.attachment, blueprint.limits, model)
         from .crew import made_crew
 
-        return made_crew(blueprint, models(blueprint, chat=chat))
+        return made_crew(blueprint, model)
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
@@ -91,7 +92,7 @@ class OpenAIAgents(Agent):
     async def _run(self, agent: SdkAgent[Any], given: Any, stream: bool, *, resumed: Run | None) -> Any:
         try:
             result = await (self._streamed(agent, given) if stream else self._plain(agent, given))
-        except BaseException as error:
+        except Exception as error:
             self._memory.fails(error, resumed)
             raise
         self._memory.ends(result, resumed)
@@ -223,8 +224,10 @@ class SessionAgents(OpenAIAgents):
 
 
 class ChatAgents(SessionAgents):
-    """As `SessionAgents`, with the model's input in the form in which the SDK sends it over Chat Completions."""
+    """As `SessionAgents`, with the SDK's own model class for Chat Completions, always."""
 
     capabilities = facts.claimed(facts.CHAT_MISSING)
     missing = facts.CHAT_MISSING
     wire_rules = "chat"
+    native = "chat"
+    protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}

@@ -1,9 +1,9 @@
-"""The model's input in its neutral form: Responses items as the SDK hands them to a model, and chat messages."""
+"""The model's input in its neutral form: Responses items, as the SDK hands them to a model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...contract import Item
@@ -154,28 +154,3 @@ _SIDES = {
     "function_call_output": "results",
     "mcp_approval_response": "results",
 }
-
-
-# --- Chat Completions -------------------------------------------------------------------------------------------------
-
-
-def from_chat(messages: Iterable[Mapping[str, Any]]) -> list[Item]:
-    """Gives the messages of a Chat Completions request as items."""
-    return [item for number, message in enumerate(messages) for item in _chat_items(message, number)]
-
-
-def _chat_items(written: Mapping[str, Any], message: int) -> Iterator[Item]:
-    role, content = written.get("role"), written.get("content")
-    if role == "tool":
-        yield Item(kind="result", id=written["tool_call_id"], text=text_of(content), message=message)
-    elif role == "user":
-        yield Item(kind="user", text=text_of(content), message=message)
-    elif role == "assistant":
-        if content:
-            yield Item(kind="say", text=text_of(content), message=message)
-        for call in written.get("tool_calls") or ():
-            function = call["function"]
-            arguments = parsed(function["arguments"])
-            yield Item(kind="call", id=call["id"], tool=function["name"], arguments=arguments, message=message)
-    else:
-        yield Item(kind="other", text=text_of(content), message=message)

@@ -6,25 +6,19 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
 from agents import HostedMCPTool, Model, ModelResponse, Tool, Usage
 from agents.handoffs import Handoff
 from agents.items import TResponseStreamEvent
-from agents.models.fake_id import FAKE_RESPONSES_ID
-from openai.types.responses import ResponseOutputItem
 
 from ...clients import openai_error
-from ...contract import MAIN, Item, ModelDown, Reply
+from ...contract import Item, ModelDown, Reply
 from ...current import world
-from .items import from_chat, from_responses, parsed
+from .items import from_responses, parsed
 from .output import output_items
 from .stream import events
-
-ASKING: ContextVar[str] = ContextVar("pytest_approvals_asking", default=MAIN)
-"""The agent that asks, where one model object serves several."""
 
 
 class ScriptedModel(Model):
@@ -32,11 +26,11 @@ class ScriptedModel(Model):
     Asks the world of the running turn for the next reply, as a model of the Responses API.
 
     Arguments:
-        agent: The agent whose model it is; None for all agents of an attachment, which `ASKING` then tells apart.
+        agent: The agent whose model it is.
         anew: The provider numbers its items anew in every conversation, so that two conversations have equal ids.
     """
 
-    def __init__(self, agent: str | None, *, anew: bool = False) -> None:
+    def __init__(self, agent: str, *, anew: bool = False) -> None:
         self.agent = agent
         self.anew = anew
 
@@ -54,9 +48,7 @@ class ScriptedModel(Model):
         """See `agents.Model.get_response`."""
         reply = await self._reply(input, output_schema, offered(tools, handoffs), stream=False)
         key = self._key(input)
-        return ModelResponse(
-            output=self._output(reply, key), usage=Usage(requests=1), response_id=self._response_id(key)
-        )
+        return ModelResponse(output=output_items(reply, key), usage=Usage(requests=1), response_id=f"resp_{key}")
 
     async def stream_response(
         self,
@@ -73,46 +65,18 @@ class ScriptedModel(Model):
         reply = await self._reply(input, output_schema, offered(tools, handoffs), stream=True)
         key = self._key(input)
         with _failing_as_the_client():
-            for event in events(reply, self._output(reply, key), key):
+            for event in events(reply, output_items(reply, key), key):
                 yield event
 
     async def _reply(self, given: Any, output_schema: Any, tools: Sequence[str], *, stream: bool) -> Reply:
-        agent = self.agent if self.agent is not None else ASKING.get()
-        items = self._items(given)
+        items = from_responses(given)
         if output_schema is not None:
             items = [_as_answer(item) for item in items]
         with _failing_as_the_client():
-            return await world().model(items, agent=agent, stream=stream, tools=tools)
+            return await world().model(items, agent=self.agent, stream=stream, tools=tools)
 
     def _key(self, given: Any) -> str:
         return str(len(given)) if self.anew else key_of(given)
-
-    def _items(self, given: Any) -> list[Item]:
-        return from_responses(given)
-
-    def _output(self, reply: Reply, key: str) -> list[ResponseOutputItem]:
-        return output_items(reply, key)
-
-    def _response_id(self, key: str) -> str | None:
-        return f"resp_{key}"
-
-
-class ScriptedChatModel(ScriptedModel):
-    """
-    Asks in the form in which the SDK's own class for Chat Completions sends the same input, and answers with items that
-    have no ids, as that class does.
-    """
-
-    def _items(self, given: Any) -> list[Item]:
-        from agents.models.chatcmpl_converter import Converter
-
-        return from_chat([dict(message) for message in Converter.items_to_messages(given)])
-
-    def _output(self, reply: Reply, key: str) -> list[ResponseOutputItem]:
-        return output_items(reply, key, FAKE_RESPONSES_ID)
-
-    def _response_id(self, key: str) -> str | None:
-        return None
 
 
 @contextmanager

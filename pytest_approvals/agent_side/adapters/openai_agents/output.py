@@ -18,20 +18,19 @@ from openai.types.responses.response_output_item import McpApprovalRequest, McpC
 from ...contract import HostedResult, ModelCall, Reply
 
 
-def output_items(reply: Reply, key: str, placeholder: str | None = None) -> list[ResponseOutputItem]:
+def output_items(reply: Reply, key: str) -> list[ResponseOutputItem]:
     """
     Gives the items of *reply*: what the provider ran, then the text, then the structured answer, then the calls.
 
     Arguments:
         key: Makes the ids of the items.
-        placeholder: The id of each item in place of these, where a provider gives items none.
     """
     items: list[ResponseOutputItem] = [_ran(result) for result in reply.hosted]
     if reply.say is not None:
-        items.append(message(reply.say, placeholder or f"msg_{key}"))
+        items.append(message(reply.say, f"msg_{key}"))
     if reply.answer is not None:
-        items.append(message(arguments_text(reply.answer), placeholder or f"msg_{key}_answer"))
-    items += [_call(call, placeholder or f"fc_{key}_{index}") for index, call in enumerate(reply.calls)]
+        items.append(message(arguments_text(reply.answer), f"msg_{key}_answer"))
+    items += [_call(call, f"fc_{key}_{index}") for index, call in enumerate(reply.calls)]
     return items
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from pytest_approvals.agent_side.adapters.openai_agents import OpenAIAgents
 from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply, ToolSpec
+from pytest_approvals.harness.served import ServedModel
 from pytest_approvals.testing import SmallWorld, Story, tool
 
 # The kit says by itself that the framework is not here; the other tests are about nothing but the framework.
@@ -21,10 +23,10 @@ LOOK = tool("look", what="string")
 class NotingWorld(SmallWorld):
     """A world that notes which agent asks."""
 
-    asked: tuple[str, ...] = ()
+    askers: tuple[str, ...] = ()
 
     async def model(self, items: Any, *, agent: str = "main", stream: bool = False, tools: Any = ()) -> Reply:
-        self.asked = (*self.asked, agent)
+        self.askers = (*self.askers, agent)
         return await super().model(items, agent=agent, stream=stream, tools=tools)
 
 
@@ -32,6 +34,7 @@ class NotingWorld(SmallWorld):
 def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
     """Begins a session on a world of its own; all sessions are closed at the end."""
     begun: list[Story] = []
+    served = ExitStack()
 
     def story(
         *replies: Reply | Exception,
@@ -41,12 +44,14 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
         **more: Any,
     ) -> Story:
         blueprint = Blueprint(tools=tuple(tools), directory=str(tmp_path), **more)
-        begun.append(Story(adapter, blueprint, NotingWorld(replies, tools, results)))
+        model = served.enter_context(closing(ServedModel(adapter.native))) if adapter.native else None
+        begun.append(Story(adapter, blueprint, NotingWorld(replies, tools, results), model))
         return begun[-1]
 
-    yield story
-    for one in begun:
-        one.end()
+    with served:
+        yield story
+        for one in begun:
+            one.end()
 
 
 class AttachedWorld(SmallWorld):
@@ -55,10 +60,10 @@ class AttachedWorld(SmallWorld):
     def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
         super().__init__(replies, (), results)
         self.real: list[str] = []
-        self.asked: list[str] = []
+        self.askers: list[str] = []
 
     async def model(self, items: Any, *, agent: str = "main", stream: bool = False, tools: Any = ()) -> Reply:
-        self.asked.append(agent)
+        self.askers.append(agent)
         return await super().model(items, agent=agent, stream=stream, tools=tools)
 
     async def run(self, tool: str, arguments: Any, call_id: Any, *, agent: str = "main", real: Any = None) -> Any:

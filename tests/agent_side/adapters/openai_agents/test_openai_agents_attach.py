@@ -248,7 +248,7 @@ class TestRunning:
         )
         session.turn("Go.", stream=stream)
 
-        assert ["main", "Next", "Inner", "Next"] == session.world.asked
+        assert ["main", "Next", "Inner", "Next"] == session.world.askers
 
     def test_the_persons_run_configuration_is_kept(self, attach: Attach) -> None:
         """Their filter still sees every input."""
@@ -285,7 +285,7 @@ class TestLeaving:
 
         attach(factory, DONE).finished("Go.")
 
-        assert ["ScriptedModel"] == [type(model).__name__ for model in made]
+        assert ["ModelOfAll"] == [type(model).__name__ for model in made]
 
     def test_the_persons_agent_is_left_as_it_was(self, attach: Attach) -> None:
         """The probes are taken out when the last session lets go."""

@@ -33,7 +33,7 @@ def test_the_request_is_that_of_the_second_agent(begin: Begin, adapter: type[Age
     session.finished(None, approve(request))
 
     assert "clerk" == request.agent
-    assert ("main", "clerk", "clerk") == session.world.asked
+    assert ("main", "clerk", "clerk") == session.world.askers
     assert [("pay", {"amount": 5})] == session.world.ran
 
 
@@ -49,7 +49,7 @@ def test_the_conversation_stays_with_the_second_agent(begin: Begin, adapter: typ
     session.finished(None, *map(approve, session.pending()))
 
     assert "clerk" == request.agent
-    assert ("main", "clerk", "clerk", "clerk", "clerk") == session.world.asked
+    assert ("main", "clerk", "clerk", "clerk", "clerk") == session.world.askers
     assert [("pay", {"amount": 5})] == session.world.ran
 
 
@@ -59,7 +59,7 @@ def test_a_hand_off_back_goes_round_in_a_circle(begin: Begin) -> None:
     session.finished("Hello.")
     session.finished("And?")
 
-    assert ("main", "clerk", "main", "main") == session.world.asked
+    assert ("main", "clerk", "main", "main") == session.world.askers
 
 
 def test_the_stream_shows_the_call_and_its_result(begin: Begin) -> None:

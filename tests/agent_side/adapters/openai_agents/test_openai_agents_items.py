@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.openai_agents.items import from_chat, from_responses, parsed
+from pytest_approvals.agent_side.adapters.openai_agents.items import from_responses, parsed
 from pytest_approvals.agent_side.contract import Item
 
 RAN = {"type": "mcp_call", "id": "m1", "name": "f", "arguments": "{}"}
@@ -68,26 +68,6 @@ class TestResponses:
         items = from_responses([USER, USER, SAY, CALL, CALL | {"call_id": "c2"}, RESULT, RESULT, SAY])
 
         assert [0, 1, 2, 2, 2, 3, 3, 4] == [item.message for item in items]
-
-
-class TestChat:
-    def test_each_message_keeps_its_number(self) -> None:
-        """Calls and text of one assistant message share it; the system message counts."""
-        call = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
-        messages = [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "Pay 5."},
-            {"role": "assistant", "content": "Sure.", "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "c1", "content": "paid"},
-        ]
-
-        assert [
-            Item(kind="other", text="Be brief.", message=0),
-            Item(kind="user", text="Pay 5.", message=1),
-            Item(kind="say", text="Sure.", message=2),
-            Item(kind="call", id="c1", tool="pay", arguments={"amount": 5}, message=2),
-            Item(kind="result", id="c1", text="paid", message=3),
-        ] == from_chat(messages)
 
 
 @pytest.mark.parametrize(

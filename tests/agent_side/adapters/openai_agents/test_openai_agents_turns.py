@@ -335,7 +335,7 @@ class TestSessions:
         one = begin(PAYS, DONE, adapter=adapter)
         world = SmallWorld([reply(None, call("pay", amount=6)), DONE], (), {})
         world.tools = one.world.tools
-        other = one.wait(one.agent.another_session(world))
+        other = one.another_session(world)
         (first,) = one.paused("Pay 5.")
         second = one.wait(other.turn("Pay 6.", (), stream=False)).requests[0]
         one.finished(None, approve(first))
