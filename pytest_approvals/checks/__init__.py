@@ -18,6 +18,7 @@ from . import (
     decisions,
     decisions_others,
     ending,
+    ending_answers,
     ending_sessions,
     execution,
     execution_arguments,
@@ -66,7 +67,7 @@ _FAMILIES = (
     *(telling, telling_results, telling_inputs, telling_history, telling_hangups),
     *(state, state_stream, state_outcome),
     *(decisions, decisions_others),
-    *(ending, ending_sessions),
+    *(ending, ending_answers, ending_sessions),
     harness,
 )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.neutral import MAIN, Blueprint, ToolSpec
+from pytest_approvals.agent_side.neutral import MAIN, Blueprint, Parameter, ToolSpec
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.write import Journal
 from pytest_approvals.scenario.parts import Scenario, Tool, Variant
@@ -191,11 +191,15 @@ def _key(spec: ToolSpec) -> str:
     return spec.name if spec.agent == MAIN else f"{spec.agent}/{spec.name}"
 
 
-def _declared(spec: ToolSpec) -> dict[str, Any]:
-    parameters = {
+def _declared_parameters(parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    return {
         name: {"type": one.type, "required": one.required} | ({} if one.required else {"default": one.default})
-        for name, one in spec.parameters.items()
+        for name, one in parameters.items()
     }
+
+
+def _declared(spec: ToolSpec) -> dict[str, Any]:
+    parameters = _declared_parameters(spec.parameters)
     written: dict[str, Any] = {
         "approval": declared_approval(spec.approval),
         "parameters": parameters,
@@ -231,6 +235,7 @@ def header(scenario: Scenario, variant: Variant, source: AgentSource, seed: int)
         where=facts.where,
         variant={name: getattr(variant, name) for name in variant.__slots__},
         tools=declared_tools(scenario.tools),
+        answer=_declared_parameters(scenario.answer) or None,
         wire_rules=facts.wire_rules if variant.protocol == "native" else variant.protocol,
         capabilities=sorted(facts.capabilities),
         reaches=dict(scenario.reaches),

@@ -16,6 +16,8 @@ event, or a few that belong together:
     tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`, then
                                                 `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`
     rules, reaches, expect, fresh, streaming    what the header says
+    wants NAME: TYPE, ...                       the agent has to end with such an answer; with `answers NAME=VALUE, ...` the
+                                                model gives one, with `outputs NAME=VALUE, ...` a turn does
     send TEXT, go                               a turn begins, with the decisions made since
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
                                                 `model Done.` and `finish Done.`; `shows CALL` is a pause with a

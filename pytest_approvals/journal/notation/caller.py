@@ -48,6 +48,10 @@ class CallerLines(Scribe):
         self.state.open = []
         self._turn_end("finished", output=rest)
 
+    def on_outputs(self, rest: str) -> None:
+        self.state.open = []
+        self._turn_end("finished", output=arguments_of(rest))
+
     def on_fail(self, rest: str) -> None:
         self._turn_end("failed", error=rest.split(": ", 1))
 

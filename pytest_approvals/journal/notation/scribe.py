@@ -80,6 +80,9 @@ class Scribe:
         name, declared = tool_of(rest)
         self.header.tools[name] = declared
 
+    def on_wants(self, rest: str) -> None:
+        self.header.answer = tool_of(f"answer({rest})")[1]["parameters"]
+
     def on_rules(self, rest: str) -> None:
         self.header.wire_rules = rest
 

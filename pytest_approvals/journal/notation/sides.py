@@ -40,6 +40,10 @@ class SideLines(Scribe):
             item = {"kind": kind, "id": call.id, "tool": call.tool, "arguments": call.arguments}
             self.item(conversation, item)
 
+    def on_answers(self, rest: str) -> None:
+        m = self._question("main")
+        self.add(ev.ModelAnswer(m=m, conversation="main", answer=arguments_of(rest)))
+
     def _kind(self, tool: str) -> dict[str, Any]:
         declared = self.header.tools.get(tool, {})
         server = {"server": declared["server"]} if declared.get("server") else {}

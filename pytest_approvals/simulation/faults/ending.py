@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Any, cast
 
 from pytest_approvals.agent_side.contract import Agent, World
 from pytest_approvals.agent_side.neutral import Decision
@@ -47,6 +47,19 @@ class FailingToolLosesTheRequests(Fault):
             for call in conversation.calls:
                 if call.stage == "waiting":
                     self.refuse(call, "Error: another call failed.", turn)
+
+
+class FirstAnswerIsGivenAgain(Fault):
+    """The structured answer of an earlier turn is given in every later one."""
+
+    source = ("langchain-ai/langchain#36957",)
+    caught_by = "answer-given"
+    first: object = None
+
+    def take_answer(self, conversation: Conversation, answer: Mapping[str, Any]) -> None:
+        super().take_answer(conversation, answer)
+        if not conversation.asks_model:
+            self.first = conversation.output = self.first or conversation.output
 
 
 class LimitLosesTheCalls(Fault):
