@@ -213,11 +213,7 @@ def only_gated_asked(history: History) -> Evaluations:
         if not call.asked or call.declared is None:
             continue
         asked = call.asked[0]
-        if call.gated or _was_gated(call) or any(run.how == "asked" and run.n < asked.n for run in call.runs):
+        if call.may_be_gated or any(run.how == "asked" and run.n < asked.n for run in call.runs):
             yield OK
         else:
             yield Failure(call=call, expected="no request", actual="a request", witness=(call.n, asked.n))
-
-
-def _was_gated(call: CallSeen) -> bool:
-    return any(gate.answer is not False for gate in call.gates)

@@ -21,7 +21,8 @@ def approval_before_execution(history: History) -> Evaluations:
 
     This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
     id is no approval of this one; nor is an answer that is no decision at all. A tool that asks again in its middle
-    needs a second approval before its body is entered again.
+    needs a second approval before its body is entered again. What a policy let through is what it was asked about: a
+    call that then runs with arguments that need approval ran without one.
 
     Passes:
         send Pay 5
@@ -60,6 +61,13 @@ def approval_before_execution(history: History) -> Evaluations:
         run c1#2 -> paid 6
         done
 
+    Fails, the policy was asked about other arguments than those that run:
+        tool pay(amount: integer) when amount > 100
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 pay(amount=500) -> paid 500
+        done
+
     Fails, a second approval that nobody gave:
         send Pay 5
         model c1 pay(amount=5)
@@ -73,7 +81,7 @@ def approval_before_execution(history: History) -> Evaluations:
     for call in history.calls:
         asked = 0
         for run in call.runs:
-            if asked or call.gated_at(run.n):
+            if asked or call.gated_as(run):
                 given = call.decision_at(run.n)
                 if given is None or not (given.approves or given.rejects):
                     yield _unapproved(call, run, "no decision about it")

@@ -34,8 +34,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agent_side.conditions import needs_approval
+from pytest_approvals.agent_side.conditions import Condition, needs_approval
 
+from .arguments import settled
 from .events import Gate, ModelAnswer
 from .records import APPROVING, END, REJECTING, Asked, Declared, Execution, Given, Told
 
@@ -121,6 +122,27 @@ class CallSeen:
         if answered:
             return answered[-1].answer is not False
         return needs_approval(approval, self.arguments)
+
+    def gated_as(self, run: Execution) -> bool:
+        """
+        Whether it needed approval to run as *run* did: as far as it was known then, or for the arguments that ran,
+        which may not be those that the policy was asked about.
+        """
+        return self.gated_at(run.n) or self._would_be_gated(run.arguments)
+
+    @property
+    def may_be_gated(self) -> bool:
+        """Whether a policy may want approval for it, be it asked about the arguments as written or as coerced."""
+        return (
+            self.gated
+            or any(gate.answer is not False for gate in self.gates)
+            or self._would_be_gated(settled(self.arguments, self.parameters))
+        )
+
+    def _would_be_gated(self, arguments: Any) -> bool:
+        approval = self.declared.approval if self.declared is not None else "never"
+        compares = isinstance(approval, Condition) and approval.argument is not None
+        return compares and isinstance(arguments, Mapping) and needs_approval(approval, arguments)
 
     def decision_at(self, n: int) -> Given | None:
         """

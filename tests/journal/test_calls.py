@@ -486,3 +486,25 @@ class TestForeignJournals:
         )
 
         assert ([("returned", None)], []) == ([(run.how, run.call) for run in history.executions], history.turns)
+
+
+class TestWhatAPolicyWasAskedAbout:
+    LINES = """
+        tool pay(amount: integer) when amount > 100
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount="500")
+        run c1 pay(amount=500) -> paid 500
+        pause c2
+    """
+
+    def test_a_run_with_arguments_that_need_approval_is_gated(self):
+        """What was let through is gated as it ran, where it ran with something else."""
+        low, _ = read(self.LINES).calls
+
+        assert (False, True) == (low.gated, low.gated_as(low.runs[0]))
+
+    def test_a_call_may_be_gated_as_its_tool_reads_it(self):
+        """Arguments are read as they are written, or as they are coerced."""
+        low, high = read(self.LINES).calls
+
+        assert (False, True) == (low.may_be_gated, high.may_be_gated)

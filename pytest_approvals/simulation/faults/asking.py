@@ -42,6 +42,23 @@ class BrokenArgumentsOpenTheGate(Fault):
         return None
 
 
+class PolicyJudgesWhatTheModelWrote(Fault):
+    """A condition lets a call through by what the model wrote, and the tool gets that coerced to its types."""
+
+    source = ("openai/openai-agents-python#5077",)
+    caught_by = "approval-before-execution"
+
+    async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+        spec, written = self.spec_of(conversation, call), call.arguments
+        compares = spec is not None and isinstance(spec.approval, Condition) and spec.approval.argument is not None
+        await super().look_at(conversation, call, turn)
+        coerced = compares and isinstance(written, Mapping) and call.arguments != written
+        if not coerced or call.stage != "waiting":
+            return
+        if not self.world.gate(call.tool, written, call.id, agent=conversation.agent):
+            call.stage = "approved"
+
+
 class PolicyIsAskedAgainAfterApproval(Fault):
     """An approved call is held against its condition once more, and waits again."""
 
