@@ -18,7 +18,7 @@ class Header(Event):
         agent: The agent as it was named; *framework*, *version* and *where* say what it was in truth.
         tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition),
             `parameters` (name to type, required, default), `kind`, `server`, `agent`, `runs`.
-        answer: The fields of the answer that the main agent has to end with, as parameters; None where it ends with text.
+        answer: The fields of the answer that the main agent has to end with, as parameters; None where it is text.
         limits: Where the framework itself must stop a turn: `model_replies`, `tool_calls`; None where it need not.
         observes: The kinds of events that whoever recorded the journal could see; None for all of them.
     """

@@ -16,13 +16,13 @@ event, or a few that belong together:
     tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`, then
                                                 `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`
     rules, reaches, expect, fresh, streaming    what the header says
-    wants NAME: TYPE, ...                       the agent has to end with such an answer; with `answers NAME=VALUE, ...` the
-                                                model gives one, with `outputs NAME=VALUE, ...` a turn does
+    wants NAME: TYPE, ...                       the agent has to end with such an answer
     send TEXT, go                               a turn begins, with the decisions made since
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
                                                 `model Done.` and `finish Done.`; `shows CALL` is a pause with a
                                                 request that nobody could match with a call
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
+    answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
     down STATUS, refusal RULE, exhausted        it is asked and does not
     hangup [c1]                                 the caller hangs up while the call runs, or the model is asked; the turn
                                                 is over
