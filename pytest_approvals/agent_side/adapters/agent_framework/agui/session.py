@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
 from ....current import recorded_by
-from ..facts import ISSUES, PACKAGES, claimed
+from ..facts import ISSUES, PACKAGES, PROTOCOLS, claimed
 from . import facts
 from .thread import Thread
 
@@ -25,6 +25,7 @@ class Interface(Agent):
     wire_rules = "responses"
     issues = ISSUES
     packages = PACKAGES
+    protocols = PROTOCOLS
     capabilities = claimed(facts.MISSING, {})
     missing = facts.MISSING
 

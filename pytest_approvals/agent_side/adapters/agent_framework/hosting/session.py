@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
 from ....current import recorded_by
-from ..facts import ISSUES, PACKAGES, claimed
+from ..facts import ISSUES, PACKAGES, PROTOCOLS, claimed
 from . import facts
 from .root import Root
 
@@ -26,6 +26,7 @@ class Hosted(Agent):
     issues = ISSUES
     stores = facts.STORES
     packages = PACKAGES
+    protocols = PROTOCOLS
     capabilities = claimed(facts.MISSING, facts.STORES)
     missing = facts.MISSING
 
