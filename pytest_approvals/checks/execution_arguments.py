@@ -10,6 +10,7 @@ from pytest_approvals.journal.matching import runs_with
 from pytest_approvals.journal.wording import said_call
 
 from .check import OK, Evaluations, Failure, check
+from .circumstances import fits, rewritten_between
 
 
 @check(
@@ -22,7 +23,9 @@ def arguments_as_approved(history: History) -> Evaluations:
     A call must run with the tool and the arguments that were approved.
 
     Those are what the person was shown, or what they put in its place by an edit; for a call that needs no approval,
-    what the model asked for. Arguments are equal after coercion to the declared types, with defaults filled in.
+    what the model asked for. Arguments are equal after coercion to the declared types, with defaults filled in. Where
+    what was saved has been changed since the model asked, what does not fit the parameters of the tool must not run,
+    whatever was shown: nobody has held it against them.
 
     Passes:
         send Pay 5
@@ -63,6 +66,18 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Fails, what was saved has been changed so that it does not fit the tool:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 0.5
+        restore save-1: c1 pay(amount=0.5)
+        approve c1
+        go
+        run c1 pay(amount=0.5) -> paid 0.5
+        done
+
     Fails, an edit that is not heeded:
         send Pay 5
         model c1 pay(amount=5)
@@ -86,11 +101,16 @@ def arguments_as_approved(history: History) -> Evaluations:
     for call in history.calls:
         for run in call.runs:
             tool, arguments, n = _approved(call, run)
-            if run.tool == tool and runs_with(run.arguments, _or_nothing(arguments), call.parameters):
-                yield OK
+            if run.tool != tool or not runs_with(run.arguments, _or_nothing(arguments), call.parameters):
+                yield _other_than(said_call(tool, arguments), call, run, n)
+            elif rewritten_between(history, call.n, run.n, call.session) and not fits(run.arguments, call.parameters):
+                yield _other_than(f"only what fits the parameters of {tool}", call, run, n)
             else:
-                expected, actual = said_call(tool, arguments), said_call(run.tool, run.arguments)
-                yield Failure(call=call, expected=expected, actual=actual, witness=(n, run.n))
+                yield OK
+
+
+def _other_than(expected: str, call: CallSeen, run: Execution, n: int) -> Failure:
+    return Failure(call=call, expected=expected, actual=said_call(run.tool, run.arguments), witness=(n, run.n))
 
 
 def _approved(call: CallSeen, run: Execution) -> tuple[str, Any, int]:

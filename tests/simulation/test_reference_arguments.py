@@ -57,6 +57,14 @@ def test_values_of_another_type_do_not_fit(declared, given):
         fitted(one(declared), {"x": given})
 
 
+def test_what_fits_fits_again():
+    """A call is held against its tool when it comes and before it runs; defaults that were filled in are there then."""
+    spec = ToolSpec(name="t", parameters={"x": Parameter(type="integer"), "note": Parameter(required=False)})
+    once = fitted(spec, {"x": "5"})
+
+    assert {"x": 5, "note": None} == once == fitted(spec, once)
+
+
 def test_a_tool_without_declared_parameters_takes_what_it_gets():
     """There is nothing to judge by."""
     assert {"any": 1} == fitted(ToolSpec(name="t"), {"any": 1})

@@ -38,8 +38,8 @@ class BrokenArgumentsOpenTheGate(Fault):
     async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
         if isinstance(call.arguments, Mapping):
             return await super().look_at(conversation, call, turn)
-        call.arguments, call.stage = {}, "approved"
-        return None
+        call.arguments = {}
+        return await self.run_tool(conversation, call, turn)
 
 
 class PolicyJudgesWhatTheModelWrote(Fault):

@@ -196,6 +196,17 @@ class TamperedCopyRuns(Fault):
         return answer
 
 
+class StoredCallIsNotCheckedAgain(Fault):
+    """A call was held against its tool when it came, and runs as it is saved."""
+
+    source = ("vercel/ai#15947",)
+    caught_by = "arguments-as-approved"
+
+    def tool_for(self, conversation: Conversation, call: Call, turn: Turn) -> ToolSpec | None:
+        spec = self.spec_of(conversation, call)
+        return spec if spec is not None and call.stage == "approved" else super().tool_for(conversation, call, turn)
+
+
 class ForgedApprovalRuns(Fault):
     """The approval of a request that was never made runs what the approval holds."""
 

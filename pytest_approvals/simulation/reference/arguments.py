@@ -38,11 +38,12 @@ def fitted(spec: ToolSpec, arguments: Any) -> dict[str, Any]:
 
 
 def _value(name: str, parameter: Parameter, arguments: Mapping[str, Any]) -> Any:
-    if name in arguments:
-        return _coerced(name, parameter.type, arguments[name])
-    if parameter.required:
+    if name not in arguments and parameter.required:
         raise Misfit(f"{name!r} is missing")
-    return parameter.default
+    given = arguments.get(name, parameter.default)
+    if given is None and parameter.default is None and not parameter.required:
+        return None
+    return _coerced(name, parameter.type, given)
 
 
 def _coerced(name: str, declared: str, value: Any) -> Any:

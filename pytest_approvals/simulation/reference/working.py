@@ -63,19 +63,33 @@ class Working(Conversing):
 
     async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
         """Looks at a new call, once: answers it where it cannot run, lets it run, or lets it wait for a decision."""
-        spec = self.spec_of(conversation, call)
-        if call.kind != "hosted_mcp":
-            if spec is None:
-                return self.finish(call, wording.unavailable(call.tool), turn)
-            try:
-                call.arguments = fitted(spec, call.arguments)
-            except Misfit as error:
-                return self.finish(call, wording.misfit(call.tool, str(error)), turn)
+        if call.kind == "hosted_mcp":
+            spec = self.spec_of(conversation, call)
+        elif (spec := self.tool_for(conversation, call, turn)) is None:
+            return None
         if not await self.needs_approval(conversation, call, spec):
             call.stage = "approved"
             return None
         call.stage = "waiting"
         return self.apply_standing(conversation, call, turn)
+
+    def tool_for(self, conversation: Conversation, call: Call, turn: Turn) -> ToolSpec | None:
+        """
+        Gives the tool that takes a call as it is; without one the model is told why.
+
+        A call is held against its tool when it comes and again before it runs: what was saved, and the tools, may be
+        others by then.
+        """
+        spec = self.spec_of(conversation, call)
+        if spec is None:
+            self.finish(call, wording.unavailable(call.tool), turn)
+            return None
+        try:
+            call.arguments = fitted(spec, call.arguments)
+        except Misfit as error:
+            self.finish(call, wording.misfit(call.tool, str(error)), turn)
+            return None
+        return spec
 
     async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
         """Asks the policy whether a call needs approval; where it cannot answer, the call does."""
@@ -113,12 +127,13 @@ class Working(Conversing):
 
     async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
         """Runs a call that may run, or has it run: by another agent, or by the provider."""
-        spec = self.spec_of(conversation, call)
         if call.kind == "hosted_mcp":
             call.approved, call.stage = True, "done"
-        elif spec is None:
-            self.finish(call, wording.unavailable(call.tool), turn)
-        elif spec.runs is not None:
+            return
+        spec = self.tool_for(conversation, call, turn)
+        if spec is None:
+            return
+        if spec.runs is not None:
             await self.run_agent(spec.runs, call, turn)
         elif spec.hands_over_to is not None:
             call.hands_over_to = spec.hands_over_to
