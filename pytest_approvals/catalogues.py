@@ -7,11 +7,9 @@ none, the catalogue of this package stands in.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from configparser import ConfigParser
-from configparser import Error as IniError
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -63,27 +61,53 @@ def chosen(words: Sequence[str], here: Path) -> dict[str, Path]:
     catalogue.
 
     Arguments:
-        words: Ids, families, patterns with `*` and `?`, files or folders; what names nothing in the project may name
+        words: Files, ids, families, patterns with `*` and `?`, or folders; what names nothing in the project may name
             something in the catalogue.
 
     Errors:
         UnknownName: A word names nothing.
         UsageError: There are no scenarios at all.
     """
-    own, stock = scenarios_in(project_folders(here)), scenarios_in([stock_folder()])
-    if not own and not stock:
-        raise UsageError(f"there are no scenarios: no *{SUFFIX} below {here}, and none in {stock_folder()}")
+    known = _Known(here)
     if not words:
-        return own or stock
+        return known.own or known.stock
     found: dict[str, Path] = {}
     for word in words:
-        named = _matching(word, own) or _matching(word, stock) or _standing_at(word, here)
+        named = _file(word, here) or _matching(word, known.own) or _matching(word, known.stock) or _folder(word, here)
         if not named:
-            raise UnknownName(
-                "scenario", word, {name for key in (*own, *stock) for name in (key, key.partition("/")[0])}
-            )
+            raise UnknownName("scenario", word, known.names)
         found |= named
     return dict(sorted(found.items()))
+
+
+class _Known:
+    """All that can be named by an id; it is looked for where one is asked for, because that takes its time."""
+
+    def __init__(self, here: Path) -> None:
+        self._here = here
+
+    @cached_property
+    def own(self) -> dict[str, Path]:
+        """
+        The scenarios of the project.
+
+        Errors:
+            UsageError: There are none, and none in the catalogue.
+        """
+        own = scenarios_in(project_folders(self._here))
+        if not own and not self.stock:
+            raise UsageError(f"there are no scenarios: no *{SUFFIX} below {self._here}, and none in {stock_folder()}")
+        return own
+
+    @cached_property
+    def stock(self) -> dict[str, Path]:
+        """The scenarios of the catalogue."""
+        return scenarios_in([stock_folder()])
+
+    @property
+    def names(self) -> set[str]:
+        """The ids of all, and their families."""
+        return {name for key in (*self.own, *self.stock) for name in (key, key.partition("/")[0])}
 
 
 def root_of(path: Path, folders: Iterable[Path]) -> Path:
@@ -103,10 +127,15 @@ def _matching(word: str, known: Mapping[str, Path]) -> dict[str, Path]:
     return {name: path for name, path in known.items() if any(fnmatchcase(name, one) for one in patterns)}
 
 
-def _standing_at(word: str, here: Path) -> dict[str, Path]:
+def _file(word: str, here: Path) -> dict[str, Path]:
     place = (here / word).resolve()
-    if place.is_file() and place.name.endswith(SUFFIX):
-        return {place.relative_to(root_of(place, project_folders(here))).as_posix().removesuffix(SUFFIX): place}
+    if not place.name.endswith(SUFFIX) or not place.is_file():
+        return {}
+    return {place.relative_to(root_of(place, project_folders(here))).as_posix().removesuffix(SUFFIX): place}
+
+
+def _folder(word: str, here: Path) -> dict[str, Path]:
+    place = (here / word).resolve()
     return scenarios_in([place]) if place.is_dir() else {}
 
 
@@ -124,9 +153,14 @@ def _named_in(folder: Path) -> list[str] | None:
 
 
 def _from_toml(path: Path, table: Sequence[str]) -> list[str] | None:
+    text = _text_with_entry(path)
+    if text is None:
+        return None
+    import tomllib
+
     try:
-        content: Any = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content: Any = tomllib.loads(text)
+    except ValueError:
         return None
     for key in (*table, INI):
         content = content.get(key) if isinstance(content, dict) else None
@@ -134,9 +168,23 @@ def _from_toml(path: Path, table: Sequence[str]) -> list[str] | None:
 
 
 def _from_ini(path: Path, section: str) -> list[str] | None:
+    text = _text_with_entry(path)
+    if text is None:
+        return None
+    from configparser import ConfigParser, Error
+
     parser = ConfigParser(interpolation=None)
     try:
-        parser.read_string(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, IniError):
+        parser.read_string(text)
+    except (ValueError, Error):
         return None
     return parser.get(section, INI).split() if parser.has_option(section, INI) else None
+
+
+def _text_with_entry(path: Path) -> str | None:
+    """Gives the text of a file in which the entry's name stands; None for any other, which need not be parsed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    return text if INI in text else None

@@ -20,12 +20,12 @@ from pytest_approvals.scenario.parts import Scenario, Tool, Variant
 from .patience import Deadline
 from .requests import Requests
 from .signals import Signals
-from .sources import AgentSource
 from .tools import ProbeTools
 
 if TYPE_CHECKING:
     from .served import ServedModel
     from .servers import ConnectedServers, RunCall
+    from .sources import AgentSource
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pytest_approvals.agent_side.failures import ModelRefused
 from pytest_approvals.agent_side.neutral import MAIN, Item, Reply
@@ -24,11 +24,13 @@ from pytest_approvals.journal.events import Event, Header
 from pytest_approvals.journal.write import Journal
 from pytest_approvals.protocols.asked import Asked
 from pytest_approvals.protocols.endpoint import Answer, Endpoint
-from pytest_approvals.protocols.format import PATHS, format_named, formats
-from pytest_approvals.protocols.responses import Responses
+from pytest_approvals.protocols.format import FORMATS, PATHS, format_named
 from pytest_approvals.protocols.sse import style_named
 from pytest_approvals.protocols.text import mappings, object_of
 from pytest_approvals.scenario.parts import Scenario, Variant
+
+if TYPE_CHECKING:
+    from pytest_approvals.protocols.responses import Responses
 
 OBSERVED = ("model.request", "model.answer", "model.refusal", "model.failure", "model.exhausted")
 
@@ -61,7 +63,7 @@ class Wishes:
     journal: Path | None = None
 
     def __post_init__(self) -> None:
-        named = (("protocol", self.protocol, (*formats(), ANY)), ("chunking", self.chunking, STYLES))
+        named = (("protocol", self.protocol, (*FORMATS, ANY)), ("chunking", self.chunking, STYLES))
         for what, name, known in named:
             if name not in known:
                 raise UnknownName(what, name, known)
@@ -102,8 +104,9 @@ class Conversation:
     @property
     def responses(self) -> Responses | None:
         """Its side of Responses, which keeps things between requests; None for other protocols."""
-        spoken = self._endpoint and self._endpoint.format
-        return spoken if isinstance(spoken, Responses) else None
+        if self._endpoint is None or self._endpoint.format.name != "responses":
+            return None
+        return cast("Responses", self._endpoint.format)
 
     @property
     def play(self) -> Play | None:

@@ -71,13 +71,26 @@ class Format(Protocol):
         """Gives what the provider says to a body that is not JSON."""
 
 
-def formats() -> dict[str, Callable[[], Format]]:
-    """Gives the protocols by their names."""
+def _chat() -> Format:
     from .chat import Chat
-    from .messages import Messages
+
+    return Chat()
+
+
+def _responses() -> Format:
     from .responses import Responses
 
-    return {"chat": Chat, "responses": Responses, "messages": Messages}
+    return Responses()
+
+
+def _messages() -> Format:
+    from .messages import Messages
+
+    return Messages()
+
+
+FORMATS: dict[str, Callable[[], Format]] = {"chat": _chat, "responses": _responses, "messages": _messages}
+"""What begins a conversation in each protocol, which is imported when it is spoken."""
 
 
 def format_named(name: str) -> Format:
@@ -87,7 +100,6 @@ def format_named(name: str) -> Format:
     Errors:
         UnknownName: No protocol has that name.
     """
-    known = formats()
-    if name not in known:
-        raise UnknownName("protocol", name, known)
-    return known[name]()
+    if name not in FORMATS:
+        raise UnknownName("protocol", name, FORMATS)
+    return FORMATS[name]()

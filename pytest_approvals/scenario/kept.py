@@ -3,7 +3,7 @@ Scenarios that were read before.
 
 To read and validate a scenario takes a fifth of a second in a process that has not done so yet, most of it to import
 what does it; to take it up again takes a millisecond. What is kept belongs to one text in one place, read by this very
-code: it is found under a name that all of that is in.
+code: all of that stands beside it, and must be the same.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import pickle
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
+from zlib import crc32
 
 from pytest_approvals.caches import cache_folder
 from pytest_approvals.errors import ScenarioError
@@ -33,37 +33,38 @@ def kept_scenario(path: Path, *, root: Path, folder: Path | None = None) -> Scen
     Errors:
         ScenarioError: The file cannot be read, or has a mistake.
     """
-    file = (folder or cache_folder() / "scenarios") / f"{_name(path, root)}.pickle"
+    origin = _origin(path, root)
+    file = (folder or cache_folder() / "scenarios") / f"{path.stem}-{crc32(repr(origin[:2]).encode()):08x}.pickle"
     with suppress(OSError, ValueError, TypeError, EOFError, AttributeError, ImportError, pickle.UnpicklingError):
-        kept = pickle.loads(file.read_bytes())
-        if isinstance(kept, Scenario):
+        kept_origin, kept = pickle.loads(file.read_bytes())
+        if kept_origin == origin and isinstance(kept, Scenario):
             return kept
     from .load import load_scenario
 
     scenario = load_scenario(path, root=root)
     with suppress(OSError):
-        _keep(scenario, file)
+        _keep((origin, scenario), file)
     return scenario
 
 
-def _name(path: Path, root: Path) -> str:
-    found = sha256(repr((str(path), str(root))).encode())
+def _origin(path: Path, root: Path) -> tuple[str, str, tuple[tuple[str, int, int], ...], bytes]:
+    """Gives all that a scenario comes of: its place, the code that reads it, and its text."""
+    readers: list[tuple[str, int, int]] = []
     for folder in _READERS:
         with os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.name.endswith(".py"):
                     about = entry.stat()
-                    found.update(f"{entry.path} {about.st_mtime_ns} {about.st_size}\n".encode())
+                    readers.append((entry.path, about.st_mtime_ns, about.st_size))
     try:
-        found.update(path.read_bytes())
+        return str(path), str(root), tuple(readers), path.read_bytes()
     except OSError as error:
         raise ScenarioError(str(path), None, f"the file cannot be read: {error.strerror}") from None
-    return found.hexdigest()[:32]
 
 
-def _keep(scenario: Scenario, file: Path) -> None:
+def _keep(kept: object, file: Path) -> None:
     """Writes a file that is there whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(pickle.dumps(scenario))
+    unfinished.write_bytes(pickle.dumps(kept))
     unfinished.replace(file)

@@ -69,10 +69,11 @@ def test_another_process_does_not_read_it_again(place: Place) -> None:
 
 
 def test_another_text_is_read(place: Place) -> None:
-    """What was kept belongs to one text."""
+    """What was kept belongs to one text; the next one takes its place."""
     place.take_up()
     place.file.write_text(TEXT.replace("Pays.", "Pays twice."))
     assert "Pays twice." == place.take_up().title
+    assert 1 == len(place.kept)
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x80", b"\x80\x04N."], ids=["empty", "cut", "nothing"])
