@@ -6,6 +6,7 @@ import json
 import selectors
 import socket
 import time
+from functools import lru_cache
 from typing import Any
 
 
@@ -42,37 +43,52 @@ class Client:
         return answers
 
     def _begin(self, selector: selectors.BaseSelector) -> None:
+        # A time limit of the socket would cost a call of the system each time: what is read is there already.
         connection = socket.create_connection(("127.0.0.1", self._port), timeout=30)
+        connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         selector.register(connection, selectors.EVENT_READ, bytearray())
         connection.sendall(self._request)
 
-    def _read(self, selector: selectors.BaseSelector, connection: Any, got: bytearray) -> int:
+    def _read(self, selector: selectors.BaseSelector, connection: Any, waiting: bytearray) -> int:
         piece = connection.recv(65536)
-        got += piece
-        if piece and not is_whole(got):
+        got = bytes(waiting) + piece if waiting else piece
+        whole = is_whole(got)
+        if piece and not whole:
+            waiting += piece
             return 0
-        if piece and b"connection: close" not in got[:500].lower():
-            del got[:]
+        if piece and not ends_connection(got):
+            waiting.clear()
             connection.sendall(self._request)
             return 1
         # A server that ends the connection after an answer gets another one.
         selector.unregister(connection)
         connection.close()
         self._begin(selector)
-        return int(is_whole(got))
+        return int(whole)
 
 
-def is_whole(got: bytes | bytearray) -> bool:
+def is_whole(got: bytes) -> bool:
     """Says whether an answer has come to its end: by its length, or by its last chunk."""
-    head, found, body = bytes(got).partition(b"\r\n\r\n")
+    head, found, body = got.partition(b"\r\n\r\n")
     if not found:
         return False
+    length = _head(head)[0]
+    return body.endswith(b"0\r\n\r\n") if length is None else 0 <= length <= len(body)
+
+
+def ends_connection(got: bytes) -> bool:
+    """Says whether the server ends the connection after this answer."""
+    return _head(got.partition(b"\r\n\r\n")[0])[1]
+
+
+@lru_cache(maxsize=256)
+def _head(head: bytes) -> tuple[int | None, bool]:
+    """Gives the length that a head announces, None for chunks and -1 for none, and whether the connection ends."""
     head = head.lower()
-    if b"transfer-encoding: chunked" in head:
-        return body.endswith(b"0\r\n\r\n")
     length = head.partition(b"content-length:")[2].partition(b"\r\n")[0].strip()
-    return bool(length) and len(body) >= int(length)
+    chunked = b"transfer-encoding: chunked" in head
+    return None if chunked else int(length or -1), b"connection: close" in head
 
 
 def posted(port: int, path: str, body: Any) -> int:
