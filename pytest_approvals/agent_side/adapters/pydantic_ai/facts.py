@@ -97,6 +97,7 @@ MISSING_INLINE: Mapping[str, str] = {
     "message_while_pending": "a run that waits in its handler takes no prompt",
     "message_with_answers": "the handler returns `DeferredToolResults`, which holds no prompt",
     "stage": "the handler returns its answers to the run that waits; there is no state to put them in",
+    "hang_up": "a run that waits is a task of its own, which lives longer than the turn; nobody who hangs up ends it",
     "simultaneous": "a run that waits lives in memory, once",
     "serialize.copy": _HELD,
     "serialize.json": _HELD,

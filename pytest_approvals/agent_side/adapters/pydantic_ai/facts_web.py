@@ -14,6 +14,7 @@ _MISSING_WEB: Mapping[str, str] = {
     "always": "an answer is about one call; nothing in it approves further ones",
     "never": "an answer is about one call; nothing in it rejects further ones",
     "trim": _WHOLE,
+    "hang_up": "what a run did whose stream the client has left is known to nobody: the server keeps nothing",
     "nested": _METADATA,
     "nested_parallel": _METADATA,
     "nested_gate": _METADATA,

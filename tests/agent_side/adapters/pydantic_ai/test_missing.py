@@ -24,8 +24,15 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.native_tools import MCPServerTool
 
+from pytest_approvals import Scenario, approve, calls, decide, returns, say
+from pytest_approvals import call as scenario_call
+from pytest_approvals import tool as scenario_tool
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, Unsupported
+from pytest_approvals.harness.run import Run, run_scenario
+from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.journal.events import ModelRequest as Asked
+from pytest_approvals.scenario.parts import Variant
 from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
 
 TESTED = {
@@ -43,11 +50,13 @@ WEB = (TESTED - {"partial_answers", "tampered_request", "contradiction"}) | {
     "history.append",
     "cancel",
     "trim",
+    "hang_up",
     "nested",
     "nested_parallel",
     "nested_gate",
 }
 INLINE = {
+    "hang_up",
     "message_while_pending",
     "message_with_answers",
     "stage",
@@ -296,3 +305,32 @@ def test_a_waiting_run_has_no_result(session: Callable[..., Story]) -> None:
     ):
         with pytest.raises(Unsupported):
             waiting.wait(step)
+
+
+def hung_up(flavour: str) -> Run:
+    """A run whose caller hangs up when the approved call has run, and writes again."""
+    story = Scenario(
+        title="The caller hangs up",
+        tools=[scenario_tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")],
+        model=[calls(scenario_call("pay", amount=5)), say("Paid."), say("Well.")],
+        caller=["Pay.", decide(approve("c1"), hangs_up="model"), "Well?"],
+    )
+    adapter = FLAVOURS[flavour]
+    source = InThisProcess(name="pydantic_ai", adapter=adapter, facts=facts_of(adapter))
+    return asyncio.run(run_scenario(story, Variant(), source))
+
+
+@pytest.mark.parametrize("flavour", ["vercel", "agui"])
+def test_a_client_that_left_does_not_learn_what_ran(flavour: str) -> None:
+    """The result came in a stream that nobody read, and the server has kept nothing."""
+    asked = [event for event in hung_up(flavour).events if isinstance(event, Asked)]
+    told = [item["text"] for item in asked[-1].items if item["kind"] == "result"]
+
+    assert "paid 5" not in told
+
+
+def test_a_waiting_run_outlives_who_hung_up() -> None:
+    """It goes on as soon as it is let, and its model is asked beside that of the next run."""
+    asked = [event for event in hung_up("inline").events if isinstance(event, Asked)]
+
+    assert 1 == sum(item["kind"] == "user" for item in asked[-1].items)
