@@ -20,7 +20,7 @@ from itertools import count
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from pytest_approvals.agent_side.failures import ModelDown, ModelRefused
+from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.agent_side.neutral import MAIN, Item, ModelAddress, Reply
 from pytest_approvals.loopback.http import Listener
 from pytest_approvals.protocols.asked import Asked
@@ -37,10 +37,9 @@ _MODEL: ContextVar[Model] = ContextVar("who answers a request")
 async def ask(world: RecordingWorld, items: Sequence[Item], asked: Asked) -> Reply:
     """Asks a world what a request asks: the model of a run, see `endpoint.Model`."""
     agent = asked.model if asked.model in agents_of(world.play.scenario) else MAIN
-    reply = await world.model(items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken)
-    if not asked.readable:
-        raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
-    return reply
+    return await world.model(
+        items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken, readable=asked.readable
+    )
 
 
 def agents_of(scenario: Scenario) -> frozenset[str]:

@@ -88,12 +88,14 @@ class RecordingWorld:
         stream: bool = False,
         tools: Sequence[str] = (),
         broken: Sequence[BrokenRule] | None = None,
+        readable: bool = True,
     ) -> PlayedReply:
         """
         See `contract.World.model`.
 
         Arguments:
             broken: What the provider refuses in them, where they came over a wire and were judged there.
+            readable: Nothing but a refusal can be the answer to what could not be read, however lenient the provider.
         """
         conversation = conversation_of(self.play.scenario, agent, items, self.progress)
         number = self.play.counters.next_model()
@@ -110,7 +112,8 @@ class RecordingWorld:
         )
         if broken is None:
             broken = broken_rules(items, self.play.wire_rules)
-        self._refuse_broken(broken, number, conversation)
+        if broken and not (self.play.lenient and readable):
+            raise self._refuses(broken, number, conversation)
         await self._hung_up_at_the_model(number, conversation)
         reply = self._next_reply(number, conversation)
         if reply.takes:
@@ -120,13 +123,10 @@ class RecordingWorld:
         hosted = await self._provider.run_approved(items)
         return await self._answer(reply, number, conversation, hosted)
 
-    def _refuse_broken(self, broken: Sequence[BrokenRule], number: int, conversation: Conversation) -> None:
-        if not broken:
-            return
-        if not self.play.lenient:
-            written = [{"rule": one.rule, "ids": list(one.ids), "text": one.text} for one in broken]
-            self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=written))
-            raise ModelRefused("; ".join(one.text for one in broken))
+    def _refuses(self, broken: Sequence[BrokenRule], number: int, conversation: Conversation) -> ModelRefused:
+        written = [{"rule": one.rule, "ids": list(one.ids), "text": one.text} for one in broken]
+        self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=written))
+        return ModelRefused("; ".join(one.text for one in broken))
 
     async def _hung_up_at_the_model(self, number: int, conversation: Conversation) -> None:
         """Holds a question whose answer nobody waits for; what the model would have said is not used up."""

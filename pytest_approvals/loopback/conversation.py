@@ -7,14 +7,13 @@ side of the model alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_approvals.agent_side.failures import ModelRefused
 from pytest_approvals.agent_side.neutral import MAIN, Item, Reply
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.harness.chunking import STYLES
@@ -23,8 +22,9 @@ from pytest_approvals.harness.world import RecordingWorld
 from pytest_approvals.journal.events import Event, Header
 from pytest_approvals.journal.write import Journal
 from pytest_approvals.protocols.asked import Asked
-from pytest_approvals.protocols.endpoint import Answer, Endpoint
-from pytest_approvals.protocols.format import FORMATS, PATHS, format_named
+from pytest_approvals.protocols.complaints import Complaint
+from pytest_approvals.protocols.endpoint import Answer, Endpoint, wrong_path
+from pytest_approvals.protocols.format import FORMATS, PATHS, Format, format_named
 from pytest_approvals.protocols.sse import style_named
 from pytest_approvals.protocols.text import mappings, object_of
 from pytest_approvals.scenario.parts import Scenario, Variant
@@ -140,7 +140,14 @@ class Conversation:
 
     async def serve(self, method: str, path: str, raw: bytes) -> Answer:
         """Answers a request to a path of a provider; see `transport.Served`."""
-        return await self._serve(method, path, raw) if self.may_wait else self.serve_at_once(method, path, raw)
+        served = self._serve(method, path, raw)
+        return await served if self.may_wait else self.at_once(served)
+
+    async def turn_away(self, complaint: Complaint, spoken: Format) -> Answer:
+        """Refuses a request in the words of *spoken*; recorded, but where nobody knows yet what is spoken here."""
+        if self.protocol != ANY:
+            await self._speak(self.protocol).turn_away(complaint)
+        return Answer.refusal(spoken, complaint)
 
     @property
     def may_wait(self) -> bool:
@@ -150,10 +157,9 @@ class Conversation:
             self._looked_at = scenario, _may_wait(scenario)
         return self._looked_at[1]
 
-    def serve_at_once(self, method: str, path: str, raw: bytes) -> Answer:
-        """Answers a request without a loop, which costs less than half; for conversations that never wait."""
+    def at_once(self, served: Coroutine[Any, Any, Answer]) -> Answer:
+        """Gives an answer that has not to wait, without a loop, which costs less than half."""
         with self._lock:
-            served = self._serve(method, path, raw)
             try:
                 served.send(None)
             except StopIteration as ended:
@@ -170,7 +176,7 @@ class Conversation:
         if method != "POST" or protocol is None or self.protocol not in (protocol, ANY):
             spoken = format_named(protocol or ("chat" if self.protocol == ANY else self.protocol))
             text = f"Invalid URL ({method} /v1/{asked}); this conversation speaks {self.protocol}"
-            return Answer.not_found(spoken, text)
+            return await self.turn_away(wrong_path(spoken, text), spoken)
         endpoint = self._speak(protocol)
         if asked == "conversations" and self.responses is not None:
             return Answer.of(self.responses.begin_conversation(mappings(_object(raw).get("items"))))
@@ -183,10 +189,9 @@ class Conversation:
             world = self._begin_anew(world)
         world.play.scenario = scenario = self.scenario
         agent = asked.model if asked.model in scenario.agents else MAIN
-        reply = await world.model(items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken)
-        if not asked.readable:
-            raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
-        return reply
+        return await world.model(
+            items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken, readable=asked.readable
+        )
 
     def _speak(self, protocol: str) -> Endpoint:
         """Gives the endpoint that speaks *protocol*, which begins the story where nobody has asked yet."""

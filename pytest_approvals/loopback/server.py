@@ -6,6 +6,7 @@ The loopback server: conversations apart by path prefix, and a small interface o
     GET    /conversations/NAME         say how far one has got
     GET    /conversations/NAME/journal its journal, a JSON line an event
     DELETE /conversations/NAME         end it
+    GET    /astray                     list the last hundred requests that named no conversation
     GET    /health                     say that the server is there
 
 Models are asked below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, with `/conversations` of the
@@ -16,15 +17,16 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.failures import ModelDown
 from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError, nearest
-from pytest_approvals.protocols.endpoint import Answer
+from pytest_approvals.protocols.endpoint import Answer, wrong_path
 from pytest_approvals.protocols.format import PATHS, Format, format_named
 from pytest_approvals.scenario.parts import Scenario
 
@@ -33,6 +35,9 @@ from .http import Listener
 
 if TYPE_CHECKING:
     from .waiting import WorldsLoop
+
+OWN_PATHS = ("astray", "conversations", "health")
+"""What no conversation can be called."""
 
 Load = Callable[[str], Scenario]
 """Gives a scenario by its id; raises `UnknownName`."""
@@ -66,6 +71,7 @@ class LoopbackServer:
         self._port = port
         self._load = load
         self._conversations: dict[str, Conversation] = {}
+        self._astray: deque[dict[str, str]] = deque(maxlen=100)
         self._begun = 0
         self._lock = Lock()
         self._loop: WorldsLoop | None = None
@@ -155,7 +161,7 @@ class LoopbackServer:
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise UsageError(f"the name {name!r} cannot stand in a path; use letters, digits, dashes and underscores")
         with self._lock:
-            if name in self._conversations or name in ("conversations", "health"):
+            if name in self._conversations or name in OWN_PATHS:
                 raise UsageError(f"the name {name!r} is taken")
             self._conversations[name] = conversation
         return conversation
@@ -177,6 +183,8 @@ class LoopbackServer:
         try:
             if first == "health" and not rest:
                 return Answer.of({"ok": True, "conversations": len(self._conversations)})
+            if first == "astray" and not rest:
+                return Answer.of(list(self._astray))
             if first == "conversations":
                 return self._control(method, rest, raw)
             return self._model(method, first, rest, raw)
@@ -190,11 +198,14 @@ class LoopbackServer:
     def _model(self, method: str, name: str, rest: str, raw: bytes) -> Answer:
         conversation = self._conversations.get(name)
         if conversation is None:
+            spoken = _spoken_at(rest)
             near = nearest(name, self._conversations)
-            return Answer.not_found(_spoken_at(rest), f"there is no conversation {name!r}{near}")
-        if not conversation.may_wait:
-            return conversation.serve_at_once(method, rest, raw)
-        return self._waiting.answer(conversation.serve(method, rest, raw))
+            self._astray.append({"method": method, "path": f"/{name}/{rest}".rstrip("/")})
+            return Answer.refusal(spoken, wrong_path(spoken, f"there is no conversation {name!r}{near}"))
+        return self._answered(conversation, conversation.serve(method, rest, raw))
+
+    def _answered(self, conversation: Conversation, served: Coroutine[Any, Any, Answer]) -> Answer:
+        return self._waiting.answer(served) if conversation.may_wait else conversation.at_once(served)
 
     @property
     def _waiting(self) -> WorldsLoop:
@@ -207,9 +218,13 @@ class LoopbackServer:
             return self._loop
 
     def _too_large(self, path: str) -> Answer:
-        spoken = _spoken_at(path)
-        told = spoken.failure(413)
-        return Answer.of(spoken.error(told), 413)
+        name, _, rest = path.strip("/").partition("/")
+        spoken = _spoken_at(rest)
+        complaint = replace(spoken.failure(413), rule="too-large")
+        conversation = self._conversations.get(name)
+        if conversation is None:
+            return Answer.refusal(spoken, complaint)
+        return self._answered(conversation, conversation.turn_away(complaint, spoken))
 
     # --- the interface ---
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -73,11 +74,15 @@ class Answer:
         return cls(status=status, content_type=JSON, pieces=iter([json_text(value).encode()]), headers=headers)
 
     @classmethod
-    def not_found(cls, spoken: Format, text: str) -> Answer:
-        """Gives the provider's answer to a path that it does not serve."""
-        nothing = spoken.failure(404)
-        told = Complaint(rule="wrong-path", text=text, status=404, kind=nothing.kind, code=nothing.code)
-        return cls.of(spoken.error(told), 404)
+    def refusal(cls, spoken: Format, complaint: Complaint) -> Answer:
+        """Gives the provider's answer to what it complains of."""
+        return cls.of(spoken.error(complaint), complaint.status)
+
+
+def wrong_path(spoken: Format, text: str) -> Complaint:
+    """Gives what a provider says to a path that it does not serve."""
+    nothing = spoken.failure(404)
+    return Complaint(rule="wrong-path", text=text, status=404, kind=nothing.kind, code=nothing.code)
 
 
 class Endpoint:
@@ -101,7 +106,7 @@ class Endpoint:
     async def serve(self, method: str, path: str, raw: bytes) -> Answer:
         """Answers one request to any path; see `transport.Served`."""
         if method != "POST" or not path.endswith(self.format.path):
-            return Answer.not_found(self.format, f"{self.format.failure(404).text} ({method} {path})")
+            return await self.turn_away(wrong_path(self.format, f"{self.format.failure(404).text} ({method} {path})"))
         return await self.post(raw)
 
     async def post(self, raw: bytes) -> Answer:
@@ -114,7 +119,7 @@ class Endpoint:
         try:
             asked = self._lately.get(raw) or self._read(raw)
         except (ValueError, RecursionError):
-            return self.refused(self.format.not_json())
+            return await self.turn_away(self.format.not_json())
         try:
             reply = await self._model(asked.items, asked)
         except ModelRefused as refusal:
@@ -124,6 +129,12 @@ class Endpoint:
         except ModelDown as down:
             return self._failed(asked, down)
         return self._answer(asked, reply)
+
+    async def turn_away(self, complaint: Complaint) -> Answer:
+        """Answers a request that cannot be read: the model is asked nothing, and the refusal is recorded as all are."""
+        with suppress(ModelRefused):
+            await self._model((), Asked(complaints=(complaint,), broken=(complaint,), readable=False))
+        return self.refused(complaint)
 
     def _read(self, raw: bytes) -> Asked:
         """
@@ -159,7 +170,7 @@ class Endpoint:
 
     def refused(self, complaint: Complaint) -> Answer:
         """Gives the provider's answer to what it complains of."""
-        return Answer.of(self.format.error(complaint), complaint.status)
+        return Answer.refusal(self.format, complaint)
 
     def _complaint(self, asked: Asked, refusal: ModelRefused) -> Complaint:
         if not asked.broken:

@@ -128,8 +128,9 @@ def test_lenient_answers_what_can_be_read(server):
     lone = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
     path = f"/{begun.name}/v1/chat/completions"
     assert 200 == ask(server, "POST", path, {"model": "m", "messages": [*GO, lone]})[0]
+    assert [] == refusals(begun)
     assert 400 == ask(server, "POST", path, {"model": "m"})[0]
-    assert [] == [event for event in begun.events if event.kind == "model.refusal"]
+    assert ["messages-not-a-list"] == refusals(begun)
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, "RateLimitError"), (500, "InternalServerError")])
@@ -272,14 +273,39 @@ def test_wrong_path(server, path, message):
     assert (404, message, "messages" in path) == (status, body["error"]["message"], "type" in body)
 
 
+def refusals(conversation):
+    """Gives the rules that the recorded refusals name."""
+    return [rule["rule"] for event in conversation.events if event.kind == "model.refusal" for rule in event.broken]
+
+
+@pytest.mark.parametrize("lenient", [False, True])
+def test_request_that_cannot_be_read_is_recorded(server, lenient):
+    """What is no JSON, or is no request at all, is refused, recorded, and uses up no reply, however lenient."""
+    begun = server.begin(STORY, Wishes(lenient=lenient))
+    for body in (b"{", []):
+        ask(server, "POST", "/c1/v1/chat/completions", body)
+    said = told(ask(server, "POST", "/c1/v1/chat/completions", {"model": "m", "messages": GO}))
+    assert ["not-json", "body-not-an-object"] == refusals(begun)
+    assert "pay" == said[1]["choices"][0]["message"]["tool_calls"][0]["function"]["name"]
+
+
+def test_wrong_path_is_recorded(server):
+    """A request to a path that a conversation does not serve is in its journal; one to no conversation is listed."""
+    begun = server.begin(STORY)
+    ask(server, "POST", "/c1/v1/embeddings", {})
+    ask(server, "POST", "/c9/v1/chat/completions", {})
+    assert ["wrong-path"] == refusals(begun)
+    assert [{"method": "POST", "path": "/c9/v1/chat/completions"}] == told(ask(server, "GET", "/astray"))[1]
+
+
 def test_body_that_is_too_large(server):
     """A body that is too large is refused before it is read, and the server goes on."""
-    server.begin(STORY)
+    begun = server.begin(STORY)
     place = server.addresses[0]
     with socket.create_connection((place.host, place.port), timeout=10) as raw:
         raw.sendall(b"POST /c1/v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")
         assert raw.recv(65536).startswith(b"HTTP/1.1 413 ")
-    assert 200 == ask(server, "GET", "/health")[0]
+    assert (200, ["too-large"]) == (ask(server, "GET", "/health")[0], refusals(begun))
 
 
 def chunked(*chunks):

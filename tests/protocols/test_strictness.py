@@ -307,9 +307,11 @@ def test_provider_takes(making, name, body):
 
 @pytest.mark.parametrize("name", ALL)
 def test_body_that_is_not_json(making, name):
-    """A body that is not JSON is refused in the provider's shape before the model is asked."""
+    """A body that is not JSON is refused in the provider's shape; who answers is told that it could not be read."""
     status, told, wire = posted(making, name, b'{"model": ')
-    assert (400, "invalid_request_error", []) == (status, told["error"]["type"], wire.script.asked)
+    ((items, asked),) = wire.script.asked
+    assert (400, "invalid_request_error") == (status, told["error"]["type"])
+    assert ((), False, ["not-json"]) == (items, asked.readable, [one.rule for one in asked.complaints])
 
 
 @pytest.mark.parametrize(("name", "body"), [("chat", chat(USER)), ("messages", messages(USER))])
