@@ -48,13 +48,14 @@ class Intervening(Gated):
         from autogen_core.models import UserMessage
         from autogen_core.tool_agent import tool_agent_caller_loop
 
-        from .model import ScriptedClient
+        from .reached import client
 
         if text is not None:
             self._history.append(UserMessage(content=text, source="user"))
         runtime, tools = await self._ready()
+        model = client(self.world, MAIN, self.blueprint.model)
         said = await tool_agent_caller_loop(
-            runtime, AgentId(TOOLS, "default"), ScriptedClient(self.world, MAIN), list(self._history), tools, token
+            runtime, AgentId(TOOLS, "default"), model, list(self._history), tools, token
         )
         self._history += said
         if self.blueprint.options.get("settles"):

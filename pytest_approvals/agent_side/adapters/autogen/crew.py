@@ -14,7 +14,8 @@ from ...contract import MAIN, Blueprint, ServerAddress, ToolSpec, World
 from . import releases
 from .approval import ApprovalFunction, Approvals
 from .gates import GatedServer, GatedTool, GatedWorkbench
-from .model import Expect, ScriptedClient, is_json
+from .model import Expect, is_json
+from .reached import client
 from .tools import AskedBefore, Delegate, ScenarioTool, approval_function, fields_model
 from .work import Work
 
@@ -171,7 +172,7 @@ class Crew:
     def _tool(self, spec: ToolSpec, stream: bool) -> Any:
         if spec.runs is not None:
             return Delegate(self.agent(spec.runs, stream=stream), spec)
-        return ScenarioTool(spec, self.world, self.ask)
+        return ScenarioTool(spec, self.world, self.ask, strict=bool(self.blueprint.answer))
 
     def _made(self, name: str, stream: bool) -> AssistantAgent:
         options = self.blueprint.options
@@ -179,7 +180,7 @@ class Crew:
         answer = self.blueprint.answer
         return AssistantAgent(
             self._called(name),
-            ScriptedClient(self.world, name, self._expected(name)),
+            client(self.world, name, self.blueprint.model, self._expected(name)),
             workbench=self.benches(name, stream=stream),
             model_context=self.context(name),
             system_message=None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from ...capabilities import CAPABILITIES
 
@@ -115,6 +116,21 @@ CODE_MISSING: Mapping[str, str] = {
     "limit_model_replies": "`max_turns` of a team counts the turns of both agents",
 }
 """Where the approval function of `CodeExecutorAgent` is asked about code."""
+
+
+_CLIENTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "chat": ("openai", {}),
+    "messages": (
+        "anthropic",
+        {"structured_answer": "`AnthropicChatCompletionClient` refuses a type as `json_output` with `ValueError`"},
+    ),
+}
+"""For each protocol the provider's client, which is an extra of the framework, and what is missing over it."""
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: lacks for protocol, (client, lacks) in _CLIENTS.items() if find_spec(client) is not None
+}
+"""The protocols of the model clients whose own client is installed; none speaks Responses."""
 
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:

@@ -46,35 +46,28 @@ class ScriptedClient(ChatCompletionClient):
 
     async def create(self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any) -> CreateResult:
         """See `ChatCompletionClient.create`."""
-        reply = await self._world.model(self._items(messages), agent=self._agent, tools=_names(tools))
-        return self._result(reply, _names(tools))
+        reply = await self._world.model(self._items(messages), agent=self._agent, tools=names_of(tools))
+        return self._result(reply, names_of(tools))
 
     async def create_stream(
         self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
         """See `ChatCompletionClient.create_stream`."""
-        reply = await self._world.model(self._items(messages), agent=self._agent, stream=True, tools=_names(tools))
+        reply = await self._world.model(self._items(messages), agent=self._agent, stream=True, tools=names_of(tools))
         for chunk in reply.chunks:
             if chunk.text:
                 yield chunk.text
         if reply.breaks:
             raise ModelDown(0, reply.how)
-        yield self._result(reply, _names(tools))
+        yield self._result(reply, names_of(tools))
 
     def _items(self, messages: Sequence[Any]) -> list[Item]:
         return items(messages)
 
     def _result(self, reply: Reply, offered: Sequence[str]) -> CreateResult:
-        said = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say
-        self._expect(
-            [(call.id, call.tool) for call in reply.calls if call.tool in offered and is_json(text(call.arguments))]
-        )
-        if not reply.calls:
-            return CreateResult(finish_reason="stop", content=said or "", usage=_NOTHING, cached=False)
-        calls = [FunctionCall(id=_id(call), name=call.tool, arguments=text(call.arguments)) for call in reply.calls]
-        return CreateResult(
-            finish_reason="function_calls", content=calls, usage=_NOTHING, cached=False, thought=said or None
-        )
+        result = _made(reply)
+        self._expect(reaching_a_tool(result, offered))
+        return result
 
     async def close(self) -> None:
         """See `ChatCompletionClient.close`."""
@@ -106,7 +99,24 @@ class ScriptedClient(ChatCompletionClient):
         return INFO
 
 
-def _names(tools: Iterable[Any]) -> list[str]:
+def _made(reply: Reply) -> CreateResult:
+    said = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say
+    if not reply.calls:
+        return CreateResult(finish_reason="stop", content=said or "", usage=_NOTHING, cached=False)
+    calls = [FunctionCall(id=_id(call), name=call.tool, arguments=text(call.arguments)) for call in reply.calls]
+    return CreateResult(
+        finish_reason="function_calls", content=calls, usage=_NOTHING, cached=False, thought=said or None
+    )
+
+
+def reaching_a_tool(result: CreateResult, offered: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Gives the calls of a reply that the framework will hand to one of the *offered* tools, an id and a tool each."""
+    calls = result.content if isinstance(result.content, list) else ()
+    return [(call.id, call.name) for call in calls if call.name in offered and is_json(call.arguments)]
+
+
+def names_of(tools: Iterable[Any]) -> list[str]:
+    """Gives the names of what a model is offered."""
     return [tool["name"] if isinstance(tool, Mapping) else tool.name for tool in tools]
 
 

@@ -134,7 +134,7 @@ class Session(Agent):
     def _see(self, event: Any) -> None:
         from .streaming import seen
 
-        for what, told in seen(event):
+        for what, told in seen(event, answers=bool(self.blueprint.answer)):
             self.world.shown(what, **told)
 
     async def _gone_on(self, token: Any, *, stream: bool) -> Any:
@@ -323,6 +323,8 @@ class Session(Agent):
 
 class Gated(Session):
     """Approval functions stand around the tools of agents."""
+
+    protocols = facts.PROTOCOLS
 
     def _crew_of(self, blueprint: Blueprint) -> Crew | AttachedCrew:
         if blueprint.attachment is not None:

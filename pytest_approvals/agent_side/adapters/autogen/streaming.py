@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .messages import shown
+
 Seen = Iterator[tuple[str, dict[str, Any]]]
 
 
-def seen(event: Any) -> Seen:
-    """Gives what one event of a stream shows, as arguments for `World.shown`."""
+def seen(event: Any, *, answers: bool) -> Seen:
+    """
+    Gives what one event of a stream shows, as arguments for `World.shown`.
+
+    Arguments:
+        answers: The agent ends with a structured answer. That streams as text does and is none; what the agent says
+            besides is told as its thought, too.
+    """
     kind = getattr(event, "type", "")
-    if kind == "ModelClientStreamingChunkEvent":
-        yield "text", {"text": event.content}
+    if kind == ("ThoughtEvent" if answers else "ModelClientStreamingChunkEvent"):
+        if not (answers and isinstance(shown(event.content), dict)):
+            yield "text", {"text": event.content}
     elif kind == "ToolCallRequestEvent":
         for call in event.content:
             yield "call", {"id": call.id, "tool": call.name}

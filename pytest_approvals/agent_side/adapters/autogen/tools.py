@@ -35,12 +35,13 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
 
     Arguments:
         ask: Is asked where the body wants a second approval in its middle.
+        strict: Says so to the model, which clients want of tools beside a structured answer.
     """
 
     component_config_schema = BaseModel
 
-    def __init__(self, spec: ToolSpec, world: World, ask: ApprovalFunction) -> None:
-        super().__init__(_arguments(spec), object, spec.name, spec.description)
+    def __init__(self, spec: ToolSpec, world: World, ask: ApprovalFunction, *, strict: bool = False) -> None:
+        super().__init__(_arguments(spec), object, spec.name, spec.description, strict=strict)
         self._spec = spec
         self._world = world
         self._ask = ask
