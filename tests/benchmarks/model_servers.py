@@ -37,6 +37,8 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 BROKEN = {"model": "m", "messages": [*HELLO["messages"], {"role": "tool", "tool_call_id": "c1", "content": "orphan"}]}
 WAYS = tuple((stream, connections) for stream in (False, True) for connections in (1, 16))
 STARTS = 3
+DIFFERENT = 1000
+"""How many different requests are asked in turn where none is to be like one that came before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +111,17 @@ OTHERS = (
 
 @dataclass(kw_only=True)
 class Measured:
-    """What was found out about a server: seconds to its first answer, answers a second by way, and what it refuses."""
+    """
+    What was found out about a server: seconds to its first answer, answers a second by way, and what it refuses.
+
+    Attributes:
+        different: Answers a second where no request is like the one before.
+    """
 
     server: Server
     first: float
     rates: dict[tuple[bool, int], list[float]] = field(default_factory=dict)
+    different: dict[tuple[bool, int], list[float]] = field(default_factory=dict)
     broken: int = 0
 
     def rate(self, way: tuple[bool, int]) -> float:
@@ -214,6 +222,9 @@ def measured(servers: Sequence[Server], seconds: float, rounds: int) -> tuple[li
                 stream, connections = way
                 client = Client(port, one.server.url, {**HELLO, "stream": stream}, connections)
                 one.rates.setdefault(way, []).append(client.rate(seconds))
+            if found and found[0].server is OWN:
+                client = Client(ports[0], OWN.url, {**HELLO, "stream": way[0]}, way[1], different=DIFFERENT)
+                found[0].different.setdefault(way, []).append(client.rate(seconds))
     return found, left_out
 
 
@@ -243,6 +254,9 @@ def table(found: Sequence[Measured], left_out: dict[str, str], load: tuple[float
         reached = "reached" if min(ratios) >= 2 else "not reached"
         told.append(f"Times the fastest other server, by column: {named}. The goal of twice that is {reached}.")
     told.append(f"The goal of a first answer within 0.25 s is {'reached' if own.first <= 0.25 else 'not reached'}.")
+    if own.different:
+        others_asked = ", ".join(f"{statistics.median(own.different[way]):,.0f}" for way in WAYS)
+        told.append(f"Our own where no request is like one before, by column: {others_asked}.")
     told += [f"Left out: {name} ({why})." for name, why in left_out.items()]
     return "\n".join([*lines, "", "\n".join(told)])
 

@@ -7,6 +7,7 @@ import selectors
 import socket
 import time
 from functools import lru_cache
+from itertools import cycle
 from typing import Any
 
 
@@ -16,11 +17,14 @@ class Client:
 
     Arguments:
         path, body: What is asked.
+        different: How many requests are asked in turn, each for another user; more than one, so that none is like the
+            one before.
     """
 
-    def __init__(self, port: int, path: str, body: Any, connections: int) -> None:
+    def __init__(self, port: int, path: str, body: Any, connections: int, *, different: int = 1) -> None:
         self._port = port
-        self._request = _written(port, path, body)
+        bodies = [body] if different == 1 else [{**body, "user": f"u{number}"} for number in range(different)]
+        self._requests = cycle([_written(port, path, one) for one in bodies])
         self._connections = connections
 
     def rate(self, seconds: float) -> float:
@@ -48,7 +52,7 @@ class Client:
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         selector.register(connection, selectors.EVENT_READ, bytearray())
-        connection.sendall(self._request)
+        connection.sendall(next(self._requests))
 
     def _read(self, selector: selectors.BaseSelector, connection: Any, waiting: bytearray) -> int:
         piece = connection.recv(65536)
@@ -59,7 +63,7 @@ class Client:
             return 0
         if piece and not ends_connection(got):
             waiting.clear()
-            connection.sendall(self._request)
+            connection.sendall(next(self._requests))
             return 1
         # A server that ends the connection after an answer gets another one.
         selector.unregister(connection)

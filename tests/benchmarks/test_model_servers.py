@@ -41,6 +41,12 @@ def test_our_own_server_is_measured(stream: bool) -> None:
     assert (True, True, 400) == (first > 0, rate > 0, refused)
 
 
+def test_requests_may_differ() -> None:
+    """Then the client asks them in turn."""
+    with running(OWN, Path()) as (port, _):
+        assert Client(port, OWN.url, HELLO, 2, different=3).rate(0.1) > 0
+
+
 def test_a_connection_that_ends_is_replaced() -> None:
     """A server that closes after an answer is measured all the same."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -76,7 +82,8 @@ def test_what_cannot_be_installed_is_left_out(monkeypatch: pytest.MonkeyPatch, t
 def test_the_table_says_whether_the_goals_are_reached(tmp_path: Path) -> None:
     """It goes between the markers of a page, whatever stood there."""
     slow = Server(name="slow", package="npm:slow@1", command=lambda *_: [])
-    own = Measured(server=OWN, first=0.1, rates={way: [300.0, 100.0, 200.0] for way in WAYS}, broken=400)
+    rates = {way: [300.0, 100.0, 200.0] for way in WAYS}
+    own = Measured(server=OWN, first=0.1, rates=rates, different={way: [90.0] for way in WAYS}, broken=400)
     other = Measured(server=slow, first=1.0, rates={way: [80.0] for way in WAYS}, broken=200)
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
@@ -89,6 +96,7 @@ def test_the_table_says_whether_the_goals_are_reached(tmp_path: Path) -> None:
     )
     assert "by column: 2.5, 2.5, 2.5, 2.5. The goal of twice that is reached." in text
     assert "within 0.25 s is reached" in text
+    assert "no request is like one before, by column: 90, 90, 90, 90." in text
     assert "load average 0.5 before and 1.5 after. Made by `python x.py`." in text
     assert "Left out: gone (no npm)." in text
     assert text.startswith(f"before\n{BEGIN}\n| server |")
