@@ -38,7 +38,7 @@ def client(
 def _telling(kind: Any, expect: Expect) -> Any:
     """Gives a client class that tells what it was answered, and is *kind* in everything else."""
 
-    class Telling(kind):  # type: ignore[misc]
+    class Telling(kind):
         async def create(self, messages: Any, *, tools: Sequence[Any] = (), **more: Any) -> CreateResult:
             result: CreateResult = await super().create(messages, tools=tools, **more)
             expect(reaching_a_tool(result, names_of(tools)))
