@@ -38,7 +38,7 @@ def _said(message: Any, text: str, number: int) -> Iterator[Item]:
     # Calls whose arguments could not be parsed are sent again, too, as the text that they were.
     for call in (*message.tool_calls, *message.invalid_tool_calls):
         if call["name"] == ANSWER:
-            yield Item(kind="other", text=json.dumps(call["args"]), message=number)
+            yield Item(kind="other", text=json.dumps(call["args"], separators=(",", ":")), message=number)
             continue
         yield Item(kind="call", id=call["id"], tool=call["name"], arguments=call["args"], message=number)
 
