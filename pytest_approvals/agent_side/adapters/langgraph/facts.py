@@ -18,6 +18,12 @@ STORES: Mapping[str, str] = {
     "postgres": "`AsyncPostgresSaver` on a server",
 }
 
+
+def _lacks(package: str) -> bool:
+    """Says whether the framework is here without a distribution that it has for some purpose."""
+    return find_spec("langchain") is not None and find_spec(package) is None
+
+
 _STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
 
 _ALL: Mapping[str, str] = {
@@ -32,7 +38,7 @@ _ALL: Mapping[str, str] = {
     "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
     "serialize.json": _STATE,
     "history.append": _STATE,
-    **({} if find_spec("langchain_mcp_adapters") else {"mcp": "`MultiServerMCPClient` is in `langchain-mcp-adapters`"}),
+    **({"mcp": "`langchain-mcp-adapters` is not installed"} if _lacks("langchain_mcp_adapters") else {}),
     **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
 }
 
@@ -82,7 +88,7 @@ OWN_MISSING: Mapping[str, str] = {
 _CLIENTS = {"chat": "langchain_openai", "responses": "langchain_openai", "messages": "langchain_anthropic"}
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: {} for protocol, client in _CLIENTS.items() if find_spec(client) is not None
+    protocol: {} for protocol, client in _CLIENTS.items() if not _lacks(client)
 }
 """The protocols of the chat model classes that are installed: they are distributions of their own."""
 
