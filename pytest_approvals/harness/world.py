@@ -70,6 +70,11 @@ class RecordingWorld:
         self._address: ModelAddress | None = None
         self._provider = Provider(self)
 
+    def begin_anew(self) -> None:
+        """Forgets all that happened in the run, as if nobody had asked yet."""
+        self.play.begin_anew()
+        self.progress = Progress()
+
     # --- the model ---
 
     def address(self) -> ModelAddress | None:

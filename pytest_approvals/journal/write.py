@@ -21,7 +21,7 @@ E = TypeVar("E", bound=Event)
 FOOTER = "footer"
 """The name of the last line, `{"event": "footer", "count": N}`; its absence means that the run was cut off."""
 
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 
 class Journal:

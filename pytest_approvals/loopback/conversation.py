@@ -186,7 +186,9 @@ class Conversation:
         world = self._world
         assert world is not None
         if self.wishes.again and all(item.kind in ("user", "other") for item in items):
-            world = self._begin_anew(world)
+            world.begin_anew()
+            if self.responses is not None:
+                self.responses.kept.forget()
         world.play.scenario = scenario = self.scenario
         agent = asked.model if asked.model in scenario.agents else MAIN
         return await world.model(
@@ -200,13 +202,6 @@ class Conversation:
                 self._world = self._new_world(protocol)
                 self._endpoint = Endpoint(format_named(protocol), self._model, style=style_named(self.wishes.style))
             return self._endpoint
-
-    def _begin_anew(self, world: RecordingWorld) -> RecordingWorld:
-        world.play.begin_anew()
-        self._world = RecordingWorld(world.play, "")
-        if self.responses is not None:
-            self.responses.kept.forget()
-        return self._world
 
     def _new_world(self, protocol: str) -> RecordingWorld:
         scenario = self.scenario

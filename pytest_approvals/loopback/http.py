@@ -8,7 +8,7 @@ acknowledgement. A stream is one write, too, but where its style wants pieces.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
@@ -149,18 +149,18 @@ class Handler(BaseRequestHandler):
             self.request.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (self._head(answer), len(body), body))
 
     def _send_stream(self, answer: Answer) -> None:
-        waiting = self._head(answer) + b"Transfer-Encoding: chunked\r\n\r\n"
+        head, waiting = self._head(answer) + b"Transfer-Encoding: chunked\r\n\r\n", []
         try:
-            for piece in _chunked(answer.pieces):
-                waiting += piece
+            for piece in answer.pieces:
+                waiting.append(piece)
                 if answer.apart:
-                    self.request.sendall(waiting)
-                    waiting = b""
+                    self.request.sendall(head + _chunk(waiting))
+                    head, waiting = b"", []
         except ModelDown as down:
-            self.request.sendall(waiting)
+            self.request.sendall(head + _chunk(waiting))
             self._break_off(down)
             return
-        self.request.sendall(waiting + b"0\r\n\r\n")
+        self.request.sendall(head + _chunk(waiting) + b"0\r\n\r\n")
 
     def _break_off(self, down: ModelDown) -> None:
         """Ends the connection; where no answer comes in time, the client has some time to do that."""
@@ -185,5 +185,7 @@ def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], 
     return "\r\n".join([*lines, ""]).encode()
 
 
-def _chunked(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    return (b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces if piece)
+def _chunk(pieces: list[bytes]) -> bytes:
+    """Gives pieces as one chunk; nothing for none, because an empty chunk ends a stream."""
+    body = b"".join(pieces)
+    return b"%x\r\n%b\r\n" % (len(body), body) if body else b""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pytest_approvals.agent_side.failures import ModelDown, ModelRefused, ScriptExhausted, Unsupported
@@ -145,7 +145,7 @@ class Endpoint:
         """
         read = self.format.read(json.loads(raw))
         items = self._answers.hidden(read.items)
-        asked = replace(read, items=items, broken=read.complaints or (*broken_rules(items, self.format.name),))
+        asked = read.judged(items, read.complaints or (*broken_rules(items, self.format.name),))
         if not self.format.keeps:
             self._lately.keep(raw, asked)
         return asked

@@ -59,7 +59,7 @@ def json_text(value: Any) -> str:
     return _encode(value)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 def ordered_json(value: Any) -> str:
