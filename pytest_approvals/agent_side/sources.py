@@ -14,7 +14,11 @@ from pathlib import Path
 @cache
 def folder(package: str) -> Path | None:
     """Gives the folder of a package; None where it is not here."""
-    found = find_spec(package)
+    try:
+        found = find_spec(package)
+    except ModuleNotFoundError:
+        # What it stands in is not here either.
+        return None
     return Path(found.origin).parent if found and found.origin else None
 
 

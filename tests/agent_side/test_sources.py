@@ -32,6 +32,7 @@ def test_a_file_is_looked_for(here: Path) -> None:
     assert (True, False) == (has(here.name, "mcp.py"), has(here.name, "stores.py"))
 
 
-def test_where_there_is_no_framework_nothing_is_missing() -> None:
+@pytest.mark.parametrize("package", ["no_such_framework", "no_such_namespace.framework"])
+def test_where_there_is_no_framework_nothing_is_missing(package: str) -> None:
     """The facts are those of the latest release then."""
-    assert has("no_such_framework", "tools.py", "anything")
+    assert has(package, "tools.py", "anything")
