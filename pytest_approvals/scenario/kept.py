@@ -2,7 +2,7 @@
 Scenarios that were read before.
 
 To read and validate a scenario takes a fifth of a second in a process that has not done so yet, most of it to import
-what does it; to take it up again takes a millisecond. What is kept belongs to one text in one place, read by this very
+what does it; to take it up again takes a millisecond. What is kept belongs to one text with one id, read by this very
 code: all of that stands beside it, and must be the same.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import pickle
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
@@ -34,11 +35,11 @@ def kept_scenario(path: Path, *, root: Path, folder: Path | None = None) -> Scen
         ScenarioError: The file cannot be read, or has a mistake.
     """
     origin = _origin(path, root)
-    file = (folder or cache_folder() / "scenarios") / f"{path.stem}-{crc32(repr(origin[:2]).encode()):08x}.pickle"
+    file = (folder or cache_folder() / "scenarios") / f"{path.stem}-{crc32(origin[0].encode()):08x}.pickle"
     with suppress(OSError, ValueError, TypeError, EOFError, AttributeError, ImportError, pickle.UnpicklingError):
         kept_origin, kept = pickle.loads(file.read_bytes())
         if kept_origin == origin and isinstance(kept, Scenario):
-            return kept
+            return replace(kept, path=str(path))
     from .load import load_scenario
 
     scenario = load_scenario(path, root=root)
@@ -47,8 +48,8 @@ def kept_scenario(path: Path, *, root: Path, folder: Path | None = None) -> Scen
     return scenario
 
 
-def _origin(path: Path, root: Path) -> tuple[str, str, tuple[tuple[str, int, int], ...], bytes]:
-    """Gives all that a scenario comes of: its place, the code that reads it, and its text."""
+def _origin(path: Path, root: Path) -> tuple[str, tuple[tuple[str, int, int], ...], bytes]:
+    """Gives all that a scenario comes of: its place below the root, the code that reads it, and its text."""
     readers: list[tuple[str, int, int]] = []
     for folder in _READERS:
         with os.scandir(folder) as entries:
@@ -57,7 +58,7 @@ def _origin(path: Path, root: Path) -> tuple[str, str, tuple[tuple[str, int, int
                     about = entry.stat()
                     readers.append((entry.path, about.st_mtime_ns, about.st_size))
     try:
-        return str(path), str(root), tuple(readers), path.read_bytes()
+        return os.path.relpath(path.resolve(), root.resolve()), tuple(readers), path.read_bytes()
     except OSError as error:
         raise ScenarioError(str(path), None, f"the file cannot be read: {error.strerror}") from None
 

@@ -83,7 +83,8 @@ def test_the_table_says_whether_the_goals_are_reached(tmp_path: Path) -> None:
     """It goes between the markers of a page, whatever stood there."""
     slow = Server(name="slow", package="npm:slow@1", command=lambda *_: [])
     rates = {way: [300.0, 100.0, 200.0] for way in WAYS}
-    own = Measured(server=OWN, first=0.1, rates=rates, different={way: [90.0] for way in WAYS}, broken=400)
+    different = {way: [90.0] for way in WAYS}
+    own = Measured(server=OWN, first=0.1, rates=rates, different=different, broken=400, unknown=0.4)
     other = Measured(server=slow, first=1.0, rates={way: [80.0] for way in WAYS}, broken=200)
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
@@ -95,7 +96,7 @@ def test_the_table_says_whether_the_goals_are_reached(tmp_path: Path) -> None:
         in text
     )
     assert "by column: 2.5, 2.5, 2.5, 2.5. The goal of twice that is reached." in text
-    assert "within 0.25 s is reached" in text
+    assert "within 0.25 s is reached; a scenario that was never read before takes 0.40 s." in text
     assert "no request is like one before, by column: 90, 90, 90, 90." in text
     assert "load average 0.5 before and 1.5 after. Made by `python x.py`." in text
     assert "Left out: gone (no npm)." in text

@@ -76,6 +76,17 @@ def test_another_text_is_read(place: Place) -> None:
     assert 1 == len(place.kept)
 
 
+def test_same_text_elsewhere_is_taken_up(place: Place, tmp_path: Path) -> None:
+    """A checkout in another folder has the same scenarios; each knows where it was found."""
+    place.take_up()
+    root = tmp_path / "elsewhere"
+    file = root / "own" / "pay.approval.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(TEXT)
+    assert str(file) == kept_scenario(file, root=root, folder=place.folder).path
+    assert 1 == len(place.kept)
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x80", b"\x80\x04N."], ids=["empty", "cut", "nothing"])
 def test_damaged_file_is_made_anew(place: Place, damage: bytes) -> None:
     """A file that holds no scenario is as good as none."""
