@@ -12,12 +12,14 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from google.adk.agents import LlmAgent
+from google.adk.models import BaseLlm
 from google.adk.runners import Runner
 from pydantic import BaseModel, create_model
 
 from ...contract import MAIN, Blueprint, ToolSpec
 from . import tools as made
 from .model import ScriptedModel
+from .reached import reached
 from .requests import Reading
 
 APP = "approvals"
@@ -121,6 +123,7 @@ class _Making:
     def __init__(self, blueprint: Blueprint, tool: Tool) -> None:
         self._specs = blueprint.tools
         self._servers = blueprint.servers
+        self._address = blueprint.model
         self._tool = tool
         self._handed: dict[str, Any] = {}
         self.names: dict[str, str] = {}
@@ -136,12 +139,15 @@ class _Making:
         tools += self._served(name, [spec for spec in own if spec.kind == "mcp"])
         return LlmAgent(
             name=called,
-            model=ScriptedModel(agent=name),
+            model=self._model(name),
             tools=[*tools, *([] if inline else _as_tools(run))],
             sub_agents=[*(run if inline else ()), *self._handed_over(own)],
             before_tool_callback=_gate({spec.name: spec for spec in own if spec.runs and spec.approval != "never"}),
             **more,
         )
+
+    def _model(self, name: str) -> BaseLlm:
+        return ScriptedModel(agent=name) if self._address is None else reached(name, self._address)
 
     def _run_by(self, spec: ToolSpec) -> Any:
         """Makes the agent that the calls of *spec* run: in one turn, and in the session of its caller."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from ...capabilities import CAPABILITIES
+from ...sources import has
 
 ISSUES = "https://github.com/google/adk-python/issues"
 
@@ -50,6 +52,31 @@ RESUMABLE_MISSING: Mapping[str, str] = {**_ALL, **_YES_OR_NO}
 
 DYNAMIC_MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE}
 """Where tools ask from within, and read the payload of the answer."""
+
+
+_AS_TEXT = "a provider is told as a user's text what agents beside the one that asks were asked, or did"
+
+_LACKS: Mapping[str, str] = {
+    "nested": _AS_TEXT,
+    "nested_parallel": _AS_TEXT,
+    "nested_gate": _AS_TEXT,
+    "hand_offs": _AS_TEXT,
+}
+
+_CLASSES = (
+    ("chat", "litellm", "models/lite_llm.py", ""),
+    ("chat", "openai", "integrations/openai/_openai_llm.py", ""),
+    ("responses", "openai", "integrations/openai/_openai_responses_llm.py", ""),
+    ("messages", "anthropic", "models/anthropic_llm.py", "client: Optional"),
+)
+"""The model classes: protocol, library, where the class stands, and what it needs to take a client."""
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: _LACKS
+    for protocol, library, file, text in _CLASSES
+    if find_spec(library) is not None and has("google.adk", file, text)
+}
+"""The protocols of the model classes that this release has and whose libraries are installed."""
 
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:

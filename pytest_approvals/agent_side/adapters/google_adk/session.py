@@ -25,6 +25,7 @@ class Session(Agent):
 
     framework = "google-adk"
     wire_rules = "chat"
+    protocols = facts.PROTOCOLS
     issues = facts.ISSUES
     stores = facts.STORES
     packages = ("google",)
