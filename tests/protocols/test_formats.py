@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side.neutral import Item
+from pytest_approvals.agent_side.neutral import Item, ModelCall
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.protocols.format import format_named
 from pytest_approvals.protocols.responses import Responses
@@ -157,6 +157,13 @@ def test_servers_are_listed_once(making):
     _, second = post(wire, input="more", tools=tools, previous_response_id=first["id"])
     assert ["search"] == [tool["name"] for tool in first["output"][0]["tools"]]
     assert ["message"] == [item["type"] for item in second["output"]]
+
+
+def test_arguments_of_no_text_are_an_empty_input(making):
+    """Messages has objects in the place of text: a model that sends nothing has sent an empty one."""
+    wire = making.Wire("messages", making.reply(ModelCall(id="c1", tool="restart", arguments="")))
+    _, told = post(wire, messages=[USER])
+    assert [{}] == [block["input"] for block in told["content"]]
 
 
 # --- structured answers -----------------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ def message(asked: Asked, reply: Reply, message_id: str) -> dict[str, Any]:
     """Gives a message."""
     refuse_hosted(reply)
     blocks: list[dict[str, Any]] = [] if reply.say is None else [{"type": "text", "text": reply.say}]
-    blocks += [tool_use(call, object_of(call.arguments)) for call in reply.calls]
+    # A model that sends no text for arguments has sent an empty input, as it is in a stream.
+    blocks += [tool_use(call, object_of(call.arguments) or {}) for call in reply.calls]
     return {**head(asked, message_id), "content": blocks, "stop_reason": reason(reply)}
 
 
