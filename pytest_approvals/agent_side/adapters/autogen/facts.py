@@ -132,6 +132,16 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
 }
 """The protocols of the model clients whose own client is installed; none speaks Responses."""
 
+_BROKEN: Mapping[str, str] = {
+    "broken_arguments": "`AnthropicChatCompletionClient` fails with `ValidationError` where the arguments of a call are no "
+    "object, and a team whose run failed cannot be run again"
+}
+
+SWARM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: {**lacks, **_BROKEN} if protocol == "messages" else lacks for protocol, lacks in PROTOCOLS.items()
+}
+"""Those of a team, which does not survive that a client fails."""
+
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:
     """Gives all other capabilities."""

@@ -375,6 +375,7 @@ class Tooled(Gated):
 class Swarming(Workbenched):
     """The caller talks to a `Swarm`, whose agents hand the conversation over."""
 
+    protocols = facts.SWARM_PROTOCOLS
     capabilities = facts.claimed(facts.SWARM_MISSING)
     missing = facts.SWARM_MISSING
     teamed = True

@@ -12,7 +12,8 @@ pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not instal
 pytest.importorskip("openai", reason="the extra `openai` is not installed here")
 pytest.importorskip("anthropic", reason="the extra `anthropic` is not installed here")
 
-from autogen_core.models import UserMessage
+from autogen_core import FunctionCall
+from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel
 
 from pytest_approvals import calls, say
@@ -74,15 +75,28 @@ def test_a_structured_answer_is_not_told_as_text(play: Play) -> None:
     assert {"total": 5} == played.events("turn.end")[-1]["output"]
 
 
-def test_messages_has_no_structured_answer() -> None:
-    """The client refuses a type before it asks anybody."""
+class Total(BaseModel):
+    """An answer."""
 
-    class Total(BaseModel):
-        total: int
+    total: int
 
+
+CALLS_A_LIST = AssistantMessage(content=[FunctionCall(id="c1", name="pay", arguments="[5]")], source="main")
+
+
+@pytest.mark.parametrize(
+    ("messages", "more", "refused"),
+    [
+        ([], {"json_output": Total}, "not supported for Anthropic"),
+        ([CALLS_A_LIST], {}, "Input should be a valid dictionary"),
+    ],
+    ids=["structured answer", "arguments that are no object"],
+)
+def test_the_client_for_messages_refuses(messages: list[Any], more: dict[str, Any], refused: str) -> None:
+    """It asks nobody."""
     model = client(SmallWorld((), ()), "main", ModelAddress(protocol="messages", url="http://127.0.0.1:1"))
-    with pytest.raises(ValueError, match="not supported for Anthropic"):
-        asyncio.run(model.create([UserMessage(content="Sum up.", source="user")], json_output=Total))
+    with pytest.raises(ValueError, match=refused):
+        asyncio.run(model.create([UserMessage(content="Sum up.", source="user"), *messages], **more))
 
 
 def test_a_coder_writes_no_calls() -> None:
