@@ -133,8 +133,8 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
 """The protocols of the model clients whose own client is installed; none speaks Responses."""
 
 _BROKEN: Mapping[str, str] = {
-    "broken_arguments": "`AnthropicChatCompletionClient` fails with `ValidationError` where the arguments of a call are no "
-    "object, and a team whose run failed cannot be run again"
+    "broken_arguments": "`AnthropicChatCompletionClient` fails where the arguments of a call are no object, and a team "
+    "whose run failed cannot be run again"
 }
 
 SWARM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
