@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...capabilities import CAPABILITIES
 from .releases import LACKS
 
@@ -33,7 +35,7 @@ _CHAT = {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools with a U
 
 CHAT_MISSING = SESSION_MISSING | _CHAT
 
-PROTOCOLS = {"chat": _CHAT, "responses": {}}
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {}}
 """The protocols of OpenAI, and what is missing over each."""
 
 
