@@ -35,7 +35,7 @@ def _messages(address: ModelAddress) -> ClientOf:
     return _named_like_the_agent(AnthropicClient, anthropic_client=anthropic_client(address))
 
 
-_CLIENTS: Mapping[str, Callable[[ModelAddress], Any]] = {
+_CLIENTS: Mapping[str, Callable[[ModelAddress], ClientOf]] = {
     "chat": _chat,
     "responses": _responses,
     "messages": _messages,
