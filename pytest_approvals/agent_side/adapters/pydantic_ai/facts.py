@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
+
+from pytest_approvals.agent_side.clients import spoken
 
 from .releases import LACKS
 
@@ -112,9 +113,5 @@ MISSING_INLINE: Mapping[str, str] = {
 
 CLAIMED_INLINE = (CLAIMED | {"partial_answers"}) - frozenset(MISSING_INLINE)
 
-_CLIENTS = {"chat": "openai", "responses": "openai", "messages": "anthropic"}
-
-PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: {} for protocol, client in _CLIENTS.items() if find_spec(client) is not None
-}
+PROTOCOLS: Mapping[str, Mapping[str, str]] = spoken()
 """The protocols of the model classes whose clients are installed: they are extras of the framework."""
