@@ -26,6 +26,9 @@ HELD = 2.0
 
 METHODS = ("GET", "POST", "DELETE")
 
+PHRASES = {int(status): status.phrase for status in HTTPStatus}
+"""What stands behind a status; behind all others, such as Anthropic's 529, stands that the server is overloaded."""
+
 Serve = Callable[[str, str, bytes], Answer]
 """Answers a method, a path and a body; raises `ModelDown` where the connection breaks without an answer."""
 
@@ -177,8 +180,7 @@ class Handler(BaseRequestHandler):
 @lru_cache(maxsize=256)
 def _head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], lasts: bool) -> bytes:
     """Gives the head of an answer up to its length."""
-    known = status in HTTPStatus._value2member_map_
-    lines = [f"HTTP/1.1 {int(status)} {HTTPStatus(status).phrase if known else 'Overloaded'}"]
+    lines = [f"HTTP/1.1 {int(status)} {PHRASES.get(status, 'Overloaded')}"]
     lines += [f"Content-Type: {content_type}", *(f"{name}: {value}" for name, value in headers)]
     if not lasts:
         lines.append("Connection: close")
