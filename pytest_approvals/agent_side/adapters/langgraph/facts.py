@@ -92,6 +92,11 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
 }
 """The protocols of the chat model classes that are installed: they are distributions of their own."""
 
+_RACE = {"nested_parallel": "in one `ToolNode` an answer goes to whoever asks first; over a network that is a race"}
+
+OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = dict.fromkeys(PROTOCOLS, _RACE)
+"""The same where one node runs all calls of a reply."""
+
 
 def claimed(missing: Mapping[str, str]) -> frozenset[str]:
     """Gives all other capabilities."""

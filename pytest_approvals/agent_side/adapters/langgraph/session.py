@@ -286,6 +286,7 @@ class OwnGraph(Interrupting):
 
     capabilities = facts.claimed(facts.OWN_MISSING)
     missing = facts.OWN_MISSING
+    protocols = facts.OWN_PROTOCOLS
 
     def _crew_of(self, blueprint: Blueprint) -> Crew:
         if blueprint.attachment is not None:

@@ -90,35 +90,60 @@ def test_a_node_shows_one_question(session: Begin) -> None:
     assert ("c1", "c2") == (first.call_id, second.call_id)
 
 
-async def _beside_one_that_asks() -> list[str]:
-    """Runs a node with two calls, of which one asks; gives what the other one does after the run has ended."""
-    paused, done = asyncio.Event(), asyncio.Event()
-    ran: list[str] = []
+async def _in_one_node(first: Any, second: Any, *inputs: Any) -> Any:
+    """Runs a graph of one node with a call of each of the two tools; gives what the last run gives."""
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode([first, second]))
+    graph.add_edge(START, "tools")
+    calls = [{"name": one.__name__, "args": {}, "id": one.__name__} for one in (first, second)]
+    runs = graph.compile(checkpointer=InMemorySaver())
+    for given in ({"messages": [AIMessage("", tool_calls=calls)]}, *inputs):
+        done = await runs.ainvoke(given, {"configurable": {"thread_id": "1"}})
+    return done
+
+
+def test_a_node_does_not_stop_what_runs_beside_a_question() -> None:
+    """mcp: the run has ended, and a call beside the one that asked goes on."""
+    paused, worked = asyncio.Event(), asyncio.Event()
 
     async def ask() -> None:
         """Asks."""
         interrupt("May I?")
 
     async def work() -> None:
-        """Works for as long as the run takes."""
+        """Works for longer than the run takes."""
         await paused.wait()
-        ran.append("worked")
-        done.set()
+        worked.set()
 
-    graph: Any = StateGraph(MessagesState)
-    graph.add_node("tools", ToolNode([ask, work]))
-    graph.add_edge(START, "tools")
-    calls = [{"name": name, "args": {}, "id": name} for name in ("ask", "work")]
-    config = {"configurable": {"thread_id": "1"}}
-    await graph.compile(checkpointer=InMemorySaver()).ainvoke({"messages": [AIMessage("", tool_calls=calls)]}, config)
-    paused.set()
-    await asyncio.wait_for(done.wait(), 5)
-    return ran
+    async def play() -> bool:
+        await _in_one_node(ask, work)
+        paused.set()
+        return await asyncio.wait_for(worked.wait(), 5)
+
+    assert asyncio.run(play())
 
 
-def test_a_node_does_not_stop_what_runs_beside_a_question() -> None:
-    """mcp: the run has ended, and a call beside the one that asked goes on."""
-    assert ["worked"] == asyncio.run(_beside_one_that_asks())
+def test_an_answer_in_a_node_goes_to_whoever_asks_first() -> None:
+    """nested_parallel, over a protocol: a person was shown the question of the one, and answered the other."""
+    answered: list[str] = []
+    asked = asyncio.Event()
+
+    async def slow() -> None:
+        """Asks after the other one, the first time."""
+        await asked.wait()
+        interrupt("May slow?")
+        answered.append("slow")
+
+    async def quick() -> None:
+        """Asks at once, the first time."""
+        if asked.is_set():
+            await asyncio.sleep(0)
+        asked.set()
+        interrupt("May quick?")
+
+    done = asyncio.run(_in_one_node(slow, quick, Command(resume="Yes.")))
+
+    assert (["slow"], ["May quick?"]) == (answered, [one.value for one in done["__interrupt__"]])
 
 
 def test_a_node_passes_broken_calls_over() -> None:
