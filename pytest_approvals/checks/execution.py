@@ -161,8 +161,8 @@ def approved_runs(history: History) -> Evaluations:
     An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
 
     The person said yes and believes that it happened. It may wait for the answers to its siblings. That the model is
-    told something else counts only where the tool is gone, the arguments do not fit, or what was saved has been
-    changed.
+    told something else counts only where the tool is gone, the arguments do not fit, what was saved has been changed,
+    or the call had begun before this approval and was cancelled.
 
     Passes:
         send Pay 5
@@ -202,6 +202,19 @@ def approved_runs(history: History) -> Evaluations:
         approve c1
         go
         tell c1 that is not what was asked
+        done
+
+    Passes, it was cancelled on an earlier approval, and the model is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        approve c1
+        go
+        tell c1 cancelled
         done
 
     Passes, the turn fails:
@@ -280,7 +293,8 @@ def _is_excused(history: History, call: CallSeen, given: Given) -> bool:
         return True
     if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.asked:
         return True
-    if cannot_run(history, call, given) and any(told.n > (given.taken or 0) for told in call.told):
+    settled = cannot_run(history, call, given) or any(run.how == "cancelled" for run in call.runs)
+    if settled and any(told.n > (given.taken or 0) for told in call.told):
         return True
     return waits_for_siblings(history, call) or _dropped_later(history, call, given) or _ran_elsewhere(history, call)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import Any
 
@@ -16,9 +17,17 @@ from autogen_core.models import FunctionExecutionResult
 from autogen_core.tool_agent import ToolAgent, tool_agent_caller_loop
 from pydantic import ValidationError
 
+from pytest_approvals import Scenario, calls, decide, returns, say
+from pytest_approvals import approve as approved
+from pytest_approvals import call as scenario_call
+from pytest_approvals import tool as scenario_tool
 from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
 from pytest_approvals.agent_side.adapters.autogen.approval import ToolApprovalResult
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
+from pytest_approvals.harness.run import run_scenario
+from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.journal.events import ToolEnd
+from pytest_approvals.scenario.parts import Variant
 from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
 
 INSIDE = {
@@ -34,6 +43,7 @@ INSIDE = {
     "contradiction",
     "repeated_decision",
     "late_decision",
+    "hang_up",
     "missing_ids",
     "hosted_mcp",
     "limit_tool_calls",
@@ -87,6 +97,20 @@ def test_a_run_that_waits_takes_no_message() -> None:
     with pytest.raises(Unsupported):
         story.wait(story.agent.stage(()))
     story.end()
+
+
+def test_a_waiting_run_outlives_who_hangs_up() -> None:
+    """hang_up: the turn is cancelled, and the tool of the run that it answered comes to its end."""
+    story = Scenario(
+        title="The caller hangs up while an approved call runs",
+        tools=[scenario_tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")],
+        model=[calls(scenario_call("pay", amount=5)), say("Paid.")],
+        caller=["Pay.", decide(approved("c1"), hangs_up="started c1"), "Well?"],
+    )
+    source = InThisProcess(name="autogen", adapter=FLAVOURS[""], facts=facts_of(FLAVOURS[""]))
+    run = asyncio.run(run_scenario(story, Variant(), source))
+
+    assert ["returned"] == [event.how for event in run.events if isinstance(event, ToolEnd)]
 
 
 def test_a_call_has_an_id() -> None:
