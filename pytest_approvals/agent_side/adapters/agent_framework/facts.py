@@ -35,7 +35,12 @@ STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"} if _offer
 
 CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
 
-PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": {}, "messages": {}}
+_RESPONSES: Mapping[str, str] = {
+    "go_on_without_answer": "a run without a message asks the model anew, or is refused where the provider keeps all",
+    "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
+}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": _RESPONSES, "messages": {}}
 """Over which the framework's own clients reach the model, with what is missing there."""
 
 _ALL: Mapping[str, str] = {
@@ -91,8 +96,7 @@ RESPONSES_MISSING: Mapping[str, str] = {
     **_ASKING_AGAIN,
     **_NO_POLICY,
     "missing_ids": "Responses gives every call an id",
-    "go_on_without_answer": "a run without a message asks the model anew, or is refused where the provider keeps all",
-    "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
+    **_RESPONSES,
     **_STORED,
 }
 """With the client for Responses."""
