@@ -37,7 +37,7 @@ class HangUp:
         happened: It did.
     """
 
-    def __init__(self, place: str, happens: Callable[[], None]) -> None:
+    def __init__(self, place: str, happens: Callable[[], object]) -> None:
         self.happened = False
         self._place = place
         self._happens = happens

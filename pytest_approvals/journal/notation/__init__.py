@@ -47,7 +47,7 @@ of its label, or given as `LABEL@ID`, `LABEL@-` for none.
 from __future__ import annotations
 
 from pytest_approvals.errors import JournalError, nearest
-from pytest_approvals.journal.events import Event
+from pytest_approvals.journal.events import Event, HungUp, ModelFailure
 
 from .caller import CallerLines
 from .sides import SideLines
@@ -61,6 +61,17 @@ class _Lines(CallerLines, SideLines):
     def on_done(self, rest: str) -> None:
         self.on_model("Done.")
         self.on_finish("Done.")
+
+    def on_hangup(self, rest: str) -> None:
+        place = f"started {rest}" if rest else "model"
+        m = None if rest else self._question("main")
+        self.add(HungUp(turn=self.turns[-1], place=place))
+        if m is not None:
+            self.add(ModelFailure(m=m, conversation="main", status=0, how="hung_up"))
+        for label, running in self.running.items():
+            while running:
+                self._end_tool(label, how="cancelled")
+        self._turn_end("failed", error=["CallerGone", "the caller hung up"])
 
     def finished(self) -> list[Event]:
         """Gives all events, with the end of the run where no line wrote it."""

@@ -55,17 +55,6 @@ class CallerLines(Scribe):
     def on_fail(self, rest: str) -> None:
         self._turn_end("failed", error=rest.split(": ", 1))
 
-    def on_hangup(self, rest: str) -> None:
-        place = f"started {rest}" if rest else "model"
-        m = None if rest else self._question("main")
-        self.add(ev.HungUp(turn=self.turns[-1], place=place))
-        if m is not None:
-            self.add(ev.ModelFailure(m=m, conversation="main", status=0, how="hung_up"))
-        for label, running in self.running.items():
-            while running:
-                self._end_tool(label, how="cancelled")
-        self._turn_end("failed", error=["CallerGone", "the caller hung up"])
-
     def on_timeout(self, rest: str) -> None:
         self._turn_end("timeout", error=["TimeoutError", ""])
 
