@@ -30,11 +30,20 @@ class NotingWorld(SmallWorld):
         return await super().model(items, agent=agent, stream=stream, tools=tools)
 
 
+Served = Callable[[type[Agent]], ServedModel | None]
+
+
 @pytest.fixture
-def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
+def served() -> Iterator[Served]:
+    """Serves the model of an adapter that always reaches it over a protocol."""
+    with ExitStack() as stack:
+        yield lambda adapter: stack.enter_context(closing(ServedModel(adapter.native))) if adapter.native else None
+
+
+@pytest.fixture
+def begin(tmp_path: Path, served: Served) -> Iterator[Callable[..., Story]]:
     """Begins a session on a world of its own; all sessions are closed at the end."""
     begun: list[Story] = []
-    served = ExitStack()
 
     def story(
         *replies: Reply | Exception,
@@ -44,14 +53,12 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., Story]]:
         **more: Any,
     ) -> Story:
         blueprint = Blueprint(tools=tuple(tools), directory=str(tmp_path), **more)
-        model = served.enter_context(closing(ServedModel(adapter.native))) if adapter.native else None
-        begun.append(Story(adapter, blueprint, NotingWorld(replies, tools, results), model))
+        begun.append(Story(adapter, blueprint, NotingWorld(replies, tools, results), served(adapter)))
         return begun[-1]
 
-    with served:
-        yield story
-        for one in begun:
-            one.end()
+    yield story
+    for one in begun:
+        one.end()
 
 
 class AttachedWorld(SmallWorld):
@@ -75,13 +82,20 @@ class AttachedWorld(SmallWorld):
 
 
 @pytest.fixture
-def attach() -> Iterator[Callable[..., Story]]:
+def attach(served: Served) -> Iterator[Callable[..., Story]]:
     """Attaches a person's agent, or factory of one, to a world of its own."""
     begun: list[Story] = []
 
-    def story(subject: Any, *replies: Reply | Exception, results: dict[str, Any] | None = None, **more: Any) -> Story:
+    def story(
+        subject: Any,
+        *replies: Reply | Exception,
+        adapter: type[Agent] = OpenAIAgents,
+        results: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> Story:
         attachment = Attachment(subject=subject, stubs=frozenset(results or ()), **more)
-        begun.append(Story(OpenAIAgents, Blueprint(attachment=attachment), AttachedWorld(*replies, results=results)))
+        world = AttachedWorld(*replies, results=results)
+        begun.append(Story(adapter, Blueprint(attachment=attachment), world, served(adapter)))
         return begun[-1]
 
     yield story

@@ -12,6 +12,8 @@ from agents.mcp import MCPServer
 from mcp import types
 from pydantic import BaseModel
 
+from pytest_approvals.agent_side.adapters.openai_agents import ChatAgents, OpenAIAgents
+from pytest_approvals.agent_side.contract import Agent as Driven
 from pytest_approvals.testing import Story, approve, call, reject, reply
 
 Attach = Callable[..., Story]
@@ -237,15 +239,15 @@ class TestRunning:
 
         assert ({"amount": 50}, [("pay", {"amount": 5})]) == (request.arguments, session.world.ran)
 
+    @pytest.mark.parametrize("adapter", [OpenAIAgents, ChatAgents])
     @pytest.mark.parametrize("stream", [False, True])
-    def test_each_agent_asks_by_its_own_name(self, attach: Attach, stream: bool) -> None:
+    def test_each_agent_asks_by_its_own_name(self, attach: Attach, stream: bool, adapter: type[Driven]) -> None:
         """The model is told which agent asks: the first one, the one that it hands over to, one behind a tool."""
         inner = Agent[Any](name="Inner")
         next_one = Agent[Any](name="Next", tools=[inner.as_tool("ask", "Asks.")])
         outer = Agent[Any](name="Outer", handoffs=[next_one])
-        session = attach(
-            outer, reply(None, call("transfer_to_next", "h1")), reply(None, call("ask", input="x")), reply("In."), DONE
-        )
+        replies = [reply(None, call("transfer_to_next", "h1")), reply(None, call("ask", input="x")), reply("In.")]
+        session = attach(outer, *replies, DONE, adapter=adapter)
         session.turn("Go.", stream=stream)
 
         assert ["main", "Next", "Inner", "Next"] == session.world.askers
