@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 from ...capabilities import CAPABILITIES
+from ...clients import spoken
 
 ISSUES = "https://github.com/microsoft/autogen/issues"
 
@@ -119,17 +119,12 @@ CODE_MISSING: Mapping[str, str] = {
 """Where the approval function of `CodeExecutorAgent` is asked about code."""
 
 
-_CLIENTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "chat": ("openai", {}),
-    "messages": (
-        "anthropic",
-        {"structured_answer": "`AnthropicChatCompletionClient` refuses a type as `json_output` with `ValueError`"},
-    ),
-}
-"""For each protocol the provider's client, which is an extra of the framework, and what is missing over it."""
+_NO_TYPE = "`AnthropicChatCompletionClient` refuses a type as `json_output` with `ValueError`"
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: lacks for protocol, (client, lacks) in _CLIENTS.items() if find_spec(client) is not None
+    protocol: lacks
+    for protocol, lacks in spoken(messages={"structured_answer": _NO_TYPE}).items()
+    if protocol != "responses"
 }
 """The protocols of the model clients whose own client is installed; none speaks Responses."""
 

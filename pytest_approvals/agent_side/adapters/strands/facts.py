@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 from ...capabilities import CAPABILITIES
+from ...clients import spoken
 from ...sources import has
 
 ISSUES = "https://github.com/strands-agents/harness-sdk/issues"
@@ -68,12 +68,8 @@ INTERVENTION_MISSING: Mapping[str, str] = {
 """Where the SDK's own intervention asks."""
 
 
-_CLIENTS: Mapping[str, tuple[str, str]] = {
-    "chat": ("openai", "models/openai.py"),
-    "responses": ("openai", "models/openai_responses.py"),
-    "messages": ("anthropic", "models/anthropic.py"),
-}
-"""For each protocol the provider's client, which is an extra of the framework, and where the model class stands."""
+_CLASSES = {"chat": "models/openai.py", "responses": "models/openai_responses.py", "messages": "models/anthropic.py"}
+"""Where the model class for each protocol stands."""
 
 CAN_GIVE_UP = has("strands", "agent/agent.py", "retry_strategy")
 """Whether an agent can be told not to ask again where the provider says that it is asked too often."""
@@ -81,9 +77,7 @@ CAN_GIVE_UP = has("strands", "agent/agent.py", "retry_strategy")
 _LACKS = {} if CAN_GIVE_UP else {"model_failure": "this release's loop asks again after status 429, for minutes"}
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: _LACKS
-    for protocol, (client, module) in _CLIENTS.items()
-    if find_spec(client) is not None and has("strands", module)
+    protocol: _LACKS for protocol in spoken() if has("strands", _CLASSES[protocol])
 }
 """The protocols of the model classes that this release has and whose clients are installed."""
 
