@@ -74,9 +74,11 @@ TEAM_MISSING: Mapping[str, str] = {
 
 _OBJECT = "`Claude` takes the arguments from the final message of Anthropic's client, which makes an object of them"
 
-_COUNTED = "`OpenAIChat` names calls with ids that are not OpenAI's anew in each request, by their place in it"
+_RENAMED = "`OpenAIChat` gives calls whose ids are not OpenAI's other ids in each request, by their place in it"
 
-PROTOCOLS: Mapping[str, Mapping[str, str]] = spoken(chat={"trim": _COUNTED}, messages={"broken_arguments": _OBJECT})
+PROTOCOLS: Mapping[str, Mapping[str, str]] = spoken(
+    chat={"repeated_ids": _RENAMED, "trim": _RENAMED}, messages={"broken_arguments": _OBJECT}
+)
 """The protocols over which its own model classes reach a provider, and what is missing over each."""
 
 _DELEGATES = "a leader has one tool for all members, `delegate_task_to_member`; a provider knows no other word for it"
