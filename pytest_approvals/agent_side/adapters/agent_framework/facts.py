@@ -43,6 +43,12 @@ _RESPONSES: Mapping[str, str] = {
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": _RESPONSES, "messages": {}}
 """Over which the framework's own clients reach the model, with what is missing there."""
 
+OF_RESPONSES: Mapping[str, Mapping[str, str]] = {"responses": _RESPONSES}
+"""That of a flavour whose scripted client answers as the one for Responses."""
+
+OF_CHAT: Mapping[str, Mapping[str, str]] = {"chat": {}}
+"""That of a flavour whose scripted client answers as the one for Chat Completions."""
+
 _ALL: Mapping[str, str] = {
     "edit": "a response runs the call as it was asked; arguments in it are not read",
     "edit_tool": "a response runs the call as it was asked; a tool in it is not read",

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
 from ....current import recorded_by
-from ..facts import ISSUES, PACKAGES, PROTOCOLS, claimed
+from ..facts import ISSUES, OF_CHAT, OF_RESPONSES, PACKAGES, claimed
 from . import facts
 from .thread import Thread
 
@@ -25,7 +25,7 @@ class Interface(Agent):
     wire_rules = "responses"
     issues = ISSUES
     packages = PACKAGES
-    protocols = PROTOCOLS
+    protocols = OF_RESPONSES
     capabilities = claimed(facts.MISSING, {})
     missing = facts.MISSING
 
@@ -118,6 +118,7 @@ class InterfaceChat(Interface):
     """The model is reached with Chat Completions."""
 
     wire_rules = "chat"
+    protocols = OF_CHAT
     capabilities = claimed(facts.CHAT_MISSING, {})
     missing = facts.CHAT_MISSING
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from ....contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
 from ....current import recorded_by
-from ..facts import ISSUES, PACKAGES, PROTOCOLS, claimed
+from ..facts import ISSUES, OF_CHAT, OF_RESPONSES, PACKAGES, claimed
 from . import facts
 from .root import Root
 
@@ -26,7 +26,7 @@ class Hosted(Agent):
     issues = ISSUES
     stores = facts.STORES
     packages = PACKAGES
-    protocols = PROTOCOLS
+    protocols = OF_RESPONSES
     capabilities = claimed(facts.MISSING, facts.STORES)
     missing = facts.MISSING
 
@@ -133,6 +133,7 @@ class HostedChat(Hosted):
     """As `Hosted`, of an agent whose model is reached with Chat Completions."""
 
     wire_rules = "chat"
+    protocols = OF_CHAT
     capabilities = claimed(facts.CHAT_MISSING, facts.STORES)
     missing = facts.CHAT_MISSING
 
