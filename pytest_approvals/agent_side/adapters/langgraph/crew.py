@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, Parameter, ToolSpec
+from ...contract import MAIN, Blueprint, Condition, ContractError, Limits, ModelDown, Parameter, ToolSpec
 from ...current import world
 from .model import ScriptedModel
 from .own import own_graph
@@ -142,7 +142,8 @@ def retried(specs: Sequence[ToolSpec], written: str) -> list[Any]:
     """
     Asks for each gated call, inside of a `ToolRetryMiddleware`.
 
-    What a scenario lets a tool raise is not retried, because a second run of the tool is what a retry is for.
+    What a scenario lets a tool raise is not retried, because a second run of the tool is what a retry is for. A
+    sub-agent whose model fails goes on at once.
     """
     from langchain.agents.middleware import ToolRetryMiddleware
 
@@ -151,7 +152,7 @@ def retried(specs: Sequence[ToolSpec], written: str) -> list[Any]:
 
 
 def _transient(error: Exception) -> bool:
-    return not isinstance(error, ContractError)
+    return isinstance(error, ModelDown) or not isinstance(error, ContractError)
 
 
 def _gate(specs: Sequence[ToolSpec], written: str, **options: Any) -> list[Any]:
