@@ -13,13 +13,11 @@ from pathlib import Path
 
 @cache
 def folder(package: str) -> Path | None:
-    """Gives the folder of a package; None where it is not here."""
-    try:
-        found = find_spec(package)
-    except ModuleNotFoundError:
-        # What it stands in is not here either.
-        return None
-    return Path(found.origin).parent if found and found.origin else None
+    """Gives the folder of a package, which may stand in a namespace; None where it is not here."""
+    top, *below = package.split(".")
+    found = find_spec(top)
+    places = (Path(place, *below) for place in (found.submodule_search_locations or () if found else ()))
+    return next((place for place in places if (place / "__init__.py").is_file()), None)
 
 
 def has(package: str, path: str, text: str = "") -> bool:

@@ -1,5 +1,6 @@
 """What an installed framework has, read from its sources."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,18 @@ def test_a_file_is_looked_for(here: Path) -> None:
     (here / "mcp.py").touch()
 
     assert (True, False) == (has(here.name, "mcp.py"), has(here.name, "stores.py"))
+
+
+def test_a_package_in_a_namespace_is_found(here: Path) -> None:
+    """The namespace is not imported for it."""
+    below = here.parent / f"{here.name}_namespace" / "inner"
+    below.mkdir(parents=True)
+    for name in ("__init__.py", "tools.py"):
+        (below / name).touch()
+    package = f"{below.parent.name}.inner"
+
+    assert (True, False) == (has(package, "tools.py"), has(package, "mcp.py"))
+    assert below.parent.name not in sys.modules
 
 
 @pytest.mark.parametrize("package", ["no_such_framework", "no_such_namespace.framework"])
