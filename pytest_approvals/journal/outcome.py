@@ -35,7 +35,8 @@ def outcome_of(events: Iterable[Event]) -> list[Told]:
     for event in events:
         if isinstance(event, ModelAnswer):
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
-        if type(event) not in _NO_PART:
+        # When a call ends that is cancelled, before its turn or behind it, is chance.
+        if type(event) not in _NO_PART and getattr(event, "how", None) != "cancelled":
             found.append((event.n, _normal(_written(event), ids)))
     return [*_in_one_order(found)]
 
