@@ -77,7 +77,7 @@ def cannot_run(history: History, call: CallSeen, given: Given | None) -> bool:
     tool, arguments = call.wanted_at(n + 1) if given is not None else (call.tool, call.arguments)
     if call.declared is None or is_gone(history, tool, n, call.session):
         return True
-    parameters = call.parameters if tool == call.tool else _parameters(history, tool)
+    parameters = history.parameters_at(call, n) if tool == call.tool else _parameters(history, tool)
     return not exact(arguments, parameters)
 
 
@@ -178,6 +178,11 @@ def rewritten_between(history: History, start: int, end: int, session: str) -> b
     """Says whether somebody changed the text of a save between two positions."""
     events = history.of_kind.get(Rewritten)
     return events is not None and any(start < event.n < end and event.session == session for event in events)
+
+
+def changed_between(history: History, call: CallSeen, n: int) -> bool:
+    """Says whether the text of a call's save, or what its tool takes, was changed between the call and position *n*."""
+    return rewritten_between(history, call.n, n, call.session) or history.parameters_at(call, n) != call.parameters
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

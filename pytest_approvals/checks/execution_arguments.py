@@ -10,7 +10,7 @@ from pytest_approvals.journal.matching import runs_with
 from pytest_approvals.journal.wording import said_call
 
 from .check import OK, Evaluations, Failure, check
-from .circumstances import fits, rewritten_between
+from .circumstances import changed_between, fits
 
 
 @check(
@@ -24,8 +24,8 @@ def arguments_as_approved(history: History) -> Evaluations:
 
     Those are what the person was shown, or what they put in its place by an edit; for a call that needs no approval,
     what the model asked for. Arguments are equal after coercion to the declared types, with defaults filled in. Where
-    what was saved has been changed since the model asked, what does not fit the parameters of the tool must not run,
-    whatever was shown: nobody has held it against them.
+    what was saved, or what the tool takes, has been changed since the model asked, what does not fit the parameters of
+    the tool must not run, whatever was shown: nobody has held it against them.
 
     Passes:
         send Pay 5
@@ -78,6 +78,18 @@ def arguments_as_approved(history: History) -> Evaluations:
         run c1 pay(amount=0.5) -> paid 0.5
         done
 
+    Fails, the tool takes something else by now:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        takes pay(amount: integer, to: string)
+        restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
     Fails, an edit that is not heeded:
         send Pay 5
         model c1 pay(amount=5)
@@ -103,7 +115,7 @@ def arguments_as_approved(history: History) -> Evaluations:
             tool, arguments, n = _approved(call, run)
             if run.tool != tool or not runs_with(run.arguments, _or_nothing(arguments), call.parameters):
                 yield _other_than(said_call(tool, arguments), call, run, n)
-            elif rewritten_between(history, call.n, run.n, call.session) and not fits(run.arguments, call.parameters):
+            elif changed_between(history, call, run.n) and not fits(run.arguments, history.parameters_at(call, run.n)):
                 yield _other_than(f"only what fits the parameters of {tool}", call, run, n)
             else:
                 yield OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_approvals.journal.calls import CallSeen, Given
-from pytest_approvals.journal.events import Restored
+from pytest_approvals.journal.events import AgentStart, Restored
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.turns import RestoreSeen, SaveSeen
 
@@ -135,8 +135,12 @@ def _differs(history: History, save: SaveSeen, restore: RestoreSeen) -> bool:
     session = save.event.session
     if rewritten_between(history, save.event.n, restore.event.n, session):
         return True
-    before, after = history.tools_at(save.event.n, session), history.tools_at(restore.event.n, session)
-    return before is not None and after is not None and set(before) != set(after)
+    before, after = history.build_at(save.event.n, session), history.build_at(restore.event.n, session)
+    return before is not None and after is not None and _tools(before) != _tools(after)
+
+
+def _tools(build: AgentStart) -> tuple[set[str], object]:
+    return set(build.tools), build.parameters
 
 
 def _error(error: Sequence[str] | None) -> str:

@@ -214,6 +214,7 @@ class Caller:
 
     async def _restart(self, session: Session, step: Restart) -> None:
         self.play.held_back = (self.play.held_back | set(step.without)) - set(step.with_tools)
+        self.play.parameters |= step.parameters
         await session.restart(fresh=step.fresh)
 
     # --- decisions ---

@@ -86,6 +86,7 @@ class Play:
     Attributes:
         header: The first event; recorded when the agent was built, because an attached agent brings its own tools.
         held_back: Tools that the agent has not got yet, or has no more.
+        parameters: Those of tools that take others by now than the scenario declares.
         gated: The tools of a person's own agent that must wait, where the person says so.
         lenient: Record what a real provider would refuse, but answer it.
         connected: The MCP servers that its agents connect to; None where they connect to none.
@@ -104,6 +105,7 @@ class Play:
     requests: Requests = field(default_factory=Requests)
     counters: Counters = field(default_factory=Counters)
     held_back: frozenset[str] = frozenset()
+    parameters: dict[str, Mapping[str, Parameter]] = field(default_factory=dict)
     gated: frozenset[str] | None = None
     tools: ProbeTools = field(init=False)
     deadline: Deadline = field(init=False)
@@ -148,7 +150,7 @@ class Play:
         Arguments:
             run: Runs what its MCP servers are asked to run.
         """
-        tools = tuple(tool_spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back)
+        tools = tuple(self._spec(tool) for tool in self.scenario.tools if tool.key not in self.held_back)
         return Blueprint(
             tools=tools,
             servers=() if self.connected is None else self.connected.addresses(tools, run),
@@ -159,6 +161,15 @@ class Play:
             directory=directory,
             options=self.scenario.options,
         )
+
+    def _spec(self, tool: Tool) -> ToolSpec:
+        """Gives a tool as it is at this point of the story."""
+        return tool_spec(replace(tool, parameters=self.parameters.get(tool.key, tool.parameters)))
+
+
+def declared_parameters(tools: Mapping[str, Mapping[str, Parameter]]) -> dict[str, Any] | None:
+    """Gives the parameters of tools as they stand in a journal; None where there are none."""
+    return {key: _declared_parameters(parameters) for key, parameters in tools.items()} or None
 
 
 def tool_spec(tool: Tool) -> ToolSpec:

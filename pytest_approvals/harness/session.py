@@ -34,7 +34,7 @@ from pytest_approvals.scenario.parts import Rewrite
 from .errors import described
 from .hangup import HangUp
 from .hosted import without_foreign_objects
-from .play import Play
+from .play import Play, declared_parameters
 from .progress import Progress
 from .requests import Surfaced, written_request
 from .rewriting import chosen, places, rewritten
@@ -127,7 +127,8 @@ class Session:
         self.play.begin(specs)
         tools = [tool.name for tool in specs]
         process = self.play.counters.process(getattr(agent, "process", None))
-        self._record(AgentStart(session=self.name, tools=tools, how=how, process=process))
+        others = declared_parameters(self.play.parameters)
+        self._record(AgentStart(session=self.name, tools=tools, how=how, process=process, parameters=others))
 
     def _blueprint(self) -> Blueprint:
         return replace(self.play.blueprint(self._directory, runs_in(self.world)), model=self.world.address())

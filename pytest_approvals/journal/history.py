@@ -4,8 +4,9 @@ A journal read once from start to end: its turns, forks, conversations and calls
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .calls import Asked, CallSeen, Declared, Execution, Given
 from .events import AgentStart, Event, Header, RunEnd
@@ -67,5 +68,16 @@ class History:
 
     def tools_at(self, n: int, session: str = "") -> Sequence[str] | None:
         """Gives the tools that the agent had at position *n*; None where the journal does not say."""
-        known = [build.tools for build in self.builds if build.n < n and build.session == session]
+        build = self.build_at(n, session)
+        return build.tools if build is not None else None
+
+    def parameters_at(self, call: CallSeen, n: int) -> Mapping[str, Mapping[str, Any]]:
+        """Gives the parameters that the tool of a call has at position *n*; they may have been others before."""
+        build = self.build_at(n, call.session)
+        others: Mapping[str, Mapping[str, Any]] = {} if build is None else build.parameters or {}
+        return next((others[name] for name in others if self.declared.get(name) is call.declared), call.parameters)
+
+    def build_at(self, n: int, session: str) -> AgentStart | None:
+        """Gives the start of the agent that a session had at position *n*; None where the journal does not say."""
+        known = [build for build in self.builds if build.n < n and build.session == session]
         return known[-1] if known else None

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from pytest_approvals.agent_side.contract import Parameter
 from pytest_approvals.errors import UsageError
+from pytest_approvals.scenario.build_parts import parameters_of
 from pytest_approvals.scenario.parts import (
     Answer,
     AnswerSource,
@@ -132,10 +134,26 @@ def restore(name: str, *, session: str = "") -> Restore:
 
 
 def restart(
-    *, fresh: bool = False, without: Iterable[str] = (), with_tools: Iterable[str] = (), session: str = ""
+    *,
+    fresh: bool = False,
+    without: Iterable[str] = (),
+    with_tools: Iterable[str] = (),
+    parameters: Mapping[str, Mapping[str, str | Parameter]] | None = None,
+    session: str = "",
 ) -> Restart:
-    """Builds the agent anew from the saved state."""
-    return Restart(fresh=fresh, without=tuple(without), with_tools=tuple(with_tools), session=session)
+    """
+    Builds the agent anew from the saved state.
+
+    Arguments:
+        parameters: By tool, all that it takes from now on.
+    """
+    return Restart(
+        fresh=fresh,
+        without=tuple(without),
+        with_tools=tuple(with_tools),
+        parameters={name: parameters_of(one) for name, one in (parameters or {}).items()},
+        session=session,
+    )
 
 
 def cancel(*, session: str = "") -> Cancel:

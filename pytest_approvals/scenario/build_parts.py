@@ -166,7 +166,7 @@ def tool(
         name=name,
         called=called,
         description=description,
-        parameters={key: _parameter(one) for key, one in (parameters or {}).items()},
+        parameters=parameters_of(parameters or {}),
         approval=approval,
         kind=kind,
         server=server,
@@ -176,6 +176,11 @@ def tool(
         behaviours=does or behaviours(),
         per_call={label: _listed(one) for label, one in (per_call or {}).items()},
     )
+
+
+def parameters_of(given: Mapping[str, str | Parameter]) -> dict[str, Parameter]:
+    """Gives parameters with their shorthands written out."""
+    return {name: _parameter(one) for name, one in given.items()}
 
 
 def _parameter(given: str | Parameter) -> Parameter:

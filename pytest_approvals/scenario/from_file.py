@@ -27,7 +27,7 @@ def scenario_from_file(file: ScenarioFile, *, name: str) -> parts.Scenario:
         sources=tuple(file.sources),
         requires=frozenset(file.requires),
         tools=tuple(_tool(key, one) for key, one in file.tools.items()),
-        answer={name: _parameter(one) for name, one in file.answer.items()},
+        answer=_parameters(file.answer),
         agents=agents,
         caller=None if file.caller is None else tuple(map(_step, file.caller)),
         prompt=file.prompt or parts.PROMPT,
@@ -73,7 +73,7 @@ def _tool(key: str, file: ToolFile) -> parts.Tool:
         name=name,
         called=file.called,
         description=file.description,
-        parameters={name: _parameter(one) for name, one in file.parameters.items()},
+        parameters=_parameters(file.parameters),
         approval=_approval(file.approval),
         kind=file.kind,
         server=file.server,
@@ -83,6 +83,10 @@ def _tool(key: str, file: ToolFile) -> parts.Tool:
         behaviours=_behaviours(file),
         per_call={label: _per_call(one) for label, one in file.calls.items()},
     )
+
+
+def _parameters(file: Mapping[str, str | ParameterFile]) -> dict[str, Parameter]:
+    return {name: _parameter(one) for name, one in file.items()}
 
 
 def _parameter(file: str | ParameterFile) -> Parameter:
@@ -202,7 +206,13 @@ def _restart(file: StepFile, session: str) -> parts.Restart:
     if file.restart is True:
         return parts.Restart(session=session)
     how = file.restart
-    return parts.Restart(fresh=how.fresh, without=tuple(how.without), with_tools=tuple(how.with_tools), session=session)
+    return parts.Restart(
+        fresh=how.fresh,
+        without=tuple(how.without),
+        with_tools=tuple(how.with_tools),
+        parameters={tool: _parameters(one) for tool, one in how.parameters.items()},
+        session=session,
+    )
 
 
 def _turn_or_signal(file: SimultaneousStepFile) -> parts.Turn | parts.Signal:

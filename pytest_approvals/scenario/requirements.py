@@ -220,7 +220,7 @@ def _by_step(step: Step) -> Iterator[str]:
     if isinstance(step, Restart):
         if step.fresh:
             yield "fresh"
-        if step.without or step.with_tools:
+        if step.without or step.with_tools or step.parameters:
             yield "tools_change"
     if isinstance(step, Turn) and step.hangs_up is not None:
         yield "hang_up"

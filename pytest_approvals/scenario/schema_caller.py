@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from pytest_approvals.scenario.schema_base import Count, FilePart, Json, Name, by_shape, wrong_key, wrong_shape
+from pytest_approvals.scenario.schema_tools import Parameters
 
 VERDICTS = ("verdict", "reject", "never", "edit", "raw")
 
@@ -90,6 +91,8 @@ class RestartFile(FilePart):
     """Tools that are missing from now on."""
     with_tools: list[Name] = Field(default_factory=list, alias="with")
     """Tools of `held_back` that are there from now on."""
+    parameters: dict[Name, Parameters] = Field(default_factory=dict)
+    """Tools that take other parameters from now on: all of them, by tool."""
 
 
 class RewriteFile(FilePart):
@@ -165,7 +168,7 @@ class StepFile(SimultaneousStepFile):
     """The state that was saved under that name is taken up again."""
     restart: Annotated[
         Annotated[Literal[True], Tag("=bool")] | Annotated[RestartFile, Tag("=mapping")],
-        by_shape("true, or a mapping with fresh, without, with"),
+        by_shape("true, or a mapping with fresh, without, with, parameters"),
     ] = True
     """The agent is built anew from the saved state."""
     cancel: Literal[True] | None = None

@@ -100,7 +100,7 @@ class _Story:
                 self.sessions[step.session] = deepcopy(self.saves[step.session, name])
             case Cancel() | Rewrite():
                 self._session(step.session).unsure = True
-            case Restart(without=without, with_tools=more) if without or more:
+            case Restart(without=without, with_tools=more, parameters=others) if without or more or others:
                 self._session(step.session).unsure = True
 
     def _session(self, name: str) -> _Session:

@@ -24,6 +24,7 @@ from pytest_approvals.scenario.parts import (
 )
 from pytest_approvals.scenario.validate_arguments import judged
 from pytest_approvals.scenario.validate_model import edited_tool, no_such_tool
+from pytest_approvals.scenario.validate_tools import parameter_mistakes
 from pytest_approvals.scenario.view import View
 from pytest_approvals.scenario.words import AT_THE_MODEL
 
@@ -146,6 +147,7 @@ def _tools(view: View) -> Iterator[Mistake]:
         if isinstance(step, Restart):
             given.update(step.with_tools)
             yield from _restart(step, names, held_back, (*path, "restart"))
+            yield from _parameters(view, step, (*path, "restart", "parameters"))
     for k, name in enumerate(held_back):
         if name in names and name not in given:
             yield Mistake(("held_back", k), f"{name!r} is held back for ever; `restart: {{with: [{name}]}}` gives it")
@@ -159,6 +161,18 @@ def _restart(step: Restart, names: list[str], held_back: tuple[str, ...], path: 
         if name not in held_back:
             what = f"{name!r} is not held back, so a restart cannot add it{nearest(name, held_back)}"
             yield Mistake((*path, "with", k), what)
+
+
+def _parameters(view: View, step: Restart, path: Path) -> Iterator[Mistake]:
+    tools = {tool.key: tool for tool in view.scenario.tools}
+    for name, parameters in step.parameters.items():
+        tool = tools.get(name)
+        if tool is None:
+            yield Mistake((*path, name), f"no tool is called {name!r}{nearest(name, tools)}")
+        elif tool.runs is not None or tool.hands_over_to is not None:
+            yield Mistake((*path, name), f"{name!r} leads to another agent; its parameters do not change")
+        else:
+            yield from parameter_mistakes(parameters, (*path, name))
 
 
 def _signals(view: View) -> Iterator[Mistake]:

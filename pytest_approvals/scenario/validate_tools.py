@@ -32,7 +32,7 @@ def tool_mistakes(view: View) -> Iterator[Mistake]:
             yield Mistake(path, f"the agent {tool.agent!r} has two tools that are called {tool.visible_name!r}")
         seen |= names
         yield from _identity(view, tool, path)
-        yield from _parameters(tool, path)
+        yield from parameter_mistakes(tool.parameters, (*path, "parameters"))
         if isinstance(tool.approval, Condition):
             yield from _condition(view, tool.approval, tool, (*path, "approval"))
         yield from _behaviours(view, tool.behaviours, tool, (*path, "does"))
@@ -83,9 +83,10 @@ def _runs(view: View, tool: Tool, path: Path) -> Iterator[Mistake]:
         yield Mistake((*path, "kind"), f"a tool that runs an agent is of kind function, not {tool.kind}")
 
 
-def _parameters(tool: Tool, path: Path) -> Iterator[Mistake]:
-    for name, parameter in tool.parameters.items():
-        place = (*path, "parameters", name)
+def parameter_mistakes(parameters: Mapping[str, Parameter], path: Path) -> Iterator[Mistake]:
+    """Gives the mistakes of the parameters of a tool, which stand at *path*."""
+    for name, parameter in parameters.items():
+        place = (*path, name)
         if not name.isidentifier() or keyword.iskeyword(name):
             yield Mistake(place, f"{name!r} cannot be the name of a parameter: it must be a name in Python")
         if parameter.type not in PARAMETER_TYPES:

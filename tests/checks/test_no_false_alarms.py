@@ -56,6 +56,30 @@ NO_FINDING = {
         fail ModelBehaviorError: no tool pay
         end left: c1
     """,
+    "the tool of an approved call needs more after a restart and the model is told": """
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        takes pay(amount: integer, to: string)
+        restore
+        approve c1
+        go
+        tell c1 to is missing
+        done
+    """,
+    "the tool of an approved call can take more after a restart and gets a default": """
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        takes pay(amount: integer, note: string = none)
+        restore
+        approve c1
+        go
+        run c1 pay(amount=5, note=none) -> paid 5
+        done
+    """,
     "unfitting arguments of a gated call are answered to the model": """
         send Pay
         model c1 pay(amount=much)

@@ -166,6 +166,15 @@ class TestState:
         starts = [event.to_dict()["tools"] for event in run.events if event.kind == "agent.start"]
         assert [["pay"], ["pay", "look"]] == starts
 
+    def test_a_tool_can_take_something_else_after_a_restart(self, story: Story, played: Played) -> None:
+        """A restart with other parameters builds an agent with them, and the journal says so from then on."""
+        others = {"pay": {"amount": Parameter(type="integer"), "to": Parameter()}}
+        run = played(story(caller=(SEND, Restart(parameters=others), Turn(answers=(Answer(label="c1"),)))), JSON)
+
+        starts = [event.to_dict().get("parameters") for event in run.events if event.kind == "agent.start"]
+        assert [None, {"amount", "to"}] == [one and set(one["pay"]) for one in starts[:2]]
+        assert [] == ran(run)
+
     def test_what_is_pending_can_be_given_up(self, story: Story, played: Played) -> None:
         """After `cancel` nothing is pending."""
         run = played(story(caller=(SEND, Cancel(), Turn(text="And now?"))), JSON)

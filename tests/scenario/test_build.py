@@ -95,7 +95,7 @@ caller:
   - {decide: {c2: reject}, hangs_up: model}
   - save: here
   - restore: here
-  - restart: {fresh: true, without: [pay], with: [transfer]}
+  - restart: {fresh: true, without: [pay], with: [transfer], parameters: {pay: {amount: integer, note: string?}}}
   - trim: 3
   - rewrite: {old: a, new: b, where: hidden}
   - oracle: 2
@@ -185,7 +185,12 @@ def twin() -> Scenario:
             decide(reject("c2"), hangs_up="model"),
             save("here"),
             restore("here"),
-            restart(fresh=True, without=["pay"], with_tools=["transfer"]),
+            restart(
+                fresh=True,
+                without=["pay"],
+                with_tools=["transfer"],
+                parameters={"pay": {"amount": "integer", "note": "string?"}},
+            ),
             trim(3),
             rewrite("a", "b", where="hidden"),
             let_oracle(2),

@@ -115,6 +115,7 @@ CONTENT: list[tuple[str, Scenario]] = [
     ("fresh", story(caller="{restart: {fresh: true}}")),
     ("rewind", story(caller="{save: here}, {decide: {c1: approve}}, {restore: here}")),
     ("tools_change", story(caller="{restart: {without: [look]}}")),
+    ("tools_change", story(caller="{restart: {parameters: {pay: {amount: number}}}}")),
     ("sessions", story(caller="{send: Pay, session: bob}")),
     ("answer.restored", story(caller="{decide: {c1: {verdict: approve, source: restored}}}")),
     ("answer.rebuilt", story(caller="{decide: {c1: {verdict: approve, source: rebuilt}}}")),

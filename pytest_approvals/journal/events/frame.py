@@ -50,12 +50,19 @@ class Header(Event):
 @event
 @dataclass(slots=True, kw_only=True)
 class AgentStart(Event):
-    """An agent was built or built anew; *how* is `built`, `copied`, `restored`, `fresh`, `cold` or `session`."""
+    """
+    An agent was built or built anew.
+
+    Attributes:
+        how: `built`, `copied`, `restored`, `fresh`, `cold` or `session`.
+        parameters: By the header's names of the tools, the parameters of those that take others than it declares.
+    """
 
     kind: ClassVar[str] = "agent.start"
     tools: list[str]
     how: str = "built"
     process: int | None = None
+    parameters: dict[str, Any] | None = None
 
 
 @event

@@ -33,7 +33,9 @@ event, or a few that belong together:
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`
     stage, cancel, trim N, signal NAME          what else the caller does; `show WHAT c1|TEXT` what a stream shows
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
-                                                `without TOOL` before one; `unsaved TYPE: TEXT`; `mode MODE`
+                                                `without TOOL` before one, and `takes TOOL(PARAMETER: TYPE, ...)` for
+                                                a tool with other parameters from then on; `unsaved TYPE: TEXT`;
+                                                `mode MODE`
     rewrite OLD NEW                             the text of the last save is changed
     tell c1 TEXT, untell c1, forget c1, change c1 NAME=VALUE, say TEXT, user TEXT, drop say|user TEXT,
     respond c1 yes|no, rename c1 ID, split c1,

@@ -8,7 +8,7 @@ from typing import Any
 from pytest_approvals.journal import events as ev
 
 from .scribe import Scribe
-from .words import arguments_of, value_of
+from .words import arguments_of, tool_of, value_of
 
 
 class CallerLines(Scribe):
@@ -134,7 +134,7 @@ class CallerLines(Scribe):
         name = name.strip() or list(self.saves)[-1]
         self.states[self.session] = copy.deepcopy(self.saves[name])
         labels = pending if colon else ", ".join(self.state.open)
-        self.add(ev.AgentStart(tools=list(self.available), how=self.how))
+        self.add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
         self.add(ev.Restored(name=name, mode=self._mode(), pending=self._requests(labels)))
 
     def on_digest(self, rest: str) -> None:
@@ -155,6 +155,10 @@ class CallerLines(Scribe):
 
     def on_without(self, rest: str) -> None:
         self.available.remove(rest)
+
+    def on_takes(self, rest: str) -> None:
+        name, declared = tool_of(f"{rest} never")
+        self.parameters[name] = declared["parameters"]
 
     def on_trim(self, rest: str) -> None:
         for items in self.state.items.values():

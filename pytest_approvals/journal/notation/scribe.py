@@ -43,6 +43,7 @@ class Scribe:
         self.ended = False
         self.begun: list[str] = []
         self.available: list[str] = []
+        self.parameters: dict[str, Any] = {}
 
     @property
     def state(self) -> State:

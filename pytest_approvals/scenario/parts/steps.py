@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_approvals.agent_side.contract import Verdict
+from pytest_approvals.agent_side.contract import Parameter, Verdict
 
 AnswerSource = Literal["held", "restored", "rebuilt"]
 """Which copy of a request a decision is made from."""
@@ -96,13 +96,14 @@ class Restore:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
     """
-    The agent is built anew from the saved state; in a *fresh* process, or with some tools missing (*without*) or more
-    of them (*with_tools*, held back so far).
+    The agent is built anew from the saved state; in a *fresh* process, or with some tools missing (*without*), more of
+    them (*with_tools*, held back so far), or other *parameters* of some.
     """
 
     fresh: bool = False
     without: tuple[str, ...] = ()
     with_tools: tuple[str, ...] = ()
+    parameters: Mapping[str, Mapping[str, Parameter]] = field(default_factory=dict)
     session: str = ""
 
 
