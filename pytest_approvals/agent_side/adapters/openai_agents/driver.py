@@ -92,7 +92,7 @@ class OpenAIAgents(Agent):
     async def _run(self, agent: SdkAgent[Any], given: Any, stream: bool, *, resumed: Run | None) -> Any:
         try:
             result = await (self._streamed(agent, given) if stream else self._plain(agent, given))
-        except Exception as error:
+        except BaseException as error:
             self._memory.fails(error, resumed)
             raise
         self._memory.ends(result, resumed)
