@@ -9,9 +9,9 @@ from inspect import signature
 from typing import Any
 
 from agent_framework import Agent
-from pydantic import BaseModel, create_model
 
 from ...contract import MAIN, Blueprint, Limits, ModelAddress, Parameter, ServerAddress, ToolSpec
+from ...declared import fields_model
 from .clients import reached
 from .model import ScriptedClient
 from .tools import made
@@ -130,9 +130,4 @@ def _unstored(address: ModelAddress | None) -> dict[str, Any]:
 
 def _format(answer: Mapping[str, Parameter]) -> dict[str, Any]:
     """Gives the option for an answer with these fields."""
-    from .tools import schema
-
-    if not answer:
-        return {}
-    made: type[BaseModel] = create_model("Answer", __base__=schema(ToolSpec(name="answer", parameters=answer)))
-    return {"response_format": made}
+    return {"response_format": fields_model("Answer", answer)} if answer else {}

@@ -7,24 +7,14 @@ A body is not told the id of its call; the framework tells it to function middle
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from agent_framework import FunctionTool
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel
 
 from ...contract import ToolSpec
 from ...current import world
-
-_TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
+from ...declared import fields_model
 
 Body = Callable[..., Awaitable[Any]]
 
@@ -70,24 +60,7 @@ def _delegate(spec: ToolSpec, agent: Any) -> Any:
 
 # --- schemas ----------------------------------------------------------------------------------------------------------
 
-_Parameters = tuple[tuple[str, str, bool, str], ...]
-
 
 def schema(spec: ToolSpec) -> type[BaseModel]:
     """Gives the model of a tool's parameters, as the framework infers it from a function's signature."""
-    return _schema(
-        f"{spec.name}_input",
-        tuple((name, one.type, one.required, repr(one.default)) for name, one in spec.parameters.items()),
-    )
-
-
-@lru_cache(maxsize=1024)
-def _schema(name: str, parameters: _Parameters) -> type[BaseModel]:
-    from ast import literal_eval
-
-    fields: dict[str, Any] = {
-        parameter: (_TYPES.get(kind, Any), Field() if required else Field(default=literal_eval(default)))
-        for parameter, kind, required, default in parameters
-    }
-    made: type[BaseModel] = create_model(name, **fields)
-    return made
+    return fields_model(f"{spec.name}_input", spec.parameters)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from agno.agent import Agent
 from agno.models.base import Model
 
-from ...contract import MAIN, Blueprint, Parameter, ServerAddress, ToolSpec
+from ...contract import MAIN, Blueprint, ServerAddress, ToolSpec
+from ...declared import fields_model
 from .delegation import Delegations
 from .model import ScriptedModel
 from .reached import reached
-from .tools import TYPES, all_made
+from .tools import all_made
 
 HISTORY = 100
 """How many earlier runs a model is shown: all of any scenario; by default it would be three."""
@@ -69,17 +70,8 @@ def _main_only(blueprint: Blueprint) -> dict[str, Any]:
     if blueprint.limits.tool_calls is not None:
         options["tool_call_limit"] = blueprint.limits.tool_calls
     if blueprint.answer:
-        options["output_schema"] = _answer(blueprint.answer)
+        options["output_schema"] = fields_model("Answer", blueprint.answer)
     return options
-
-
-def _answer(fields: Mapping[str, Parameter]) -> Any:
-    from pydantic import create_model
-
-    described: dict[str, Any] = {
-        name: (TYPES.get(one.type, Any), ... if one.required else one.default) for name, one in fields.items()
-    }
-    return create_model("Answer", **described)
 
 
 def _servers(name: str, blueprint: Blueprint) -> list[ServerAddress]:

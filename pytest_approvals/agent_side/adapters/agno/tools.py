@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from inspect import Parameter, Signature
+from inspect import Parameter as Argument
 from typing import Any
 
 from agno.tools import tool
 from agno.tools.function import FunctionCall
 
-from ...contract import Parameter as Declared
 from ...contract import ServerAddress, ToolSpec
 from ...current import world
-
-TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
+from ...declared import arguments, signed
 
 CALL = "fc"
 """The parameter in which the framework hands a body the call that it is run for."""
@@ -64,17 +54,6 @@ def all_made(
 
 def shaped(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:
     """Gives *body* the signature that a person would have written for the tool."""
-    own = [
-        Parameter(CALL, Parameter.KEYWORD_ONLY, annotation=FunctionCall),
-        *(_parameter(name, one) for name, one in spec.parameters.items()),
-    ]
-    described: Any = body
-    described.__name__ = spec.name
-    described.__signature__ = Signature(own)
-    described.__annotations__ = {one.name: one.annotation for one in own}
-    return body
-
-
-def _parameter(name: str, declared: Declared) -> Parameter:
-    value = Parameter.empty if declared.required else declared.default
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=TYPES.get(declared.type, Any), default=value)
+    body.__name__ = spec.name
+    call = Argument(CALL, Argument.KEYWORD_ONLY, annotation=FunctionCall)
+    return signed(body, call, *arguments(spec.parameters))

@@ -11,12 +11,13 @@ from autogen_agentchat.base import Handoff
 from autogen_core.model_context import BufferedChatCompletionContext
 
 from ...contract import MAIN, Blueprint, ServerAddress, ToolSpec, World
+from ...declared import fields_model
 from . import releases
 from .approval import ApprovalFunction, Approvals
 from .gates import GatedServer, GatedTool, GatedWorkbench
 from .model import Expect, is_json
 from .reached import client
-from .tools import AskedBefore, Delegate, ScenarioTool, approval_function, fields_model
+from .tools import AskedBefore, Delegate, ScenarioTool, approval_function
 from .work import Work
 
 if TYPE_CHECKING:

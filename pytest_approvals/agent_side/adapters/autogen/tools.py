@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any
 
 from autogen_agentchat.messages import BaseAgentEvent
 from autogen_agentchat.tools import AgentTool
 from autogen_core import CancellationToken
 from autogen_core.tools import BaseTool
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel
 
 from ...contract import AsksAgain, ToolSpec, World
+from ...declared import fields_model
 from .approval import ApprovalFunction, ToolApprovalRequest, ToolApprovalResult, denial
 
 _CALL_ID: ContextVar[str | None] = ContextVar("pytest_approvals_autogen_call_id", default=None)
-
-_TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
 
 
 class ScenarioTool(BaseTool[BaseModel, Any]):
@@ -41,7 +31,7 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
     component_config_schema = BaseModel
 
     def __init__(self, spec: ToolSpec, world: World, ask: ApprovalFunction, *, strict: bool = False) -> None:
-        super().__init__(_arguments(spec), object, spec.name, spec.description, strict=strict)
+        super().__init__(fields_model(spec.name, spec.parameters), object, spec.name, spec.description, strict=strict)
         self._spec = spec
         self._world = world
         self._ask = ask
@@ -81,27 +71,6 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
 
 def _unseen(_: BaseAgentEvent) -> None:
     pass
-
-
-@lru_cache(maxsize=1024)
-def _model(name: str, parameters: tuple[tuple[str, str, bool, str], ...]) -> type[BaseModel]:
-    from ast import literal_eval
-
-    fields: dict[str, Any] = {
-        parameter: (_TYPES.get(kind, Any), Field() if required else Field(default=literal_eval(default)))
-        for parameter, kind, required, default in parameters
-    }
-    made: type[BaseModel] = create_model(name, **fields)
-    return made
-
-
-def _arguments(spec: ToolSpec) -> type[BaseModel]:
-    return fields_model(spec.name, spec.parameters)
-
-
-def fields_model(name: str, parameters: Mapping[str, Any]) -> type[BaseModel]:
-    """Gives a model of the fields that *parameters* declare."""
-    return _model(name, tuple((key, one.type, one.required, repr(one.default)) for key, one in parameters.items()))
 
 
 class _Input(BaseModel):

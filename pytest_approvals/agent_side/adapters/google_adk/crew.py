@@ -14,9 +14,10 @@ from typing import Any, cast
 from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm
 from google.adk.runners import Runner
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 
 from ...contract import MAIN, Blueprint, ToolSpec
+from ...declared import fields_model
 from . import tools as made
 from .model import ScriptedModel
 from .reached import reached
@@ -61,20 +62,12 @@ Tool = Callable[[ToolSpec], Any]
 def made_crew(blueprint: Blueprint, tool: Tool, *, resumable: bool) -> Crew:
     """Makes the agents that *blueprint* describes."""
     crew = _Making(blueprint, tool)
-    agent = crew.agent(MAIN, MAIN, **({"output_schema": _answer(blueprint)} if blueprint.answer else {}))
+    answer = {"output_schema": fields_model("Answer", blueprint.answer)} if blueprint.answer else {}
+    agent = crew.agent(MAIN, MAIN, **answer)
     reading = Reading(names=crew.names, tools=blueprint.tools)
     limit = blueprint.limits.model_replies
     options = {} if limit is None else {"max_llm_calls": limit}
     return Crew(runner=partial(runner_of, agent, resumable=resumable), reading=reading, options=options)
-
-
-def _answer(blueprint: Blueprint) -> type[BaseModel]:
-    fields: dict[str, Any] = {
-        name: (made.TYPES.get(one.type, Any), ... if one.required else one.default)
-        for name, one in blueprint.answer.items()
-    }
-    answer: type[BaseModel] = create_model("Answer", **fields)
-    return answer
 
 
 def runner_of(agent: Any, service: Any, *, resumable: bool) -> Any:

@@ -7,8 +7,8 @@ class of its own that says whether it is gated.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from inspect import Parameter as Argument
 from typing import Any
 
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
@@ -16,18 +16,9 @@ from google.genai import types
 
 from ...contract import AsksAgain, Condition, ToolSpec
 from ...current import world
+from ...declared import arguments, signed
 
 WAITS = {"error": "This tool call requires confirmation, please approve or reject."}
-
-TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
 
 Body = Callable[..., Awaitable[Any]]
 
@@ -166,25 +157,9 @@ def _function(spec: ToolSpec, run: Body) -> Body:
 
     body.__name__ = body.__qualname__ = spec.name
     body.__doc__ = spec.description or spec.name
-    body.__signature__ = signature(spec)  # type: ignore[attr-defined]
-    body.__annotations__ = {one.name: one.annotation for one in signature(spec).parameters.values()}
-    return body
-
-
-def signature(spec: ToolSpec) -> inspect.Signature:
-    """Gives the signature of a function with the parameters of *spec*, those without a default first."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    context = inspect.Parameter("tool_context", kind, annotation=ToolContext)
-    named = [
-        inspect.Parameter(
-            name,
-            kind,
-            annotation=TYPES.get(one.type, Any),
-            default=inspect.Parameter.empty if one.required else one.default,
-        )
-        for name, one in spec.parameters.items()
-    ]
-    return inspect.Signature([context, *sorted(named, key=lambda one: one.default is not inspect.Parameter.empty)])
+    return signed(
+        body, Argument("tool_context", Argument.KEYWORD_ONLY, annotation=ToolContext), *arguments(spec.parameters)
+    )
 
 
 def defaults(spec: ToolSpec) -> dict[str, Any]:

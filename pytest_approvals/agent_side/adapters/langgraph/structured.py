@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...contract import Parameter
+from ...declared import annotation
 from .messages import ANSWER
-from .tools import TYPES
 
 
 def response_format(fields: Mapping[str, Parameter]) -> Any:
@@ -18,7 +18,7 @@ def response_format(fields: Mapping[str, Parameter]) -> Any:
     # pydantic wants these, before Python 3.12.
     from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
-    kinds: dict[str, Any] = {name: TYPES.get(one.type, Any) for name, one in fields.items()}
+    kinds: dict[str, Any] = {name: annotation(one) for name, one in fields.items()}
     make: Any = TypedDict
     schema = make(ANSWER, {name: kind if fields[name].required else NotRequired[kind] for name, kind in kinds.items()})
     return ToolStrategy(schema)

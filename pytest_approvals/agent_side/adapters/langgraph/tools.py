@@ -8,31 +8,19 @@ when the answer is there.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
 from typing import Annotated, Any
 
 from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.func import task
 from langgraph.types import interrupt
-from pydantic import BaseModel, Field, create_model
 
 from ...contract import AsksAgain, Condition, ToolSpec
 from ...current import world
+from ...declared import fields_model
 from .messages import text_of
 
 Agents = Mapping[str, Any]
 """The graphs of all agents by name, complete by the time that a tool is called."""
-
-TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
-"""The type of a parameter, by its name in JSON Schema."""
 
 _CALL = "tool_call_id"
 
@@ -69,7 +57,7 @@ def _tool(spec: ToolSpec, run: Run) -> StructuredTool:
     async def body(tool_call_id: str, **arguments: Any) -> Any:
         return await run(arguments, tool_call_id)
 
-    schema = _schema(spec.name, _parameters(spec))
+    schema = fields_model(spec.name, spec.parameters, **{_CALL: Annotated[str, InjectedToolCallId]})
     return StructuredTool(name=spec.name, description=spec.description, coroutine=body, args_schema=schema)
 
 
@@ -164,23 +152,3 @@ def rejected(answer: Mapping[str, Any]) -> str:
     """Gives what the model is told of a rejection."""
     reason = answer.get("message")
     return f"The user rejected this call: {reason}" if reason else "The user rejected this call."
-
-
-# --- schemas ----------------------------------------------------------------------------------------------------------
-
-_Parameters = tuple[tuple[str, str, bool, str], ...]
-
-
-def _parameters(spec: ToolSpec) -> _Parameters:
-    return tuple((name, one.type, one.required, repr(one.default)) for name, one in spec.parameters.items())
-
-
-@lru_cache(maxsize=1024)
-def _schema(name: str, parameters: _Parameters) -> type[BaseModel]:
-    from ast import literal_eval
-
-    fields: dict[str, Any] = {_CALL: (Annotated[str, InjectedToolCallId], Field())}
-    for parameter, kind, required, default in parameters:
-        fields[parameter] = (TYPES.get(kind, Any), Field() if required else Field(default=literal_eval(default)))
-    made: type[BaseModel] = create_model(name, **fields)
-    return made

@@ -10,10 +10,11 @@ from typing import Any
 from agents import Agent, AgentOutputSchema, Handoff, RunConfig, Tool, handoff
 
 from ...contract import MAIN, Blueprint, Parameter, ToolSpec
+from ...declared import fields_model
 from .clients import ModelOf
 from .guardrails import guard
 from .servers import client
-from .tools import hosted, made, policy, type_of
+from .tools import hosted, made, policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +127,8 @@ def _handoff(spec: ToolSpec, to: Agent[Any]) -> Handoff[Any, Agent[Any]]:
 
 
 def _answer(fields: Mapping[str, Parameter]) -> AgentOutputSchema:
-    from pydantic import create_model
-
-    given: dict[str, Any] = {name: (type_of(one), ... if one.required else one.default) for name, one in fields.items()}
     # The strict form of a schema has no objects of unknown fields.
-    return AgentOutputSchema(create_model("Answer", **given), strict_json_schema=False)
+    return AgentOutputSchema(fields_model("Answer", fields), strict_json_schema=False)
 
 
 def _by_server(own: list[ToolSpec], kind: str) -> list[tuple[str, list[ToolSpec]]]:

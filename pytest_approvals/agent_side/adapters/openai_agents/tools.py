@@ -7,34 +7,24 @@ Tools made from tool specs.
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Awaitable, Callable
+from inspect import Parameter as Argument
 from typing import Any
 
 from agents import FunctionTool, HostedMCPTool, RunContextWrapper, function_tool
 from agents.tool_context import ToolContext
 
-from ...contract import Approval, Parameter, ToolSpec
+from ...contract import Approval, ToolSpec
 from ...current import world
+from ...declared import Fields, arguments, signed
 
 Policy = Callable[[RunContextWrapper[Any], dict[str, Any], str], Awaitable[bool]]
 """The SDK's own form of a policy: it is given the context, the arguments and the call id."""
 
-_TYPES: dict[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
-
 
 def made(spec: ToolSpec) -> FunctionTool:
     """Gives the function tool that *spec* describes."""
-    parameters = tuple((name, one.type, one.required, repr(one.default)) for name, one in spec.parameters.items())
-    prototype = _PROTOTYPES.get(key := (spec.name, spec.agent, spec.description, parameters))
+    prototype = _PROTOTYPES.get(key := (spec.name, spec.agent, spec.description, Fields(spec.parameters)))
     if prototype is None:
         # A signature costs a pydantic model, a hundred times what a copy costs.
         prototype = _PROTOTYPES[key] = _prototype(spec)
@@ -53,29 +43,15 @@ def _prototype(spec: ToolSpec) -> FunctionTool:
         return await world().run(name, arguments, context.tool_call_id, agent=agent)
 
     body.__name__ = name
-    parameters = [_parameter(name, one) for name, one in spec.parameters.items()]
-    give_signature(body, parameters)
+    give_signature(body, arguments(spec.parameters))
     return function_tool(
         body, name_override=name, description_override=spec.description, use_docstring_info=False, strict_mode=False
     )
 
 
-def _parameter(name: str, one: Parameter) -> inspect.Parameter:
-    default = inspect.Parameter.empty if one.required else one.default
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=type_of(one))
-
-
-def type_of(one: Parameter) -> Any:
-    """Gives the Python type that a parameter's JSON type stands for."""
-    return _TYPES.get(one.type, Any)
-
-
-def give_signature(body: Any, parameters: list[inspect.Parameter]) -> None:
+def give_signature(body: Any, parameters: list[Argument]) -> None:
     """Makes *body* look like a function that takes the context and *parameters*."""
-    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=ToolContext[Any])
-    body.__signature__ = inspect.Signature([context, *parameters])
-    body.__annotations__ = {one.name: one.annotation for one in (context, *parameters)}
+    signed(body, Argument("context", Argument.POSITIONAL_OR_KEYWORD, annotation=ToolContext[Any]), *parameters)
 
 
 def policy(tool: str, agent: str, approval: Approval) -> bool | Policy:

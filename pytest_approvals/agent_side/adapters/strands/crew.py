@@ -8,7 +8,8 @@ from typing import Any
 
 from strands import Agent
 
-from ...contract import MAIN, Blueprint, Parameter, ToolSpec
+from ...contract import MAIN, Blueprint, ToolSpec
+from ...declared import fields_model
 from . import tools
 from .facts import CAN_GIVE_UP
 from .gates import ApprovalHook, handler, human_in_the_loop, middleware
@@ -90,7 +91,7 @@ def made_crew(blueprint: Blueprint, gate: Gate) -> Crew:
     build = _Build(blueprint, gate)
     own = build.options(MAIN)
     if blueprint.answer:
-        own["structured_output_model"] = answer_model(blueprint.answer)
+        own["structured_output_model"] = fields_model(ANSWER, blueprint.answer)
 
     def main(manager: Any) -> Any:
         return build.agent(MAIN, {**own, "session_manager": manager, "agent_id": MAIN})
@@ -152,16 +153,6 @@ class _Build:
             inner = self.agent(spec.runs, self.options(spec.runs))
             return inner.as_tool(name=spec.name, description=spec.description or spec.name)
         return tools.made(spec, asking=self._gate.asking)
-
-
-def answer_model(fields: Mapping[str, Parameter]) -> Any:
-    """Gives the model class of a structured answer."""
-    from pydantic import create_model
-
-    described: dict[str, Any] = {
-        name: (tools.TYPES.get(one.type, Any), ... if one.required else one.default) for name, one in fields.items()
-    }
-    return create_model(ANSWER, **described)
 
 
 def _limits(blueprint: Blueprint) -> dict[str, Any]:

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from inspect import Parameter as Argument
-from inspect import Signature
 from typing import Any
 
 from strands import ToolContext, tool
 
 from ...contract import AsksAgain, ToolSpec
 from ...current import world
+from ...declared import arguments, signed
 from .answers import read
 from .gates import NAME, answered, asks
 from .requests import question
-
-TYPES: Mapping[str, Any] = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "array": list[Any],
-    "object": dict[str, Any],
-    "null": None,
-}
 
 _CONTEXT = "tool_context"
 
@@ -46,22 +36,8 @@ def made(spec: ToolSpec, *, asking: bool) -> Any:
         return await run(given, context)
 
     body.__name__ = spec.name
-    body.__signature__ = _signature(spec)  # type: ignore[attr-defined]
-    body.__annotations__ = {}
+    signed(body, *arguments(spec.parameters), Argument(_CONTEXT, Argument.KEYWORD_ONLY, annotation=ToolContext))
     return tool(name=spec.name, description=spec.description or spec.name, context=_CONTEXT)(body)
-
-
-def _signature(spec: ToolSpec) -> Signature:
-    given = [
-        Argument(
-            name,
-            Argument.KEYWORD_ONLY,
-            annotation=TYPES.get(one.type, Any),
-            default=Argument.empty if one.required else one.default,
-        )
-        for name, one in spec.parameters.items()
-    ]
-    return Signature([*given, Argument(_CONTEXT, Argument.KEYWORD_ONLY, annotation=ToolContext)])
 
 
 def _run(spec: ToolSpec) -> Run:
