@@ -17,6 +17,7 @@ from pytest_approvals.simulation.reference.refusals import (
     NothingToGoOn,
     UnknownRequest,
 )
+from pytest_approvals.simulation.reference.wording import CUT_SHORT
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ def test_a_standing_decision_does_not_answer_a_question_in_the_middle_of_a_tool(
 
 
 def test_a_turn_that_is_cancelled_from_outside_leaves_the_session_usable(paused, kit):
-    """The approved call did not end, so it runs when the session goes on; nothing else is lost."""
+    """The approved call may have had effects, so it does not run again, and the model is told; nothing else is lost."""
     bench = paused()
     first, second = bench.pending()
 
@@ -290,4 +291,4 @@ def test_a_turn_that_is_cancelled_from_outside_leaves_the_session_usable(paused,
 
     assert [second] == list(bench.pending())
     assert Finished(output="done") == bench.decide(kit.answer(second, "reject"))
-    assert ["delete done", "Not executed: the user rejected this call."] == bench.world.told()[:2]
+    assert [CUT_SHORT, "Not executed: the user rejected this call."] == bench.world.told()[:2]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from .edits import Edit, Written, changed, changed_element, each, listed, other
 
 _VERDICTS = {"approve": "reject", "edit": "reject", "always": "never", "reject": "approve", "never": "always"}
-_ENDS = {"returned": "cancelled", "raised": "cancelled", "asked": "cancelled"}
+_ENDS = {"returned": "cancelled", "raised": "cancelled", "asked": "cancelled", "cancelled": "raised"}
 
 
 def rewritten(events: Sequence[Written]) -> Iterator[Edit]:

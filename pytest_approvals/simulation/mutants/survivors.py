@@ -158,6 +158,17 @@ CLASSES = (
             "* caller.skip",
             "* caller.stuck",
             "* store.trim",
+            "duplicate store.rewrite",
+        ),
+    ),
+    Survivors(
+        name="the moment of a hang-up",
+        why="What the caller hangs up on ends by itself a moment before or after: a question to the model that is "
+        "on its way, a tool that is cancelled.",
+        mutants=(
+            "swap model.request, caller.hang_up",
+            "swap caller.hang_up, model.failure",
+            "swap caller.hang_up, tool.end",
         ),
     ),
 )
