@@ -80,9 +80,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    if not config.getoption("approvals_chosen") or collection_path.is_dir():
+    if not config.getoption("approvals_chosen"):
         return None
-    return collection_path not in bench_of(config).chosen
+    return collection_path not in bench_of(config).on_the_way
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -131,6 +131,11 @@ class Bench:
         """The scenario files that `pytest-approvals run` chose; none where it does not run."""
         return frozenset(map(Path, self.config.getoption("approvals_chosen")))
 
+    @cached_property
+    def on_the_way(self) -> frozenset[Path]:
+        """The chosen files and all folders above them: what pytest has to look into, and nothing beside it."""
+        return self.chosen.union(*(file.parents for file in self.chosen))
+
     def prepare(self) -> None:
         """
         Makes the environments that the agents need, before workers start and while what is written can be seen. A

@@ -144,6 +144,16 @@ def test_a_mistake_in_a_scenario_is_shown(folder: Folder) -> None:
     assert "scenarios/mine/one.approval.yaml:1: a scenario has no key 'titel'; did you mean 'title'?" in done.stdout
 
 
+def test_what_stands_beside_a_scenario_is_not_looked_at(folder: Folder) -> None:
+    """A file that is named is all that is collected: a conftest in a folder beside it, which fails, is not imported."""
+    folder.write("one.approval.yaml", SCENARIO)
+    folder.write("elsewhere/conftest.py", "raise RuntimeError('this must not be imported')")
+    folder.write("elsewhere/test_it.py", "def test_it(): pass")
+    done = folder.run("run", "one.approval.yaml", "--agent", "reference", "--serialize", "none")
+
+    assert 0 == done.returncode, done.stdout
+
+
 def test_an_agent_that_cannot_play_anything_is_no_success(folder: Folder) -> None:
     """Nothing ran, and that is said."""
     folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
