@@ -107,10 +107,10 @@ class TestStories:
         assert len(set(names)) == len(names)
 
     def test_the_whole_catalogue_is_played_in_minutes(self, reference: InThisProcess) -> None:
-        """Fewer than 2,500 runs stay in one process."""
+        """Fewer than 3,500 runs stay in one process, which are played in about two minutes."""
         sizes = [sum(one.resume == "same" for one in variants(scenario, reference.facts)) for scenario in CATALOGUE]
 
-        assert sum(sizes) < 3000
+        assert sum(sizes) < 3500
 
 
 @pytest.mark.slow
