@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -94,8 +95,14 @@ class Session(Agent):
         try:
             with self._playing(), capture_run_messages() as captured:
                 yield before
-        except BaseException:
-            self._state = after_failure(before, captured, asked=self._asked(before), append=self._append)
+        except BaseException as error:
+            self._state = after_failure(
+                before,
+                captured,
+                asked=self._asked(before),
+                append=self._append,
+                cancelled=isinstance(error, CancelledError),
+            )
             raise
 
     @contextmanager

@@ -79,7 +79,12 @@ def after(before: State, result: Any, *, append: bool) -> State:
 
 
 def after_failure(
-    before: State, captured: Sequence[ModelMessage], *, asked: DeferredToolRequests | None, append: bool
+    before: State,
+    captured: Sequence[ModelMessage],
+    *,
+    asked: DeferredToolRequests | None,
+    append: bool,
+    cancelled: bool = False,
 ) -> State:
     """
     Gives what to keep of a run that failed, as the framework documents it ("Recovering a failed run's messages"): the
@@ -87,21 +92,24 @@ def after_failure(
 
     A response that broke off is discarded, which the documentation leaves to the application ("Message History After
     Cancellation"): going on then asks the model again. A run that added nothing, because it was refused, leaves what
-    was there before; one that was cancelled in its tools adds a request that says so, and with it the framework closes
-    their calls. Answers put aside count as handed over in any case.
+    was there before. Answers put aside count as handed over in any case.
 
     Arguments:
         asked: The requests that the caller knows; those whose calls still have no result stay open.
+        cancelled: The caller hung up. Then the request that says that tools were interrupted is kept, empty as it may
+            be, and with it the framework closes their calls; after an exception a person may be asked about them again.
     """
     start = len(_as_sent(before.messages))
     added = list(captured[start:])
     while added and isinstance(added[-1], framework.ModelResponse) and _interrupted(added[-1]):
         added.pop()
-    if not any(message.parts or _interrupted(message) for message in added):
+    closed = cancelled and any(_interrupted(message) for message in added)
+    if not closed and not any(message.parts for message in added):
         return replace(before, results=None)
     earlier = before.messages if append else captured[:start]
     messages = [*earlier, *added]
-    return State(messages=messages, requests=_still_open(asked, messages), since=len(earlier))
+    requests = None if closed else _still_open(asked, messages)
+    return State(messages=messages, requests=requests, since=len(earlier))
 
 
 def _interrupted(message: ModelMessage) -> bool:
@@ -122,8 +130,6 @@ def _still_open(requests: DeferredToolRequests | None, messages: Sequence[ModelM
     for message in messages:
         if isinstance(message, framework.ModelResponse):
             called = {part.tool_call_id for part in message.parts if isinstance(part, framework.ToolCallPart)}
-        elif _interrupted(message):
-            called = set()
         else:
             called -= {getattr(part, "tool_call_id", "") for part in message.parts}
     approvals = [call for call in requests.approvals if call.tool_call_id in called]

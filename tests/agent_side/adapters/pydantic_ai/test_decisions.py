@@ -128,8 +128,8 @@ def test_going_on_uses_what_was_put_aside(play: Play, variant: Variant) -> None:
 
 
 def test_what_was_put_aside_is_used_once(play: Play, variant: Variant) -> None:
-    """A tool that raised does not run again: the framework tells the model that its call was interrupted."""
+    """A tool that raised needs a new approval."""
     flaky = tool("pay", raises("no money"), returns("paid"), parameters={"amount": "integer"}, approval="always")
     played = play(tools=[flaky], caller=["Pay.", stage(approve("c1")), go_on(), go_on()], variant=variant)
 
-    assert ["paused", "ToolRaised", "finished"] == played.outcomes
+    assert ["paused", "ToolRaised", "paused", "finished"] == played.outcomes
