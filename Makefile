@@ -32,5 +32,5 @@ lint: setup
 
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras --group dev \
-	  --custom-compile-command "make lock" --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command "make lock" \
 	  --output-file requirements/constraints.txt pyproject.toml

@@ -18,34 +18,15 @@ from contextvars import ContextVar
 from functools import cache
 from itertools import count
 from threading import Thread
-from typing import TYPE_CHECKING
 
 from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.agent_side.neutral import MAIN, Item, ModelAddress, Reply
+from pytest_approvals.agent_side.neutral import Item, ModelAddress, Reply
 from pytest_approvals.loopback.http import Listener
 from pytest_approvals.protocols.asked import Asked
 from pytest_approvals.protocols.endpoint import Answer, Endpoint, Model
 from pytest_approvals.protocols.format import format_named
-from pytest_approvals.scenario.parts import Scenario
-
-if TYPE_CHECKING:
-    from .world import RecordingWorld
 
 _MODEL: ContextVar[Model] = ContextVar("who answers a request")
-
-
-async def ask(world: RecordingWorld, items: Sequence[Item], asked: Asked) -> Reply:
-    """Asks a world what a request asks: the model of a run, see `endpoint.Model`."""
-    agent = asked.model if asked.model in agents_of(world.play.scenario) else MAIN
-    return await world.model(
-        items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken, readable=asked.readable
-    )
-
-
-def agents_of(scenario: Scenario) -> frozenset[str]:
-    """Gives the names of the agents of a scenario, those without a script of their own, too."""
-    named = {name for tool in scenario.tools for name in (tool.agent, tool.runs, tool.hands_over_to) if name}
-    return frozenset(scenario.agents) | named
 
 
 class ServedModel:

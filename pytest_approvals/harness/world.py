@@ -1,20 +1,14 @@
-"""
-The world of a session: the model and the tools as the agent under test sees them, and the only thing that records.
-"""
+"""The world of a session: the model, the tools and the policy as the agent under test sees them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_approvals.agent_side.conditions import Approval, Condition, needs_approval
 from pytest_approvals.agent_side.failures import (
-    AsksAgain,
     ConditionRaised,
     ModelDown,
     ModelRefused,
@@ -23,50 +17,38 @@ from pytest_approvals.agent_side.failures import (
 from pytest_approvals.agent_side.neutral import MAIN, HostedResult, Item, ModelAddress, ModelCall
 from pytest_approvals.agent_side.neutral import Reply as PlayedReply
 from pytest_approvals.journal.events import (
-    Gate,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
     ModelRefusal,
     ModelRequest,
-    Shown,
-    ToolEnd,
-    ToolStart,
 )
+from pytest_approvals.protocols.asked import Asked
 from pytest_approvals.protocols.rules import BrokenRule, broken_rules
+from pytest_approvals.scenario.labels import agents_of
 from pytest_approvals.scenario.parts import Failure, Reply
 from pytest_approvals.scenario.words import AT_THE_MODEL
 
 from .chunking import cut
-from .errors import described
 from .play import Play
 from .progress import PlayedCall, Progress
 from .provider import Provider
 from .script import Conversation, conversation_of, next_reply, played
+from .session_record import SessionRecord
 from .tools import behave, behaviour_of
 
-if TYPE_CHECKING:
-    from .hangup import HangUp
 
-
-class RecordingWorld:
+class RecordingWorld(SessionRecord):
     """
     Implements `contract.World` for one agent object.
 
     Attributes:
-        progress: How far the session's story has got.
         sharing: The worlds of all sessions on the agent object, this one among them.
-        hang_up: The caller who hangs up in the turn that runs, where one does.
     """
 
     def __init__(self, play: Play, session: str, progress: Progress | None = None) -> None:
-        self.play = play
-        self.session = session
-        self.progress = progress or Progress()
+        super().__init__(play, session, progress)
         self.sharing = [self]
-        self.hang_up: HangUp | None = None
-        self._turns: list[int] = []
-        self._record = play.journal.record
         self._address: ModelAddress | None = None
         self._provider = Provider(self)
 
@@ -80,10 +62,15 @@ class RecordingWorld:
     def address(self) -> ModelAddress | None:
         """See `World.address`."""
         if self._address is None and self.play.served is not None:
-            from .served import ask
-
-            self._address = self.play.served.address(partial(ask, self))
+            self._address = self.play.served.address(self.asked)
         return self._address
+
+    async def asked(self, items: Sequence[Item], asked: Asked) -> PlayedReply:
+        """Answers what comes over a wire; who is named as the model is the agent that asks. See `endpoint.Model`."""
+        agent = asked.model if asked.model in agents_of(self.play.scenario) else MAIN
+        return await self.model(
+            items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken, readable=asked.readable
+        )
 
     async def model(
         self,
@@ -222,54 +209,6 @@ class RecordingWorld:
         if call is not None and self.hang_up is not None and self.hang_up.is_at(f"started {call.label}"):
             await self.hang_up.over()
 
-    def started(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        call_id: str | None,
-        *,
-        agent: str = MAIN,
-        by: str = "agent",
-        real: bool = False,
-        call: PlayedCall | None = None,
-    ) -> int:
-        """Records the start of an execution and gives its number."""
-        number = self.play.counters.next_execution()
-        self._record(
-            ToolStart(
-                session=self.session,
-                x=number,
-                tool=tool,
-                arguments=dict(arguments),
-                call_id=call_id,
-                agent=agent,
-                by=by,
-                real=real or None,
-            )
-        )
-        if real:
-            self.play.journal.flush()
-        if call is not None:
-            self.play.signals.give(f"started {call.label}")
-        return number
-
-    def ended(
-        self,
-        number: int,
-        *,
-        result: Any = None,
-        error: BaseException | None = None,
-        call: PlayedCall | None = None,
-    ) -> None:
-        """Records the end of the execution with that number."""
-        how = "returned" if error is None else _how(error)
-        told = None if error is None else described(error)
-        self._record(ToolEnd(session=self.session, x=number, how=how, result=result, error=told))
-        if call is not None:
-            if how == "asked":
-                self.play.requests.close(self.session, call.label)
-            self.play.signals.give(f"ended {call.label}")
-
     async def _behave(self, tool: str, agent: str, call: PlayedCall | None, arguments: Mapping[str, Any]) -> Any:
         known = call.declared if call else self.play.tools.seen(agent, tool)
         if known is None:
@@ -290,7 +229,7 @@ class RecordingWorld:
         self.ended(number, result=result, call=call)
         return result
 
-    # --- the policy and the stream ---
+    # --- the policy ---
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `contract.World.gate`."""
@@ -320,56 +259,6 @@ class RecordingWorld:
         known = call.declared if call else self.play.tools.seen(agent, tool)
         return (known.approval if known else "always"), call
 
-    def gated(
-        self,
-        tool: str,
-        arguments: Any,
-        call_id: str | None,
-        *,
-        agent: str = MAIN,
-        answer: bool | None = None,
-        raised: str | None = None,
-    ) -> None:
-        """Records what a policy said about a call, here or beside the agent."""
-        self._record(
-            Gate(
-                session=self.session,
-                tool=tool,
-                arguments=arguments,
-                call_id=call_id,
-                agent=agent,
-                answer=answer,
-                raised=raised,
-            )
-        )
-
-    @property
-    def in_turn(self) -> bool:
-        """Whether a turn of the session runs just now."""
-        return bool(self._turns)
-
-    @contextmanager
-    def turn(self, number: int) -> Iterator[None]:
-        """Books what streams show inside on the turn with that number."""
-        self._turns.append(number)
-        token = _TURN.set(number)
-        try:
-            yield
-        finally:
-            _TURN.reset(token)
-            self._turns.remove(number)
-
-    def shown(self, what: str, **facts: Any) -> None:
-        """See `contract.World.shown`."""
-        # Two turns at the same time are told apart by the context that each runs in; what comes from another process
-        # has none, but belongs to a world with one turn.
-        mine = _TURN.get()
-        turn = mine if mine in self._turns else self._turns[-1] if self._turns else 0
-        self._record(Shown(session=self.session, turn=turn, what=what, **facts))
-
-
-_TURN: ContextVar[int] = ContextVar("turn", default=0)
-
 
 async def _pass(seconds: float) -> None:
     from asyncio import sleep
@@ -395,9 +284,3 @@ def written_call(call: PlayedCall) -> dict[str, Any]:
 def as_model_call(call: PlayedCall) -> ModelCall:
     """Gives a remembered call as the agent gets it."""
     return ModelCall(id=call.id, tool=call.tool, arguments=call.arguments, kind=call.kind, server=call.server)
-
-
-def _how(error: BaseException) -> str:
-    if isinstance(error, AsksAgain):
-        return "asked"
-    return "raised" if isinstance(error, Exception) else "cancelled"

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
-from pytest_approvals.agent_side.neutral import MAIN, Item, Reply
+from pytest_approvals.agent_side.neutral import Item, Reply
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.harness.chunking import STYLES
 from pytest_approvals.harness.play import Play, declared_tools
@@ -140,14 +140,11 @@ class Conversation:
 
     async def serve(self, method: str, path: str, raw: bytes) -> Answer:
         """Answers a request to a path of a provider; see `transport.Served`."""
-        served = self._serve(method, path, raw)
-        return await served if self.may_wait else self.at_once(served)
+        return await self._in_order(self._serve(method, path, raw))
 
     async def turn_away(self, complaint: Complaint, spoken: Format) -> Answer:
         """Refuses a request in the words of *spoken*; recorded, but where nobody knows yet what is spoken here."""
-        if self.protocol != ANY:
-            await self._speak(self.protocol).turn_away(complaint)
-        return Answer.refusal(spoken, complaint)
+        return await self._in_order(self._turned_away(complaint, spoken))
 
     @property
     def may_wait(self) -> bool:
@@ -157,16 +154,12 @@ class Conversation:
             self._looked_at = scenario, _may_wait(scenario)
         return self._looked_at[1]
 
-    def at_once(self, served: Coroutine[Any, Any, Answer]) -> Answer:
-        """Gives an answer that has not to wait, without a loop, which costs less than half."""
+    async def _in_order(self, served: Coroutine[Any, Any, Answer]) -> Answer:
+        """Threads ask one after the other; answers that may wait are all given in one event loop."""
+        if self.may_wait:
+            return await served
         with self._lock:
-            try:
-                served.send(None)
-            except StopIteration as ended:
-                answer: Answer = ended.value
-                return answer
-            served.close()
-            raise RuntimeError("an answer waits, though nothing in the scenario does")
+            return await served
 
     async def _serve(self, method: str, path: str, raw: bytes) -> Answer:
         asked = below(path)
@@ -176,11 +169,16 @@ class Conversation:
         if method != "POST" or protocol is None or self.protocol not in (protocol, ANY):
             spoken = format_named(protocol or ("chat" if self.protocol == ANY else self.protocol))
             text = f"Invalid URL ({method} /v1/{asked}); this conversation speaks {self.protocol}"
-            return await self.turn_away(wrong_path(spoken, text), spoken)
+            return await self._turned_away(wrong_path(spoken, text), spoken)
         endpoint = self._speak(protocol)
         if asked == "conversations" and self.responses is not None:
             return Answer.of(self.responses.begin_conversation(mappings(_object(raw).get("items"))))
         return await endpoint.post(raw)
+
+    async def _turned_away(self, complaint: Complaint, spoken: Format) -> Answer:
+        if self.protocol != ANY:
+            await self._speak(self.protocol).turn_away(complaint)
+        return Answer.refusal(spoken, complaint)
 
     async def _model(self, items: Sequence[Item], asked: Asked) -> Reply:
         world = self._world
@@ -189,11 +187,8 @@ class Conversation:
             world.begin_anew()
             if self.responses is not None:
                 self.responses.kept.forget()
-        world.play.scenario = scenario = self.scenario
-        agent = asked.model if asked.model in scenario.agents else MAIN
-        return await world.model(
-            items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken, readable=asked.readable
-        )
+        world.play.scenario = self.scenario
+        return await world.asked(items, asked)
 
     def _speak(self, protocol: str) -> Endpoint:
         """Gives the endpoint that speaks *protocol*, which begins the story where nobody has asked yet."""
@@ -223,6 +218,17 @@ class Conversation:
         )
         play.begin()
         return RecordingWorld(play, "")
+
+
+def at_once(served: Coroutine[Any, Any, Answer]) -> Answer:
+    """Gives an answer that has not to wait, without an event loop, which costs less than half."""
+    try:
+        served.send(None)
+    except StopIteration as ended:
+        answer: Answer = ended.value
+        return answer
+    served.close()
+    raise RuntimeError("an answer waits, though nothing in the scenario does")
 
 
 def _may_wait(scenario: Scenario) -> bool:

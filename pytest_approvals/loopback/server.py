@@ -30,7 +30,7 @@ from pytest_approvals.protocols.endpoint import Answer, wrong_path
 from pytest_approvals.protocols.format import PATHS, Format, format_named
 from pytest_approvals.scenario.parts import Scenario
 
-from .conversation import Conversation, Wishes, below
+from .conversation import Conversation, Wishes, at_once, below
 from .http import Listener
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class LoopbackServer:
         return self._answered(conversation, conversation.serve(method, rest, raw))
 
     def _answered(self, conversation: Conversation, served: Coroutine[Any, Any, Answer]) -> Answer:
-        return self._waiting.answer(served) if conversation.may_wait else conversation.at_once(served)
+        return self._waiting.answer(served) if conversation.may_wait else at_once(served)
 
     @property
     def _waiting(self) -> WorldsLoop:

@@ -40,21 +40,6 @@ class Asked:
     broken: tuple[BrokenRule, ...] = ()
     readable: bool = True
 
-    def judged(self, items: tuple[Item, ...], broken: tuple[BrokenRule, ...]) -> Asked:
-        """Gives the request with *items* as its items and *broken* as all that the provider refuses in it."""
-        return Asked(
-            body=self.body,
-            items=items,
-            model=self.model,
-            stream=self.stream,
-            tools=self.tools,
-            parameters=self.parameters,
-            formatted=self.formatted,
-            complaints=self.complaints,
-            broken=broken,
-            readable=self.readable,
-        )
-
     def place(self, kind: str, item_id: str) -> int:
         """Gives the number of the message with the last item of that kind and id; 0 where there is none."""
         return next((item.message for item in reversed(self.items) if item.kind == kind and item.id == item_id), 0)

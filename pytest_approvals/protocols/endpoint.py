@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from pytest_approvals.agent_side.failures import ModelDown, ModelRefused, ScriptExhausted, Unsupported
@@ -21,7 +21,7 @@ from .asked import Asked
 from .complaints import Complaint
 from .damage import DAMAGES, damaged
 from .format import Format
-from .lately import Lately
+from .recent import RecentRequests
 from .rules import broken_rules
 from .sse import PLAIN, Style, written
 from .text import json_text
@@ -100,7 +100,7 @@ class Endpoint:
         self._model = model
         self._style = style
         self._answers = Answers()
-        self._lately = Lately()
+        self._recent = RecentRequests()
         self._number = 0
 
     async def serve(self, method: str, path: str, raw: bytes) -> Answer:
@@ -117,7 +117,7 @@ class Endpoint:
             ModelDown: The connection breaks before there is an answer.
         """
         try:
-            asked = self._lately.get(raw) or self._read(raw)
+            asked = self._recent.get(raw) or self._read(raw)
         except (ValueError, RecursionError):
             return await self.turn_away(self.format.not_json())
         try:
@@ -145,9 +145,9 @@ class Endpoint:
         """
         read = self.format.read(json.loads(raw))
         items = self._answers.hidden(read.items)
-        asked = read.judged(items, read.complaints or (*broken_rules(items, self.format.name),))
+        asked = replace(read, items=items, broken=read.complaints or (*broken_rules(items, self.format.name),))
         if not self.format.keeps:
-            self._lately.keep(raw, asked)
+            self._recent.keep(raw, asked)
         return asked
 
     def _failed(self, asked: Asked, down: ModelDown) -> Answer:
@@ -182,7 +182,7 @@ class Endpoint:
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
             self._answers.given(reply.answer, answer_id)
-            self._lately.forget()
+            self._recent.forget()
         told = placed(reply, asked, answer_id)
         try:
             if asked.stream:

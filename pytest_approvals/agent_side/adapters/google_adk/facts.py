@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from ...capabilities import CAPABILITIES
-from ...sources import has
+from ...installed import has
 
 ISSUES = "https://github.com/google/adk-python/issues"
 

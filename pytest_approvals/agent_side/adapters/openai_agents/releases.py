@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...sources import has as has_source
+from ...installed import has as has_source
 
 has = partial(has_source, "agents")
 """Says whether the SDK has a file, and in it a text; yes where no SDK is here at all."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from pytest_approvals.agent_side import sources
+from pytest_approvals.agent_side import installed
 
-has = partial(sources.has, "pydantic_ai")
+has = partial(installed.has, "pydantic_ai")
 """Says whether the framework has a file, and in it a text; yes where no framework is here at all."""
 
 
 def has_beside(package: str, path: str) -> bool:
     """Says whether another package is here and has the file or folder *path*; yes where no framework is here."""
-    here = sources.folder(package) is not None and sources.has(package, path)
-    return here or sources.folder("pydantic_ai") is None
+    here = installed.folder(package) is not None and installed.has(package, path)
+    return here or installed.folder("pydantic_ai") is None
 
 
 LACKS: dict[str, str] = {}

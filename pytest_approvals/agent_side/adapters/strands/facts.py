@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...capabilities import CAPABILITIES
 from ...clients import spoken
-from ...sources import has
+from ...installed import has
 
 ISSUES = "https://github.com/strands-agents/harness-sdk/issues"
 

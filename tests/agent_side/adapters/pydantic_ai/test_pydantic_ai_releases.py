@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals import calls, say
-from pytest_approvals.agent_side import sources
+from pytest_approvals.agent_side import installed
 from pytest_approvals.agent_side.adapters.pydantic_ai import releases, subject
 from pytest_approvals.scenario.parts import Variant
 
@@ -19,7 +19,7 @@ Play = Callable[..., Any]
 def test_another_package_must_be_there() -> None:
     """What it lacks, the framework cannot use."""
     assert (True, False, False) == (
-        releases.has_beside("pytest_approvals", "agent_side/sources.py"),
+        releases.has_beside("pytest_approvals", "agent_side/installed.py"),
         releases.has_beside("pytest_approvals", "no_such.py"),
         releases.has_beside("no_such_package", "anything"),
     )
@@ -27,7 +27,7 @@ def test_another_package_must_be_there() -> None:
 
 def test_without_the_framework_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The facts are those of the latest release then."""
-    monkeypatch.setattr(sources, "folder", {}.get)
+    monkeypatch.setattr(installed, "folder", {}.get)
 
     assert releases.has("tools.py", "anything")
     assert releases.has_beside("mcp", "anything")

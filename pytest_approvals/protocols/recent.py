@@ -1,4 +1,4 @@
-"""What was read lately: a body that comes again is not read and judged anew."""
+"""The requests that were read last: a body that comes again is not read and judged anew."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MANY = 16
 LARGE = 16 * 1024
 
 
-class Lately:
+class RecentRequests:
     """The last `MANY` requests of a conversation, by their bodies; those larger than `LARGE` are left out."""
 
     def __init__(self) -> None:

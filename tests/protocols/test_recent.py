@@ -1,4 +1,4 @@
-"""What an endpoint keeps of the bodies that came lately, and what it does not."""
+"""What an endpoint keeps of the bodies that came last, and what it does not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_approvals.agent_side.neutral import Reply
 from pytest_approvals.protocols.asked import Asked
 from pytest_approvals.protocols.endpoint import Endpoint
 from pytest_approvals.protocols.format import format_named
-from pytest_approvals.protocols.lately import LARGE, MANY, Lately
+from pytest_approvals.protocols.recent import LARGE, MANY, RecentRequests
 
 GO = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
 
@@ -78,10 +78,10 @@ def test_structured_answer_is_known_again():
 
 def test_it_does_not_grow():
     """The last few bodies are kept, and no large one."""
-    lately = Lately()
+    recent = RecentRequests()
     for number in range(100):
-        lately.keep(b"%d" % number, Asked(model=str(number)))
-    lately.keep(b"x" * (LARGE + 1), Asked())
-    kept = [number for number in range(100) if lately.get(b"%d" % number)]
+        recent.keep(b"%d" % number, Asked(model=str(number)))
+    recent.keep(b"x" * (LARGE + 1), Asked())
+    kept = [number for number in range(100) if recent.get(b"%d" % number)]
     assert list(range(100 - MANY, 100)) == kept
-    assert lately.get(b"x" * (LARGE + 1)) is None
+    assert recent.get(b"x" * (LARGE + 1)) is None

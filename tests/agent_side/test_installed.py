@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agent_side.sources import has
+from pytest_approvals.agent_side.installed import has
 
 
 @pytest.fixture
