@@ -120,21 +120,22 @@ class House:
             await PlainTextResponse("no server is here; its run may be over\n", 404)(scope, receive, send)
 
     async def _relayed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from mcp.server.stdio import stdio_server
-
-        task: Any = asyncio.current_task()
         lodger = self._lodgers.get((await reader.readline()).decode(errors="replace").strip())
-        if lodger is None:
-            writer.close()
-            return
-        lodger.relayed.add(task)
-        lines: Any = _Lines(reader, writer)
-        try:
-            async with stdio_server(lines, lines) as streams:
-                await lodger.server.run(*streams, lodger.server.create_initialization_options())
-        finally:
-            lodger.relayed.discard(task)
-            writer.close()
+        if lodger is not None:
+            # What asyncio itself started must not be cancelled: before Python 3.12 that is logged as an error.
+            conversation = asyncio.create_task(_converse(lodger.server, reader, writer))
+            lodger.relayed.add(conversation)
+            await asyncio.wait([conversation])
+            lodger.relayed.discard(conversation)
+        writer.close()
+
+
+async def _converse(server: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    from mcp.server.stdio import stdio_server
+
+    lines: Any = _Lines(reader, writer)
+    async with stdio_server(lines, lines) as streams:
+        await server.run(*streams, server.create_initialization_options())
 
 
 async def _live(lodger: _Lodger, ready: asyncio.Event) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -220,3 +222,20 @@ def test_a_house_that_cannot_serve_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(uvicorn, "Config", fails)
     with pytest.raises(RuntimeError, match="no server today"):
         House()
+
+
+def test_a_relay_that_is_connected_is_hung_up_on_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    """A server that is closed ends the connection, and nothing is logged about it."""
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    initialize = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+    with McpServers() as servers:
+        place, _, key = servers.open("bank", [paying([])]).command[-1].partition("/")
+        host, _, port = place.partition(":")
+        connection = socket.create_connection((host, int(port)), timeout=20)
+        connection.sendall(f"{key}\n{initialize}\n".encode())
+        assert connection.recv(1)
+    with connection:
+        while connection.recv(65536):
+            pass
+
+    assert [] == caplog.records
