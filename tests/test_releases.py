@@ -25,7 +25,7 @@ def test_pre_releases_count_where_the_specifier_names_one() -> None:
 def test_the_releases_of_a_javascript_framework_are_npms() -> None:
     """Pre-releases with words of npm's own are left out."""
     if not shutil.which("npm"):
-        pytest.skip("there is no npm")
+        pytest.skip("Node is not on this machine")
 
     assert ("0.4.3", "0.4.4") == releases("@openai/agents", ">=0.4.3,<0.4.5", registry="npm")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from importlib.util import find_spec
+from inspect import signature
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
@@ -26,9 +27,25 @@ READS = reply(None, call("read_file", path="a.txt"))
 DONE = reply("Done.")
 
 
+_Test = TypeVar("_Test", bound=Callable[..., Any])
+
+
+def requires(*capabilities: str) -> Callable[[_Test], _Test]:
+    """Mark a test that is for adapters with these capabilities only."""
+
+    def mark(test: _Test) -> _Test:
+        test.requires = capabilities  # type: ignore[attr-defined]
+        return test
+
+    return mark
+
+
 class Kit:
     """
     What every test of an adapter has.
+
+    A subclass has only those tests that apply to its adapter. The others are not collected, so that a skipped test
+    always means that something was not tried.
 
     Attributes:
         adapter: The class under test.
@@ -37,6 +54,34 @@ class Kit:
 
     adapter: ClassVar[type[Agent]]
     options: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if not hasattr(cls, "adapter"):
+            return
+        for name in dir(cls):
+            if name.startswith("test_") and not cls.applies(name):
+                setattr(cls, name, None)
+
+    @classmethod
+    def applies(cls, test: str) -> bool:
+        """Return whether the adapter has the capabilities that a test requires, and values for its parameters."""
+        required = {name for base in cls.__mro__ for name in getattr(vars(base).get(test), "requires", ())}
+        parameters, taken = cls.parameters(), signature(getattr(cls, test)).parameters
+        return required <= cls.adapter.capabilities and all(parameters[name] for name in taken if name in parameters)
+
+    @classmethod
+    def parameters(cls) -> dict[str, list[Any]]:
+        """Return the values of each parameter with which tests are repeated for the adapter, by its name."""
+        return {}
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Repeat a test for each value of the parameters that it takes, if it does not say by itself for which."""
+        marks = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+        own = {name.strip() for names in marks for name in (names.split(",") if isinstance(names, str) else names)}
+        for name, values in self.parameters().items():
+            if name in metafunc.fixturenames and name not in own:
+                metafunc.parametrize(name, values)
 
     @pytest.fixture
     def story(self) -> Any:
@@ -60,12 +105,6 @@ class Kit:
         missing = [package for package in self.adapter.packages if find_spec(package) is None]
         if missing and "story" in request.fixturenames:
             pytest.skip(f"{self.adapter.framework} is not installed here")
-
-    def needs(self, *capabilities: str) -> None:
-        """Skips a test whose capabilities the adapter does not claim."""
-        for name in capabilities:
-            if name not in self.adapter.capabilities:
-                pytest.skip(f"{name} is not claimed: {self.adapter.missing.get(name, '')}")
 
 
 def texts(items: Sequence[Any], kind: str) -> list[str | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from pytest_approvals.journal.events import Event, ModelRequest
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.scenario.parts import Behaviour, Call, Reply, Scenario, Script, Tool, Variant
-from pytest_approvals.testing.kit import Kit
+from pytest_approvals.testing.kit import Kit, requires
 from pytest_approvals.testing.story import Story
 
 PAY = Tool(
@@ -34,8 +35,14 @@ PAID = Scenario(
 class ProtocolTests(Kit):
     """What must be the same whichever way the model is reached."""
 
-    @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-    @pytest.mark.parametrize("protocol", PROTOCOLS)
+    @classmethod
+    def parameters(cls) -> dict[str, list[Any]]:
+        """Add the protocols of the framework's clients, and whether a model is asked for a stream."""
+        protocols = [name for name in PROTOCOLS if name in cls.adapter.protocols]
+        streamed = [pytest.param(True, id="streamed")] if "streaming" in cls.adapter.capabilities else []
+        return {**super().parameters(), "protocol": protocols, "stream": [pytest.param(False, id="whole"), *streamed]}
+
+    @requires("text_with_calls")
     def test_a_story_is_the_same_over_a_protocol(
         self, story: Callable[..., Story], protocol: str, stream: bool
     ) -> None:
@@ -43,10 +50,6 @@ class ProtocolTests(Kit):
         With the framework's own client, one payment has the transcript that it has with the scripted model, but for
         instructions: a model class may have some for its provider.
         """
-        if protocol not in self.adapter.protocols:
-            pytest.skip(f"it does not reach its model over {protocol}")
-        self.needs("text_with_calls", *(["streaming"] if stream else []))
-
         assert self._transcript("native", stream) == self._transcript(protocol, stream)
 
     def _transcript(self, protocol: str, stream: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_approvals.agent_side.contract import ModelDown, ToolRaised
-from pytest_approvals.testing.kit import DELETES, DONE, READS, Kit, results, texts
+from pytest_approvals.testing.kit import DELETES, DONE, READS, Kit, requires, results, texts
 from pytest_approvals.testing.story import Story, approve, reject
 from pytest_approvals.testing.world import call, reply
 
@@ -68,9 +68,9 @@ class TurnTests(Kit):
         assert [] == session.world.ran
         assert ["c1"] == [call_id for call_id, _ in results(session.world)]
 
+    @requires("conditional_approval")
     def test_a_condition_is_asked(self, story: Callable[..., Story]) -> None:
         """`World.gate` decides whether a call waits."""
-        self.needs("conditional_approval")
         small = story(reply(None, call("pay", amount=5)), DONE)
         large = story(reply(None, call("pay", amount=500)))
         small.finished("Pay 5.")
@@ -80,17 +80,17 @@ class TurnTests(Kit):
         assert ("pay", {"amount": 5}) in small.world.gates
         assert ("pay", {"amount": 500}) in large.world.gates
 
+    @requires("parallel")
     def test_parallel_calls_surface_together(self, story: Callable[..., Story]) -> None:
         """Two gated calls of one reply are two requests of one pause."""
-        self.needs("parallel")
         both = reply(None, call("delete_file", "c1", path="a.txt"), call("delete_file", "c2", path="b.txt"))
         requests = story(both).paused("Delete a.txt and b.txt.")
 
         assert [{"path": "a.txt"}, {"path": "b.txt"}] == [request.arguments for request in requests]
 
+    @requires("tool_errors")
     def test_a_failing_tool_is_told_or_fails_the_turn(self, story: Callable[..., Story]) -> None:
         """What a tool raises does not end up anywhere else."""
-        self.needs("tool_errors")
         session = story(READS, DONE, results={"read_file": ToolRaised("no such file")})
         try:
             session.finished("Read a.txt.")
@@ -101,17 +101,17 @@ class TurnTests(Kit):
 
         assert ["c1"] == [call_id for call_id, _ in results(session.world)]
 
+    @requires("model_failure")
     def test_a_failing_model_fails_the_turn(self, story: Callable[..., Story]) -> None:
         """The caller can see that the model failed."""
-        self.needs("model_failure")
         session = story(*[ModelDown(500)] * 9)
 
         with pytest.raises(Exception):  # noqa: B017 -- whatever the framework makes of it
             session.turn("Say something.")
 
+    @requires("streaming")
     def test_a_stream_gives_what_a_plain_turn_gives(self, story: Callable[..., Story]) -> None:
         """The requests are the same, and the stream shows what happens, to its end."""
-        self.needs("streaming")
         plain, streamed = story(DELETES, DONE), story(DELETES, DONE)
         requests, shown = plain.paused("Delete a.txt."), streamed.paused("Delete a.txt.", stream=True)
         outputs = [

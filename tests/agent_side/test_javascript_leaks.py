@@ -16,7 +16,7 @@ from pytest_approvals.agent_side.process import LEAKS
 GUARD = Path(pytest_approvals.agent_side.__file__).parent / "javascript" / "leaks.mjs"
 NODE = shutil.which("node")
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="node is not here")
+pytestmark = pytest.mark.skipif(NODE is None, reason="Node is not on this machine")
 
 WAYS = {
     "fetch": 'await fetch("http://192.0.2.1:81/").catch((error) => console.log(error.cause.code));',

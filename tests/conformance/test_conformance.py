@@ -23,7 +23,7 @@ FACTS = {
 }
 OURS = [NODE, str(JAVASCRIPT / "main.mjs"), str(HERE / "plain"), json.dumps(FACTS)]
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
+pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not on this machine")
 
 
 @pytest.fixture(autouse=True)

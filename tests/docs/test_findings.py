@@ -73,7 +73,7 @@ def _variant(written: str) -> Variant:
 def source(agent: str) -> AgentSource:
     """Gives the agent: here, or in the environment with its pinned release."""
     if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not npm.is_here():
-        pytest.skip("there is no node, or no npm")
+        pytest.skip("Node is not on this machine")
     return Suspect(Release(spec=AgentSpec.parse(agent)), {}, HANGS).source
 
 

@@ -437,12 +437,18 @@ def played(scenario: Scenario, variant: Variant) -> list[Event]:
 
 
 class TestVariants:
-    @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.id)
-    @pytest.mark.parametrize("scenario", STORIES, ids=lambda scenario: scenario.id)
+    @pytest.mark.parametrize(
+        ("scenario", "variant"),
+        [
+            pytest.param(scenario, variant, id=f"{scenario.id}-{variant.id}")
+            for scenario in STORIES
+            for variant in VARIANTS
+            # A durable store does not go back: it refuses the second decision.
+            if not (scenario.id == GOING_BACK and variant.serialize.startswith("native."))
+        ],
+    )
     def test_a_correct_agent_has_one_transcript(self, scenario: Scenario, variant: Variant) -> None:
         """Every variant of a correct agent has the transcript of the base variant, and it tells of calls that ran."""
-        if scenario.id == GOING_BACK and variant.serialize.startswith("native."):
-            pytest.skip("a durable store does not go back: it refuses the second decision")
         base = Transcript.of(played(scenario, Variant()))
 
         assert base == Transcript.of(played(scenario, variant))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals import extensions
+from pytest_approvals.agent_side.contract import Agent
 from pytest_approvals.errors import UsageError
 from pytest_approvals.testing import AdapterTests
 
@@ -123,14 +124,20 @@ def _example_on_path() -> Iterator[None]:
     sys.path.remove(str(EXAMPLE))
 
 
+def _echo() -> type[Agent]:
+    """Import the example's adapter, while its tests are collected."""
+    sys.path.insert(0, str(EXAMPLE))
+    try:
+        from approvals_example.adapter import Echo
+    finally:
+        sys.path.remove(str(EXAMPLE))
+    return Echo
+
+
 class TestEcho(AdapterTests):
     """The example's adapter keeps the contract."""
 
-    @pytest.fixture(autouse=True)
-    def _adapter(self, _example_on_path: None) -> None:
-        from approvals_example.adapter import Echo
-
-        type(self).adapter = Echo
+    adapter = _echo()
 
 
 ONE = """

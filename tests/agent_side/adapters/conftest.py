@@ -13,7 +13,7 @@ import pytest
 
 from pytest_approvals import Scenario, calls, returns, say, tool
 from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply
-from pytest_approvals.agents import AgentSpec
+from pytest_approvals.agents import AgentSpec, adapter_of, is_here
 from pytest_approvals.harness.environments import npm
 from pytest_approvals.harness.play import Limit
 from pytest_approvals.harness.run import Run, run_scenario
@@ -23,6 +23,18 @@ from pytest_approvals.released import recipe_of, released
 from pytest_approvals.scenario.load import scenario_from_text
 from pytest_approvals.scenario.parts import Variant
 from pytest_approvals.testing import SmallWorld, Story
+
+ROOT = Path(__file__).parents[3]
+APART = [file.stem for file in sorted((ROOT / "requirements" / "adapters").glob("*.txt"))]
+"""The adapters whose frameworks have an environment of their own, where `tools/adapter_tests.py` runs their tests."""
+
+collect_ignore = [name for name in APART if not is_here(adapter_of(AgentSpec.parse(name)))]
+
+
+def pytest_report_header() -> str:
+    """Say what is not collected, where somebody names a folder whose tests need another environment."""
+    return f"adapters tested elsewhere, by tools/adapter_tests.py: {', '.join(collect_ignore) or 'none'}"
+
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
 LOOK = tool("look", returns("saw {what}"), parameters={"what": "string"})
@@ -121,7 +133,7 @@ def play(request: pytest.FixtureRequest, flavours: Mapping[str, type[Agent]]) ->
 def play_elsewhere() -> Callable[..., Played]:
     """Plays a story on an agent of JavaScript, in the environment of its release."""
     if not npm.is_here():
-        pytest.skip("there is no node, or no npm")
+        pytest.skip("Node is not on this machine")
 
     def played(
         agent: str, *replies: Any, tools: Iterable[Any] = (PAY, LOOK), variant: Variant | None = None, **parts: Any

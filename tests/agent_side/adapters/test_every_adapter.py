@@ -32,7 +32,7 @@ def test_there_are_agents_in_environments_of_their_own() -> None:
 def test_the_basic_stories_are_green(agent: str) -> None:
     """Nothing fails that is not waived, and no waiver is stale."""
     if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not npm.is_here():
-        pytest.skip("there is no node, or no npm")
+        pytest.skip("Node is not on this machine")
     command = [sys.executable, "-m", "pytest_approvals.cli", "run", "basics", "--agent", agent, "--strength", "1"]
     done = subprocess.run(
         [*command, "-q", "-p", "no:cacheprovider"], cwd=ROOT, capture_output=True, text=True, check=False

@@ -171,7 +171,7 @@ def interpreter(version: str) -> str:
         printed = subprocess.run([found, "-c", code], capture_output=True, text=True, check=False).stdout
         if printed.strip() == version:
             return str(found)
-    pytest.skip(f"there is no Python {version} on this machine")
+    pytest.skip(f"Python {version} is not on this machine")
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])

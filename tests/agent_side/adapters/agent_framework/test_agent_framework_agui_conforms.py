@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pytest_approvals.agent_side.adapters.agent_framework import Interface, InterfaceChat
 from pytest_approvals.testing import AdapterTests
 
@@ -15,8 +13,6 @@ class TestInterface(AdapterTests):
 
     def test_a_story_is_the_same_over_a_protocol(self) -> None:  # type: ignore[override]
         """But for a text that comes in one piece, which is shown twice; that has a page among the findings."""
-        pytest.importorskip("agent_framework_ag_ui", reason="agent-framework-ag-ui is not installed here")
-
         over = self._transcript("responses", False)
         assert "Done.Done." in over
         assert self._transcript("native", False) == over.replace("Done.Done.", "Done.").replace("Wait.Wait.", "Wait.")

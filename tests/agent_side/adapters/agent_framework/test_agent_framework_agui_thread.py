@@ -63,7 +63,6 @@ def test_a_snapshot_stands_in_place_of_everything() -> None:
 
 def test_a_run_that_ends_with_an_interrupt_asks() -> None:
     """The request is read from the end of the run."""
-    pytest.importorskip("agent_framework", reason="agent-framework-core is not installed here")
     told = Told()
     list(told.take({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": [ASKS]}}))
 

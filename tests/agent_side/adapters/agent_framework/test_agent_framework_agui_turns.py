@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("agent_framework_ag_ui", reason="agent-framework-ag-ui is not installed here")
-
 from pytest_approvals import approve, calls, decide, edit, reject, say
 from pytest_approvals.scenario.parts import Variant
 

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agent_framework", reason="agent-framework-core is not installed here")
-
 from agent_framework import Agent, BaseChatClient, ToolApprovalMiddleware, tool
 
 from pytest_approvals.agent_side.adapters.agent_framework.attach import attached_crew

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agent_framework_foundry_hosting", reason="agent-framework-foundry-hosting is not installed here")
-
 from agent_framework import Agent, tool
 
 from pytest_approvals import approve, calls, decide, reject, say

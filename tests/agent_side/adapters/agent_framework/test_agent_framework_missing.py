@@ -8,9 +8,6 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agent_framework_openai", reason="agent-framework-openai is not installed here")
-
 from agent_framework import AgentSession, Content, FunctionTool, ToolApprovalMiddleware, Workflow
 
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS

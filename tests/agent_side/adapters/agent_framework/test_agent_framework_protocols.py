@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("agent_framework_openai", reason="agent-framework-openai is not installed here")
-
 from pytest_approvals.scenario.parts import Variant
 
 Play = Callable[..., Any]

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("agent_framework", reason="agent-framework-core is not installed here")
-
 from pytest_approvals import approve, calls, decide, fails, go_on, raises, reject, say, tool
 from pytest_approvals.scenario.parts import Variant
 

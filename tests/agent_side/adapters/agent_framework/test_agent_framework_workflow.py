@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("agent_framework", reason="agent-framework-core is not installed here")
-
 from pytest_approvals import approve, calls, decide, go_on, say
 from pytest_approvals.scenario.parts import Variant
 

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agno", reason="agno is not installed here")
-
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
 from agno.models.base import Model

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-pytest.importorskip("agno", reason="agno is not installed here")
-
 from agno.agent import Agent
 from agno.run.requirement import RunRequirement
 from agno.team import Team

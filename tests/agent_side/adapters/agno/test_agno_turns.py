@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("agno", reason="agno is not installed here")
-
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, reject, returns, say, tool
 from pytest_approvals.agent_side.adapters.agno import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Limits, Parameter, Reply

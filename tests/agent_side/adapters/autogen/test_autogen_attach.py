@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
-
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.tools import AgentTool
 from autogen_ext.models.replay import ReplayChatCompletionClient

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
-
 from pytest_approvals.agent_side.adapters.autogen import CodeExecuting, Intervening, Swarming, Tooled, Workbenched
 from pytest_approvals.testing import AdapterTests
 
@@ -39,6 +35,5 @@ class TestIntervening(AdapterTests):
 
     adapter = Intervening
 
-    @pytest.mark.skip("the runtime awaits the handler, and sees the next call when this one is decided")
-    def test_parallel_calls_surface_together(self) -> None:  # type: ignore[override]
-        """It does not: one request comes at a time."""
+    # The runtime awaits the handler, and sees the next call when this one is decided: one request comes at a time.
+    test_parallel_calls_surface_together = None

@@ -7,9 +7,6 @@ import inspect
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
-
 from autogen_agentchat.agents import ApprovalRequest, ApprovalResponse, AssistantAgent, CodeExecutorAgent
 from autogen_agentchat.teams import Swarm
 from autogen_agentchat.tools import AgentTool

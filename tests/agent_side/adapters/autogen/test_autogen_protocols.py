@@ -7,11 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
-pytest.importorskip("openai", reason="the extra `openai` is not installed here")
-pytest.importorskip("anthropic", reason="the extra `anthropic` is not installed here")
-
 from autogen_core import FunctionCall
 from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
-
 
 def asked(**more: Any) -> Any:
     """A request about a payment."""

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("autogen_agentchat", reason="autogen-agentchat is not installed here")
-
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, raises, reject, returns, say, tool
 from pytest_approvals.scenario.parts import Variant
 

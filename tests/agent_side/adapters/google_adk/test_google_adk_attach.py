@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("google.adk", reason="google-adk is not installed here")
-
 from google.adk.agents import BaseAgent, LlmAgent
 from google.adk.apps import App
 from google.adk.runners import Runner

@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-pytest.importorskip("google.adk", reason="google-adk is not installed here")
-
 from google.adk.agents.run_config import RunConfig
 from google.adk.runners import Runner
 from google.adk.tools.tool_confirmation import ToolConfirmation

@@ -6,10 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-pytest.importorskip("google.adk", reason="google-adk is not installed here")
-
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, reject, returns, say, tool
 from pytest_approvals.agent_side.contract import Limits
 from pytest_approvals.scenario.parts import Variant

@@ -9,9 +9,6 @@ from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
-
-pytest.importorskip("langchain", reason="langchain is not installed here")
-
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain.agents.middleware.human_in_the_loop import ApproveDecision, DecisionType, RejectDecision
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage

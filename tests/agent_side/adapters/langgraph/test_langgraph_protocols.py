@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("langchain_openai", reason="langchain-openai is not installed here")
-pytest.importorskip("langchain_anthropic", reason="langchain-anthropic is not installed here")
-
 from pytest_approvals import calls, fails, say
 from pytest_approvals.agent_side.capabilities import PROTOCOLS
 from pytest_approvals.scenario.parts import Variant

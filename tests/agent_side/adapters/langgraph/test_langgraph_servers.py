@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("langchain_mcp_adapters", reason="langchain-mcp-adapters is not installed here")
-
 from pytest_approvals import calls, raises, returns, say, tool
 
 Play = Callable[..., Any]

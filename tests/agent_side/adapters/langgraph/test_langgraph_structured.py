@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-pytest.importorskip("langchain", reason="langchain is not installed here")
-
 Play = Callable[..., Any]
 
 TOOLS = """

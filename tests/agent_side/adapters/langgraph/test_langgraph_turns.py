@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("langchain", reason="langchain is not installed here")
-
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, let_oracle, raises, reject, returns, say, tool
 from pytest_approvals.agent_side.contract import Limits
 from pytest_approvals.scenario.parts import Variant

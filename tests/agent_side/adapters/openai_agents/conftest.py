@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,6 @@ from pytest_approvals.agent_side.adapters.openai_agents import OpenAIAgents
 from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply, ToolSpec
 from pytest_approvals.harness.served import ServedModel
 from pytest_approvals.testing import SmallWorld, Story, tool
-
-# The kit says by itself that the framework is not here; the other tests are about nothing but the framework.
-collect_ignore_glob = [] if find_spec("agents") else ["test_openai_agents_[!c]*.py"]
 
 PAY = tool("pay", "always", amount="integer")
 LOOK = tool("look", what="string")

@@ -7,9 +7,6 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-
-pytest.importorskip("strands", reason="strands-agents is not installed here")
-
 from strands import Agent, ToolContext, tool
 from strands.hooks import BeforeToolCallEvent, HookProvider
 from strands.models import Model

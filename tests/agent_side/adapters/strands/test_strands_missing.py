@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_type_hints
 
 import pytest
-
-pytest.importorskip("strands", reason="strands-agents is not installed here")
-
 from strands import Agent
 from strands.interventions import Confirm
 from strands.multiagent import Swarm

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("strands", reason="strands-agents is not installed here")
-pytest.importorskip("openai", reason="the extra `openai` is not installed here")
-pytest.importorskip("anthropic", reason="the extra `anthropic` is not installed here")
-
 from pytest_approvals import calls, fails, say
 from pytest_approvals.agent_side.capabilities import PROTOCOLS
 from pytest_approvals.scenario.parts import Variant

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("strands", reason="strands-agents is not installed here")
-
 from pytest_approvals import always, approve, calls, decide, edit, fails, raises, raw, reject, returns, say, tool
 from pytest_approvals.agent_side.contract import Limits
 from pytest_approvals.scenario.parts import Variant
