@@ -1,8 +1,10 @@
-# make run    the whole catalogue on the reference agent and two frameworks; ends with the matrix, writes report.jsonl
-# make test   the tests, the linter and the type checker
-# make setup  only what the two need: .venv with the locked versions
-# make lint   the linter and the type checker
-# make lock   new locked versions
+# make run            the whole catalogue on the reference agent and two frameworks; ends with the matrix, writes report.jsonl
+# make test           the linter, the type checker, the tests, and the tests of the adapters beside their frameworks
+# make setup          only what the two need: .venv with the locked versions
+# make lint           the linter and the type checker
+# make test-adapters  the tests of the adapters whose frameworks have environments of their own
+# make coverage       the tests, and how much of the package they reach; fails below the threshold in pyproject.toml
+# make lock           new locked versions
 #
 # JOBS=N sets how many processes work (default: 2 for the catalogue, one per processor for the tests), PYTHON=... which Python makes .venv.
 
@@ -12,7 +14,7 @@ BIN := .venv/bin
 # Without byte code each process would spend seconds on compiling the frameworks anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup run test lint lock
+.PHONY: setup run test lint test-adapters coverage lock
 
 setup: .venv/installed
 
@@ -24,6 +26,17 @@ run: setup
 
 test: lint
 	$(BIN)/python -m pytest -n $(or $(JOBS),auto)
+	$(BIN)/python tools/adapter_tests.py $(JOBS:%=--jobs %)
+
+test-adapters: setup
+	$(BIN)/python tools/adapter_tests.py $(JOBS:%=--jobs %)
+
+coverage: setup
+	rm -f .coverage .coverage.*
+	COVERAGE_FILE=.coverage.here $(BIN)/python -m pytest -n $(or $(JOBS),auto) --cov --cov-report=
+	$(BIN)/python tools/adapter_tests.py $(JOBS:%=--jobs %) --coverage
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
 
 lint: setup
 	$(BIN)/ruff check .
@@ -34,3 +47,4 @@ lock: setup
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --all-extras --group dev \
 	  --custom-compile-command "make lock" \
 	  --output-file requirements/constraints.txt pyproject.toml
+	$(BIN)/python tools/adapter_tests.py --lock

@@ -1,7 +1,8 @@
 """
-A pytest plugin and simulation harness for the tool-approval flows of agents.
+Tests for the tool-approval flows of agents: the public API of the pytest plugin.
 
-Everything for people's own tests can be imported from here; each name is imported when it is first used.
+Everything that a test needs can be imported from here. Each name is imported when it is first used, because this
+package is loaded in every pytest run of everybody who installed it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Request
     from pytest_approvals.errors import ApprovalsError, CheckFailed, ScenarioError, UsageError
-    from pytest_approvals.harness import oracles
-    from pytest_approvals.harness.oracles import (
+    from pytest_approvals.plugin.approvals import Approvals
+    from pytest_approvals.plugin.run_result import RunResult
+    from pytest_approvals.plugin.scripted_model import ScriptedModel
+    from pytest_approvals.plugin.servers import ModelServer, ToolServer
+    from pytest_approvals.runner import oracles
+    from pytest_approvals.runner.oracles import (
         Oracle,
         allowlist,
         approve_all,
@@ -22,20 +27,9 @@ if TYPE_CHECKING:
         reject_all,
         scripted,
     )
-    from pytest_approvals.scenario.build import (
-        asks_again,
-        call,
-        calls,
-        fails,
-        fake,
-        raises,
-        returns,
-        say,
-        tool,
-        when,
-    )
-    from pytest_approvals.scenario.build import scenario as Scenario  # noqa: N812 -- used as if it were a class
-    from pytest_approvals.scenario.build_caller import (
+    from pytest_approvals.scenario.build import asks_again, call, calls, fails, fake, raises, returns, say, tool, when
+    from pytest_approvals.scenario.build import scenario as Scenario  # noqa: N812 -- called like a class
+    from pytest_approvals.scenario.build_steps import (
         always,
         approve,
         cancel,
@@ -60,26 +54,18 @@ if TYPE_CHECKING:
         unknown,
     )
 
-_PLACES = {
-    "agent_side.contract": ("Request",),
-    "errors": ("ApprovalsError", "CheckFailed", "ScenarioError", "UsageError"),
-    "harness.oracles": ("Oracle", "allowlist", "approve_all", "first_of", "on", "policy", "reject_all", "scripted"),
-    "scenario.build": (*("asks_again", "call", "calls", "fails", "fake", "raises", "returns", "say", "tool", "when"),),
-    "scenario.build_caller": (
-        *("always", "approve", "cancel", "decide", "edit", "go_on", "leave", "let_oracle", "malformed", "never", "raw"),
-        *("reject", "restart", "restore", "rewrite", "save", "send", "signal", "stage", "together", "trim", "unknown"),
-    ),
-}
-_WHERE = {name: (place, name) for place, names in _PLACES.items() for name in names}
-_WHERE["Scenario"] = ("scenario.build", "scenario")
-
 __all__ = [
+    "Approvals",
     "ApprovalsError",
     "CheckFailed",
+    "ModelServer",
     "Oracle",
     "Request",
+    "RunResult",
     "Scenario",
     "ScenarioError",
+    "ScriptedModel",
+    "ToolServer",
     "UsageError",
     "allowlist",
     "always",
@@ -123,17 +109,43 @@ __all__ = [
     "when",
 ]
 
+_places: dict[str, tuple[str, str]] = {}
+"""The module of each public name and its name there; filled when the first name is used."""
 
-def __getattr__(name: str) -> Any:
-    from importlib import import_module
+if not TYPE_CHECKING:  # a type checker would take every name for a known one
 
-    if name == "oracles":
-        return import_module("pytest_approvals.harness.oracles")
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    place, original = _WHERE[name]
-    return getattr(import_module(f"{__name__}.{place}"), original)
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        _places.update(_places or _read_places())
+        value = _import(*_places[name])
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def _read_places() -> dict[str, tuple[str, str]]:
+    """Return where each public name comes from, as the imports for type checkers say."""
+    import ast
+    from pathlib import Path
+
+    body = ast.parse(Path(__file__).read_text(encoding="utf-8")).body
+    checked = next(statement for statement in body if isinstance(statement, ast.If))
+    return {
+        alias.asname or alias.name: (statement.module or "", alias.name)
+        for statement in checked.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+
+
+def _import(module: str, name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return getattr(import_module(module), name)
+    except AttributeError:  # a submodule that nobody has imported yet
+        return import_module(f"{module}.{name}")

@@ -31,7 +31,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_approvals.checks.verdicts import Finding
+    from pytest_approvals.checks._verdicts import Finding
 
 
 class ApprovalsError(Exception):
@@ -55,7 +55,7 @@ class UnknownName(UsageError):
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
         self.what = what
         self.name = name
-        super().__init__(f"no {what} is called {name!r}{nearest(name, valid)}")
+        super().__init__(f"no {what} is called {name!r}{suggest_name(name, valid)}")
 
 
 class AgentUnavailable(UsageError):
@@ -173,7 +173,7 @@ class HistoryError(ApprovalsError):
         super().__init__(": ".join(part for part in (":".join(where), place, what) if part))
 
 
-class TranscriptDiffers(ApprovalsError, AssertionError):
+class TranscriptMismatch(ApprovalsError, AssertionError):
     """
     A transcript is not the stored one.
 
@@ -206,7 +206,7 @@ class AgentFailed(ApprovalsError, AssertionError):
         super().__init__(f"the last turn of {agent} failed with {kind}: {message}")
 
 
-class Leaked(ApprovalsError, AssertionError):
+class NetworkAccessDenied(ApprovalsError, AssertionError):
     """
     Something left for another machine while a scripted model was active, and was refused.
 
@@ -242,7 +242,7 @@ class RequirementWarning(UserWarning):
     """A requirement that should hold does not; with `--approvals-strict` it fails the run instead."""
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def suggest_name(name: str, valid: Iterable[str]) -> str:
     """
     Gives the end of a sentence that names the nearest of the *valid* names, or all of them where none is near and they
     are few.

@@ -20,9 +20,9 @@ from typing import Any
 
 from pytest_approvals.errors import ApprovalsError, UsageError
 
-KINDS = ("adapters", "checks", "oracles", "reporters")
+EXTENSION_KINDS = ("adapters", "checks", "oracles", "reporters")
 
-_brought: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+_registered: dict[str, dict[str, Any]] = {kind: {} for kind in EXTENSION_KINDS}
 
 
 class ExtensionError(ApprovalsError):
@@ -33,12 +33,12 @@ class ExtensionError(ApprovalsError):
         super().__init__(f"the entry point {name!r} of pytest_approvals.{kind} cannot be imported: {what}")
 
 
-def names_of(kind: str) -> tuple[str, ...]:
+def available_names(kind: str) -> tuple[str, ...]:
     """Names what others bring of a kind; nothing is imported."""
-    return tuple(sorted({*_offered(kind), *_brought[kind]}))
+    return tuple(sorted({*_entry_points(kind), *_registered[kind]}))
 
 
-def brought(kind: str, name: str) -> Any:
+def load(kind: str, name: str) -> Any:
     """
     Gives what others bring under *name*; a project's own comes before an installed one.
 
@@ -46,39 +46,39 @@ def brought(kind: str, name: str) -> Any:
         ExtensionError: It cannot be imported.
         KeyError: Nobody brings it.
     """
-    if name in _brought[kind]:
-        return _brought[kind][name]
+    if name in _registered[kind]:
+        return _registered[kind][name]
     try:
-        return _offered(kind)[name].load()
+        return _entry_points(kind)[name].load()
     except KeyError:
         raise
     except Exception as error:
         raise ExtensionError(kind, name, error) from error
 
 
-def all_of(kind: str) -> dict[str, Any]:
+def load_all(kind: str) -> dict[str, Any]:
     """Gives everything that others bring of a kind, by name."""
-    return {name: brought(kind, name) for name in names_of(kind)}
+    return {name: load(kind, name) for name in available_names(kind)}
 
 
-def bring(kind: str, name: str, what: Any) -> None:
+def register(kind: str, name: str, what: Any) -> None:
     """
     Adds something for as long as this process runs.
 
     Errors:
         UsageError: Something else was brought under that name.
     """
-    if _brought[kind].get(name, what) is not what:
+    if _registered[kind].get(name, what) is not what:
         raise UsageError(f"two different {kind} are called {name!r}")
-    _brought[kind][name] = what
+    _registered[kind][name] = what
 
 
-def take_back() -> None:
-    """Forgets all that was added by `bring`."""
-    for names in _brought.values():
+def unregister_all() -> None:
+    """Forgets all that was added by `register`."""
+    for names in _registered.values():
         names.clear()
 
 
 @cache
-def _offered(kind: str) -> dict[str, EntryPoint]:
+def _entry_points(kind: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"pytest_approvals.{kind}")}

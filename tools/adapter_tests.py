@@ -1,9 +1,10 @@
 """
-Runs the tests of adapters where their frameworks are: pytest in an environment with the framework, our source on its path.
+Runner of the tests of adapters: pytest in an environment with the framework, our source on its path.
 
-The frameworks that do not fit in one environment with the others have a lock file in requirements/adapters: the pinned release of
-agent_side/adapters/pins.yaml with what our own package and its tests need, of which everything has the version of
-requirements/constraints.txt if it fits. The environments stand in the cache of `pytest-approvals environments`.
+Each framework that is not among our own locked versions has a lock file in requirements/adapters. It holds the release
+that agent_side/adapters/pins.yaml pins, and what our package and its tests need, in the versions of
+requirements/constraints.txt unless the framework needs others. The environments are in the cache that
+`pytest-approvals environments` lists.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_approvals.agents import adapter_names, flavours
+from pytest_approvals.agents.adapters import list_adapter_names, load_flavours
+from pytest_approvals.agents.environments import EnvironmentCache, Recipe
+from pytest_approvals.agents.package_registries import PYPI
+from pytest_approvals.agents.pins import get_pin
 from pytest_approvals.errors import AgentUnavailable
-from pytest_approvals.harness.environments import EnvironmentCache, Recipe
-from pytest_approvals.pins import pin_of
-from pytest_approvals.registries import PYPI
 
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
@@ -33,7 +34,7 @@ LOCKS = ROOT / "requirements" / "adapters"
 TESTS = ROOT / "tests" / "agent_side" / "adapters"
 OLDEST_PYTHON = "3.11"
 NOT_FOR_ADAPTERS = {"anthropic"}
-"""What our tests need of a release of our own choice, while an adapter's tests take the one that its framework takes."""
+"""Requirements of our own tests, of which an adapter's tests need the release that the framework needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +83,8 @@ def frameworks_apart() -> dict[str, list[str]]:
     """Return the distributions of each Python adapter that the locked versions do not have."""
     locked = set(re.findall(r"^([\w.-]+)==", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE))
     found: dict[str, list[str]] = {}
-    for name in adapter_names():
-        frameworks = {each.framework: None for each in flavours(name).values() if each.registry == PYPI.name}
+    for name in list_adapter_names():
+        frameworks = {each.framework: None for each in load_flavours(name).values() if each.registry == PYPI.name}
         if distributions := [one for one in frameworks if one is not None and one not in locked]:
             found[name] = distributions
     return found
@@ -96,13 +97,13 @@ def lock() -> None:
     ours = [*project["project"]["dependencies"], *tests]
     LOCKS.mkdir(exist_ok=True)
     for name, distributions in frameworks_apart().items():
-        pins = [pin_of(distribution) for distribution in distributions]
+        pins = [get_pin(distribution) for distribution in distributions]
         theirs = [text for pin in pins for text in pin.requirements(str(pin.release))]
         _compile([*theirs, *ours], LOCKS / f"{name}.txt")
 
 
 def _compile(requirements: Iterable[str], file: Path) -> None:
-    # uv keeps the versions of an output file that is there already, if they fit: those that are locked for our own tests.
+    # uv keeps the versions of an existing output file if they fit; here, those that are locked for our own tests.
     shutil.copyfile(CONSTRAINTS, file)
     options = ("--universal", "--python-version", OLDEST_PYTHON, "--custom-compile-command", "make lock")
     subprocess.run(
@@ -118,7 +119,7 @@ def _uv() -> str:
     return str(beside) if beside.exists() else "uv"
 
 
-def run_tests(adapter: str, words: Sequence[str], *, captured: bool) -> Outcome:
+def run_tests(adapter: str, words: Sequence[str], *, captured: bool, coverage: bool = False) -> Outcome:
     """
     Run the tests of an adapter in the environment of its framework, which is made if it is not there.
 
@@ -126,6 +127,7 @@ def run_tests(adapter: str, words: Sequence[str], *, captured: bool) -> Outcome:
         adapter: Its name.
         words: Options for pytest.
         captured: Whether the output is kept for the outcome, instead of shown as it comes.
+        coverage: Whether what the tests reach is written to `.coverage.ADAPTER`.
     """
     begun = time.monotonic()
     try:
@@ -133,10 +135,14 @@ def run_tests(adapter: str, words: Sequence[str], *, captured: bool) -> Outcome:
     except AgentUnavailable as error:
         return Outcome(adapter=adapter, exit_code=1, seconds=time.monotonic() - begun, output=f"{error}\n")
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    variables["PYTHONPATH"] = str(ROOT)
+    if coverage:
+        variables["COVERAGE_FILE"] = str(ROOT / f".coverage.{adapter}")
+        words = ("--cov", "--cov-report=", *words)
     done = subprocess.run(
         [environment.python, "-m", "pytest", "-p", "pytest_approvals.plugin", *words, TESTS / adapter],
         cwd=ROOT,
-        env={**variables, "PYTHONPATH": str(ROOT)},
+        env=variables,
         stdout=subprocess.PIPE if captured else None,
         stderr=subprocess.STDOUT if captured else None,
         text=True,
@@ -155,6 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="adapters at a time (default: one per processor)"
     )
+    parser.add_argument("--coverage", action="store_true", help="write .coverage.ADAPTER files")
     parser.add_argument(
         "--pytest", default="", metavar="OPTIONS", help="options for pytest, as in --pytest='-x -k turns'"
     )
@@ -166,16 +173,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := set(names) - set(locked_adapters()):
         parser.error(f"no lock file in {LOCKS.relative_to(ROOT)} for {', '.join(sorted(unknown))}")
     captured = len(names) > 1
-    run: Callable[[str], Outcome] = lambda name: run_tests(name, options.pytest.split(), captured=captured)
+    words = options.pytest.split()
     outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(run, names):
-            outcomes.append(outcome)
-            sys.stdout.write(f"\n{outcome.adapter}\n{outcome.output}")
+        runs = [pool.submit(run_tests, name, words, captured=captured, coverage=options.coverage) for name in names]
+        for run in as_completed(runs):
+            outcomes.append(run.result())
+            sys.stdout.write(f"\n{run.result().adapter}\n{run.result().output}")
             sys.stdout.flush()
     if captured:
         sys.stdout.write("\n" + "".join(f"{outcome}\n" for outcome in outcomes))
-    return max(min(outcome.exit_code, 1) for outcome in outcomes)
+    return int(any(outcome.exit_code for outcome in outcomes))
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def main() -> None:
     options: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     _set_path(options.get("path", []))
     _adopt()
-    import_module(f"{PACKAGE}.process").begin(options)
+    import_module(f"{PACKAGE}.process.start").start(options)
 
 
 if __name__ == "__main__":

@@ -10,38 +10,44 @@ What must hold of every recorded run: the checks, a family a file, and how journ
 
 from __future__ import annotations
 
-from pytest_approvals.errors import UsageError
-
-from . import (
+from pytest_approvals.checks._check import CHECKS, OK, Check, Evaluations, Failure, check, group_check
+from pytest_approvals.checks._evaluation import (
+    explain,
+    find_check,
+    implied_checks,
+    judge,
+    judge_group,
+    mark_implied,
+    root_findings,
+)
+from pytest_approvals.checks._families import (
     asking,
-    asking_requests,
     decisions,
-    decisions_others,
     ending,
-    ending_answers,
-    ending_sessions,
     execution,
     execution_arguments,
-    execution_once,
     harness,
     state,
     state_outcome,
-    state_stream,
     telling,
-    telling_hangups,
-    telling_history,
     telling_inputs,
-    telling_results,
 )
-from .check import CHECKS, OK, Check, Evaluations, Failure, check, group_check
-from .judging import check_named, consequences, explain, explained, judge, judge_group, weakest
-from .verdicts import FAILING, SHOWN, Finding, Status, Verdict, counted, worst
+from pytest_approvals.checks._verdicts import (
+    FAILING_STATUSES,
+    SHOWN_STATUSES,
+    Finding,
+    Status,
+    Verdict,
+    count_statuses,
+    worst_status,
+)
+from pytest_approvals.errors import UsageError
 
 __all__ = [
     "CHECKS",
-    "FAILING",
+    "FAILING_STATUSES",
     "OK",
-    "SHOWN",
+    "SHOWN_STATUSES",
     "Check",
     "Evaluations",
     "Failure",
@@ -49,33 +55,33 @@ __all__ = [
     "Status",
     "Verdict",
     "check",
-    "check_named",
-    "consequences",
-    "counted",
+    "find_check",
+    "implied_checks",
+    "count_statuses",
     "explain",
-    "explained",
+    "mark_implied",
     "group_check",
     "judge",
     "judge_group",
-    "weakest",
-    "worst",
+    "root_findings",
+    "worst_status",
 ]
 
 _FAMILIES = (
-    *(execution, execution_once, execution_arguments),
-    *(asking, asking_requests),
-    *(telling, telling_results, telling_inputs, telling_history, telling_hangups),
-    *(state, state_stream, state_outcome),
-    *(decisions, decisions_others),
-    *(ending, ending_answers, ending_sessions),
+    *(execution, execution, execution_arguments),
+    *(asking, asking),
+    *(telling, telling, telling_inputs, telling_inputs, telling_inputs),
+    *(state, state, state_outcome),
+    *(decisions, decisions),
+    *(ending, ending, ending),
     harness,
 )
 
 
-def _in_order() -> None:
+def _sort_checks() -> None:
     """Sorts `CHECKS` by family, and makes sure that what checks imply exists and explains nothing in a circle."""
     places = {family.__name__.rpartition(".")[2]: place for place, family in enumerate(_FAMILIES)}
-    modules = {slug: _module(known) for slug, known in CHECKS.items()}
+    modules = {slug: _module_of(known) for slug, known in CHECKS.items()}
     ordered = sorted(CHECKS.items(), key=lambda item: places[modules[item[0]]])
     CHECKS.clear()
     CHECKS.update(ordered)
@@ -83,13 +89,13 @@ def _in_order() -> None:
         unknown = [implied for implied in known.implies if implied not in CHECKS]
         if unknown:
             raise UsageError(f"check {slug!r} implies checks that do not exist: {', '.join(unknown)}")
-        if slug in consequences(slug):
+        if slug in implied_checks(slug):
             raise UsageError(f"check {slug!r} implies itself, over {', '.join(known.implies)}")
 
 
-def _module(known: Check) -> str:
+def _module_of(known: Check) -> str:
     function = known.function or known.group
     return function.__module__.rpartition(".")[2] if function is not None else ""
 
 
-_in_order()
+_sort_checks()

@@ -1,31 +1,47 @@
-"""`pytest-approvals agents`: which agents can run here, and what they can and cannot do."""
+"""`pytest-approvals agents`: which agents can run here, and what they can and cannot do.
+
+`pytest-approvals environments`: the environments that were made for agents, and how they are removed.
+
+`pytest-approvals new-adapter NAME`: a commented adapter and its test, to be filled in.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 import textwrap
+import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
 
-from pytest_approvals.agents import AgentSpec, LocalAgent, adapter_names, flavours, local_agent
-from pytest_approvals.cli.parser import Parser
-from pytest_approvals.errors import AdapterError
-from pytest_approvals.pins import pinned
-from pytest_approvals.registries import registry_named
+from pytest_approvals.agents.adapters import (
+    PROJECT_SUFFIX,
+    LocalAgent,
+    find_local_agent,
+    list_adapter_names,
+    load_flavours,
+)
+from pytest_approvals.agents.package_registries import get_registry
+from pytest_approvals.agents.pins import get_pinned_release
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.errors import AdapterError, UsageError
 
 
-def add_arguments(parser: Parser) -> None:
+def add_agents_arguments(parser: CommandParser) -> None:
     """Adds the arguments of the command."""
     parser.add_argument(
         "agents", nargs="*", metavar="SPEC", help="tell all about these agents (default: a line for each)"
     )
 
 
-def execute(args: argparse.Namespace) -> int:
+def execute_agents(args: argparse.Namespace) -> int:
     """Prints a line for each agent, or all about those that were named."""
     if args.agents:
-        print("\n\n".join(_all_about(local_agent(AgentSpec.parse(spec))) for spec in args.agents))
+        print("\n\n".join(_describe_agent(find_local_agent(AgentSpec.parse(spec))) for spec in args.agents))
         return 0
-    rows = [row for name in adapter_names() for row in _rows(name)]
+    rows = [row for name in list_adapter_names() for row in _agent_rows(name)]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     for name, state, more in rows:
         print(f"{name:{widths[0]}}  {state:{widths[1]}}  {more}".rstrip())
@@ -33,47 +49,114 @@ def execute(args: argparse.Namespace) -> int:
     return 0
 
 
-def _rows(name: str) -> Iterator[tuple[str, str, str]]:
+def _agent_rows(name: str) -> Iterator[tuple[str, str, str]]:
     try:
-        found = [local_agent(AgentSpec(name=name, flavour=flavour)) for flavour in flavours(name)]
+        found = [find_local_agent(AgentSpec(name=name, flavour=flavour)) for flavour in load_flavours(name)]
     except AdapterError as error:
         yield name, error.what, ""
     else:
-        yield from ((str(one.spec), _state(one), f"{len(one.adapter.capabilities)} capabilities") for one in found)
+        yield from (
+            (str(one.spec), _availability(one), f"{len(one.adapter.capabilities)} capabilities") for one in found
+        )
 
 
-def _state(agent: LocalAgent) -> str:
+def _availability(agent: LocalAgent) -> str:
     if agent.framework is None:
         return "ready"
     if agent.available:
         return f"ready: {agent.framework} {agent.version}"
-    release = pinned(agent.framework, agent.adapter.registry)
+    release = get_pinned_release(agent.framework, agent.adapter.registry)
     if release is not None:
         return f"in an environment: {agent.framework} {release}"
-    return f"not here: {registry_named(agent.adapter.registry).install} {agent.framework}"
+    return f"not here: {get_registry(agent.adapter.registry).install} {agent.framework}"
 
 
-def _all_about(agent: LocalAgent) -> str:
+def _describe_agent(agent: LocalAgent) -> str:
     adapter = agent.adapter
-    lines = [f"{agent.spec}: {_state(agent)}"]
+    lines = [f"{agent.spec}: {_availability(agent)}"]
     lines += [f"  in {agent.where}"] if agent.where else []
     lines += [f"  plays its releases: {', '.join(each.release or '' for each in adapter.releases)}"] * bool(
         adapter.releases
     )
     lines += [f"  bugs of the framework: {adapter.issues}"] if adapter.issues else []
     lines += [f"  rules of its model inputs: {adapter.wire_rules}"]
-    lines += [_over(protocol, lacks) for protocol, lacks in adapter.protocols.items()]
+    lines += [_describe_protocol(protocol, lacks) for protocol, lacks in adapter.protocols.items()]
     lines += [f"  store native.{name}: {what}" for name, what in adapter.stores.items()]
-    lines += [_wrapped("can: " + ", ".join(sorted(adapter.capabilities)))]
+    lines += [_wrap("can: " + ", ".join(sorted(adapter.capabilities)))]
     lines += ["  cannot:"] if adapter.missing else []
-    lines += [_wrapped(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
+    lines += [_wrap(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
     return "\n".join(lines)
 
 
-def _over(protocol: str, lacks: Mapping[str, str]) -> str:
+def _describe_protocol(protocol: str, lacks: Mapping[str, str]) -> str:
     but = "; ".join(f"without {name}: {why}" for name, why in lacks.items())
-    return _wrapped(f"reaches its model over {protocol}" + (f", {but}" if but else ""))
+    return _wrap(f"reaches its model over {protocol}" + (f", {but}" if but else ""))
 
 
-def _wrapped(text: str, indent: str = "  ") -> str:
+def _wrap(text: str, indent: str = "  ") -> str:
     return textwrap.fill(text, 100, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+
+
+DAY = 24 * 3600.0
+
+
+def add_environments_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("--prune", action="store_true", help="remove those that nobody uses and nobody used for long")
+    parser.add_argument(
+        "--older-than", type=float, default=30.0, metavar="DAYS", help="how long is long, for --prune (default: 30)"
+    )
+
+
+def execute_environments(args: argparse.Namespace) -> int:
+    """Lists the environments, or removes old ones."""
+    from pytest_approvals.agents.environments import EnvironmentCache
+
+    if args.older_than < 0:
+        raise UsageError(f"--older-than: {args.older_than:g} is too small")
+    cache, now = EnvironmentCache(), time.time()
+    if args.prune:
+        gone = [print(f"removed {one.key}  {one.recipe}") for one in cache.prune(args.older_than * DAY)]
+        print(f"{len(gone)} removed, {len(cache.built())} left in {cache.folder}")
+        return 0
+    for one in cache.built():
+        days = max(0.0, (now - one.used) / DAY)
+        print(f"{one.key}  {one.size() / 1e6:5.0f} MB  used {days:3.0f} days ago  {one.recipe}")
+    print(f"{len(cache.built())} environments in {cache.folder}")
+    return 0
+
+
+_ADAPTER_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def add_new_adapter_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("name", metavar="NAME", help="what the agent will be called: small letters, digits and _")
+
+
+def execute_new_adapter(args: argparse.Namespace) -> int:
+    """Writes both files into the current folder, and says what comes next."""
+    name: str = args.name
+    if not _ADAPTER_NAME.fullmatch(name):
+        raise UsageError(f"{name!r} cannot be the name of an adapter; write small letters, digits and single _")
+    files = {
+        Path(f"{name}{PROJECT_SUFFIX}.py"): "adapter.txt",
+        Path(f"test_{name}{PROJECT_SUFFIX}.py"): "test.txt",
+    }
+    for path in files:
+        if path.exists():
+            raise UsageError(f"{path} is there already")
+    if name in list_adapter_names():
+        raise UsageError(f"there is an agent called {name!r} already; pytest-approvals agents lists them")
+    for path, template in files.items():
+        path.write_text(_fill_template(template, name), encoding="utf-8")
+        print(f"wrote {path}")
+    print(f"\npytest test_{name}{PROJECT_SUFFIX}.py says what is left to do.")
+    return 0
+
+
+def _fill_template(template: str, name: str) -> str:
+    text = (_TEMPLATES / template).read_text(encoding="utf-8")
+    class_name = "".join(word.title() for word in name.split("_"))
+    return Template(text).substitute(name=name, class_name=class_name)

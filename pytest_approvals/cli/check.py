@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_approvals.cli.parser import Parser
+from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import UsageError
 
 if TYPE_CHECKING:
-    from pytest_approvals.journal.read import StoredJournal
+    from pytest_approvals.journal.files import StoredJournal
 
 
-def add_arguments(parser: Parser) -> None:
+def add_check_arguments(parser: CommandParser) -> None:
     """Adds the arguments of the command."""
     parser.add_argument("journals", nargs="*", metavar="JOURNAL", help="files with journals, or folders of them")
     parser.add_argument("--explain", metavar="SLUG", help="tell what a check requires and why, with examples")
@@ -22,27 +22,27 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="show the verdict of every check")
 
 
-def execute(args: argparse.Namespace) -> int:
+def execute_check(args: argparse.Namespace) -> int:
     """Judges journals; gives 1 where a requirement is broken."""
     from pytest_approvals.checks import explain
-    from pytest_approvals.pytest_side.judging import load_checks
+    from pytest_approvals.reporting.judged_run import load_extension_checks
 
-    load_checks()
+    load_extension_checks()
     if args.explain:
         print(explain(args.explain), end="")
         return 0
     if not args.journals:
         raise UsageError("name the journals to judge, or a check to explain: --explain SLUG")
     failed, count = False, 0
-    for stored in _journals(args.journals):
-        failed |= _judge(stored, strict=args.strict, everything=args.all)
+    for stored in _read_journals(args.journals):
+        failed |= _judge_journal(stored, strict=args.strict, everything=args.all)
         count += 1
     print(f"{count} journal{'' if count == 1 else 's'} judged")
     return int(failed)
 
 
-def _journals(words: list[str]) -> Iterator[StoredJournal]:
-    from pytest_approvals.journal.read import read_journals
+def _read_journals(words: list[str]) -> Iterator[StoredJournal]:
+    from pytest_approvals.journal.files import read_journals
 
     for word in words:
         place = Path(word)
@@ -53,15 +53,15 @@ def _journals(words: list[str]) -> Iterator[StoredJournal]:
             yield from read_journals(path)
 
 
-def _judge(stored: StoredJournal, *, strict: bool, everything: bool) -> bool:
+def _judge_journal(stored: StoredJournal, *, strict: bool, everything: bool) -> bool:
     """Prints what a journal breaks, and says whether it breaks something."""
-    from pytest_approvals.pytest_side.judging import judged
-    from pytest_approvals.report.subject import Subject
+    from pytest_approvals.reporting.judged_run import judge_run
+    from pytest_approvals.reporting.subject import Subject
 
     subject = Subject.of(stored.header, f"pytest-approvals check {stored.path}")
-    result = judged(stored.events, subject, strict=strict)
+    result = judge_run(stored.events, subject, strict=strict)
     if everything:
-        print(f"{stored.path}:{stored.line}: {subject.scenario} · {subject.agent_said} · {subject.mode}")
+        print(f"{stored.path}:{stored.line}: {subject.scenario} · {subject.agent_label} · {subject.mode}")
         print("\n".join(f"  {one.status:15} {one.check}" for one in result.verdicts))
     if not stored.complete:
         print(f"{stored.path}: its writer was cut off; what was written is judged")

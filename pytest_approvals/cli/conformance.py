@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from pytest_approvals.cli.parser import Parser
+from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import UsageError
 
 
-def add_arguments(parser: Parser) -> None:
+def add_conformance_arguments(parser: CommandParser) -> None:
     """Adds the arguments of the command."""
     parser.usage = "pytest-approvals conformance [OPTIONS] -- COMMAND [ARGUMENTS]"
     parser.add_argument(
@@ -24,15 +24,15 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="what starts the process, after `--`")
 
 
-def execute(args: argparse.Namespace) -> int:
+def execute_conformance(args: argparse.Namespace) -> int:
     """Prints a line for each rule, and one for each story that fails; gives 1 where something does."""
-    from pytest_approvals.conformance import FAMILIES, RULES
-    from pytest_approvals.conformance.rules import judged
-    from pytest_approvals.conformance.stories import played
+    from pytest_approvals.testing.host import FAMILIES, RULES
+    from pytest_approvals.testing.host.catalogue import run_catalogue
+    from pytest_approvals.testing.host.rules import check_rules
 
     if not args.command:
         raise UsageError("name the command that starts the process: pytest-approvals conformance -- node host.mjs")
-    broken = judged(args.command, args.agent)
+    broken = check_rules(args.command, args.agent)
     tried = [*RULES] if not broken or broken[0].name != next(iter(RULES)) else [broken[0].name]
     for name in tried:
         found = next((one for one in broken if one.name == name), None)
@@ -42,7 +42,7 @@ def execute(args: argparse.Namespace) -> int:
     if broken:
         print(f"\n{len(broken)} of {len(RULES)} rules are broken; no story was played")
         return 1
-    failed = played(args.command, args.agent, args.scenario or FAMILIES)
+    failed = run_catalogue(args.command, args.agent, args.scenario or FAMILIES)
     for one in failed:
         print(f"fails {one.name}: {one.requirement}\n      {one.what}")
     print(f"\nall rules hold; {f'{len(failed)} stories fail' if failed else 'all stories that were played hold'}")

@@ -10,7 +10,7 @@ from typing import NoReturn
 from pytest_approvals.errors import UnknownName, UsageError
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """
     Parses the words of one command.
 

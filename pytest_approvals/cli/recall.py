@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.cli.parser import Parser
+from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from pytest_approvals.recall.hunt import Answer
-    from pytest_approvals.recall.table import Row
+    from pytest_approvals.devtools.known_bugs.search import SearchResult
+    from pytest_approvals.devtools.known_bugs.table import KnownBug
 
 
-def add_arguments(parser: Parser) -> None:
+def add_recall_arguments(parser: CommandParser) -> None:
     """Adds the arguments of the command."""
     parser.add_argument("table", metavar="TABLE.yaml", help="known bugs, with a bad and a good release each")
     parser.add_argument("--only", nargs="+", action="extend", metavar="ID", help="only the rows with these ids")
@@ -26,30 +26,30 @@ def add_arguments(parser: Parser) -> None:
     )
 
 
-def execute(args: argparse.Namespace) -> int:
+def execute_recall(args: argparse.Namespace) -> int:
     """Looks for the bug of each row; gives 1 where one was missed."""
-    from pytest_approvals.catalogues import stock_folder
     from pytest_approvals.checks import CHECKS
-    from pytest_approvals.recall.hunt import Hunt
-    from pytest_approvals.recall.table import load_table
+    from pytest_approvals.devtools.known_bugs.search import KnownBugSearch
+    from pytest_approvals.devtools.known_bugs.table import load_known_bugs
+    from pytest_approvals.scenario.catalogue import stock_folder
     from pytest_approvals.scenario.load import load_catalogue
 
     if args.time_limit <= 0:
         raise UsageError(f"--time-limit: {args.time_limit:g} is too small")
-    rows = _chosen(load_table(Path(args.table), CHECKS), args.only)
-    hunt = Hunt({one.id: one for one in load_catalogue([stock_folder()])}, args.time_limit)
+    rows = _select_rows(load_known_bugs(Path(args.table), CHECKS), args.only)
+    hunt = KnownBugSearch({one.id: one for one in load_catalogue([stock_folder()])}, args.time_limit)
     answers = []
     for row in rows:
-        answers.append(hunt.look_for(row))
+        answers.append(hunt.search(row))
         print(answers[-1], flush=True)
     found = sum(answer.found for answer in answers)
     print(f"recall: {found} of {len(answers)}")
     if args.report:
-        _write(Path(args.report), answers)
+        _write_results(Path(args.report), answers)
     return int(found < len(answers))
 
 
-def _chosen(rows: Sequence[Row], only: Iterable[str] | None) -> list[Row]:
+def _select_rows(rows: Sequence[KnownBug], only: Iterable[str] | None) -> list[KnownBug]:
     if only is None:
         return list(rows)
     known = {row.id: row for row in rows}
@@ -59,15 +59,15 @@ def _chosen(rows: Sequence[Row], only: Iterable[str] | None) -> list[Row]:
     return [row for row in rows if row.id in set(only)]
 
 
-def _write(path: Path, answers: Sequence[Answer]) -> None:
-    lines: list[dict[str, Any]] = [_line(answer) for answer in answers]
+def _write_results(path: Path, answers: Sequence[SearchResult]) -> None:
+    lines: list[dict[str, Any]] = [_result_line(answer) for answer in answers]
     found = sum(answer.found for answer in answers)
     lines.append({"event": "footer", "found": found, "rows": len(answers)})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
 
 
-def _line(answer: Answer) -> dict[str, Any]:
+def _result_line(answer: SearchResult) -> dict[str, Any]:
     row = answer.row
     return {
         "event": "recall",

@@ -1,4 +1,7 @@
-"""`pytest-approvals run`: scenarios on agents; pytest underneath."""
+"""`pytest-approvals run`: scenarios on agents; pytest underneath.
+
+`pytest-approvals smoke`: whether an agent runs at all.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_approvals.catalogues import chosen
-from pytest_approvals.cli.parser import Parser
-from pytest_approvals.errors import UsageError, nearest
-from pytest_approvals.pytest_side.options import CHOSEN, OPTIONS, Option
-from pytest_approvals.pytest_side.settings import settings_of
+from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.errors import UsageError, suggest_name
+from pytest_approvals.plugin.options import CHOSEN_OPTION, OPTIONS, Option
+from pytest_approvals.plugin.settings import parse_settings
+from pytest_approvals.scenario.catalogue import find_scenarios, select_scenarios, stock_folder
 
-_WITH_VALUE = (
+_PYTEST_OPTIONS_WITH_VALUE = (
     "-k",
     "-m",
     "-n",
@@ -31,39 +34,41 @@ _WITH_VALUE = (
 )
 """The options of pytest and pytest-xdist that take a value as a word of its own; all others need `--option=value`."""
 
-_ALREADY_IMPORTED = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
+_REWRITE_WARNING_FILTER = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
 """This command imports the package before pytest looks at it; its plugin has nothing to rewrite."""
 
-_NO_FAILURE = "default::pytest_approvals.errors.RequirementWarning"
+_REQUIREMENT_WARNING_FILTER = "default::pytest_approvals.errors.RequirementWarning"
 """A `should` that does not hold is in our summary; only `--strict` makes it a failure."""
 
 
-def add_arguments(parser: Parser) -> None:
+def add_run_arguments(parser: CommandParser) -> None:
     """Adds the arguments of the command."""
     parser.passes_on = True
     parser.alone["--stream"] = (("on", "off"), "on")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="ids, families, patterns, files or folders")
     for option in OPTIONS:
-        _add(parser, option)
-    for flag in _WITH_VALUE:
-        parser.add_argument(flag, dest="for_pytest", action=_Passed, help=argparse.SUPPRESS)
+        _add_option(parser, option)
+    for flag in _PYTEST_OPTIONS_WITH_VALUE:
+        parser.add_argument(flag, dest="for_pytest", action=_KeepPytestOption, help=argparse.SUPPRESS)
     parser.epilog = "All other options go to pytest, those with a value as --option=value."
 
 
-def execute(args: argparse.Namespace) -> int:
+def execute_run(args: argparse.Namespace) -> int:
     """Runs the scenarios; gives 1 where one failed."""
     texts = {option.name: getattr(args, option.ini) for option in OPTIONS}
-    settings_of(texts, Path.cwd(), spell=lambda option: option.command, later=_named_by_a_project(Path.cwd()))
-    files = chosen(args.scenarios, Path.cwd())
+    parse_settings(
+        texts, Path.cwd(), spell=lambda option: option.command, later=_options_a_project_may_extend(Path.cwd())
+    )
+    files = select_scenarios(args.scenarios, Path.cwd())
     passed = [*(args.for_pytest or ()), *args.others]
     _require_xdist(passed)
     code = run_pytest(texts, files.values(), passed)
     if code == 2:
-        _hint(args.others, args.parser)
+        _print_option_hint(args.others, args.parser)
     return code
 
 
-def _named_by_a_project(folder: Path) -> Container[str]:
+def _options_a_project_may_extend(folder: Path) -> Container[str]:
     """A conftest can bring agents and oracles; pytest reads it, and judges their names then."""
     return ("agents", "oracle") if (folder / "conftest.py").exists() else ()
 
@@ -78,14 +83,14 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
     """
     import pytest
 
-    words = [*_own(texts), *(f"{CHOSEN}={path}" for path in files), *passed]
+    words = [*_pytest_words(texts), *(f"{CHOSEN_OPTION}={path}" for path in files), *passed]
     code = pytest.main(words)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("pytest-approvals: nothing ran: no agent can play any of these scenarios so", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
 
 
-class _Passed(argparse.Action):
+class _KeepPytestOption(argparse.Action):
     """Keeps an option of pytest as it was written."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
@@ -93,7 +98,7 @@ class _Passed(argparse.Action):
         setattr(namespace, self.dest, kept)
 
 
-def _add(parser: Parser, option: Option) -> None:
+def _add_option(parser: CommandParser, option: Option) -> None:
     if option.kind == "switch":
         parser.add_argument(option.command, dest=option.ini, action="store_const", const="yes", help=option.help)
     else:
@@ -102,9 +107,19 @@ def _add(parser: Parser, option: Option) -> None:
     parser.set_defaults(parser=parser)
 
 
-def _own(texts: Mapping[str, Any]) -> Iterator[str]:
+def _pytest_words(texts: Mapping[str, Any]) -> Iterator[str]:
     """Gives the pytest options that stand for ours; failures are shown in our summary, once for all variants."""
-    yield from ("-p", "approvals", "--tb=no", "-rN", "--disable-warnings", "-W", _ALREADY_IMPORTED, "-W", _NO_FAILURE)
+    yield from (
+        "-p",
+        "approvals",
+        "--tb=no",
+        "-rN",
+        "--disable-warnings",
+        "-W",
+        _REWRITE_WARNING_FILTER,
+        "-W",
+        _REQUIREMENT_WARNING_FILTER,
+    )
     for option in OPTIONS:
         given = texts.get(option.name)
         if given is None:
@@ -122,8 +137,29 @@ def _require_xdist(passed: list[str]) -> None:
         raise UsageError("-n needs pytest-xdist: pip install pytest-xdist")
 
 
-def _hint(others: list[str], parser: Parser) -> None:
+def _print_option_hint(others: list[str], parser: CommandParser) -> None:
     for word in others:
-        hint = nearest(word.partition("=")[0], parser.options())
+        hint = suggest_name(word.partition("=")[0], parser.options())
         if word.startswith("--") and "did you mean" in hint:
             print(f"pytest-approvals: no option is called {word.partition('=')[0]!r}{hint}", file=sys.stderr)
+
+
+SMOKE_FAMILY = "basics"
+"""The scenarios that every agent must be able to play."""
+
+
+def add_smoke_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("--agent", metavar="SPEC", action="append", required=True, help="the agents to try")
+
+
+def execute_smoke(args: argparse.Namespace) -> int:
+    """Runs the plainest scenarios in their plainest variants."""
+    from pytest_approvals.plugin.settings import parse_settings
+
+    texts = {"agents": args.agent, "strength": "1", "serialize": ["none"], "stream": "off", "answer": ["held"]}
+    parse_settings(texts, Path.cwd(), spell=lambda option: option.command)
+    files = {
+        name: path for name, path in find_scenarios([stock_folder()]).items() if name.startswith(f"{SMOKE_FAMILY}/")
+    }
+    return run_pytest(texts, files.values(), [])

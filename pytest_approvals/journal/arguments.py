@@ -1,5 +1,4 @@
-"""
-When the arguments of a call are the same: after parsing, coercion to the declared types, and filling of defaults.
+"""When the arguments of a call are the same: after parsing, coercion to the declared types, and filling of defaults.
 
 A model may send text where a number is declared, and leave defaults out; frameworks validate before they run a tool.
 What was shown, what was approved and what ran are compared after all of that.
@@ -15,7 +14,7 @@ Parameters = Mapping[str, Mapping[str, Any]]
 """Declared parameters as they stand in a journal's header: name to `{type, required, default}`."""
 
 
-def parsed(arguments: Any) -> Any:
+def parse_arguments(arguments: Any) -> Any:
     """Gives arguments as an object: JSON text parsed, None and an empty text as none; anything else as it is."""
     if arguments is None or arguments == "":
         return {}
@@ -27,12 +26,12 @@ def parsed(arguments: Any) -> Any:
         return arguments
 
 
-def settled(arguments: Any, parameters: Parameters) -> Any:
+def normalize_arguments(arguments: Any, parameters: Parameters) -> Any:
     """Gives parsed arguments with each value coerced to its declared type and missing defaults filled in."""
-    given = parsed(arguments)
+    given = parse_arguments(arguments)
     if not isinstance(given, Mapping):
         return given
-    values = {name: _coerced(value, parameters.get(name, {}).get("type")) for name, value in given.items()}
+    values = {name: _coerce_value(value, parameters.get(name, {}).get("type")) for name, value in given.items()}
     defaults = {
         name: declared["default"]
         for name, declared in parameters.items()
@@ -41,16 +40,16 @@ def settled(arguments: Any, parameters: Parameters) -> Any:
     return {**defaults, **values}
 
 
-def same_arguments(one: Any, other: Any, parameters: Parameters | None = None) -> bool:
+def arguments_match(one: Any, other: Any, parameters: Parameters | None = None) -> bool:
     """Says whether two arguments are equal for a tool with these *parameters*."""
     if one == other:
         return True
     if parameters is None:
-        return bool(parsed(one) == parsed(other))
-    return bool(settled(one, parameters) == settled(other, parameters))
+        return bool(parse_arguments(one) == parse_arguments(other))
+    return bool(normalize_arguments(one, parameters) == normalize_arguments(other, parameters))
 
 
-def _coerced(value: Any, declared: str | None) -> Any:
+def _coerce_value(value: Any, declared: str | None) -> Any:
     """Coerces as lenient validators do; a value that does not fit stays as it is."""
     try:
         if declared == "integer" and isinstance(value, str | float) and not isinstance(value, bool):
@@ -62,3 +61,74 @@ def _coerced(value: Any, declared: str | None) -> Any:
     if declared == "boolean" and isinstance(value, str):
         return {"true": True, "false": False}.get(value.lower(), value)
     return value
+
+
+def arguments_satisfy(ran: Any, wanted: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
+    """
+    Says whether a tool's body that got *ran* got what *wanted* stands for: equal after coercion and defaults; values
+    that are not declared may have been left out.
+    """
+    if ran == wanted:
+        return True
+    one, other = normalize_arguments(ran, parameters), normalize_arguments(wanted, parameters)
+    if one == other:
+        return True
+    if not parameters or not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return False
+    return all(one.get(name) == other.get(name) for name in parameters)
+
+
+_JSON_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": Mapping,
+}
+
+
+def arguments_fit(arguments: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Says whether *arguments* are an object that has all required parameters, each of its type after coercion."""
+    given = normalize_arguments(arguments, parameters)
+    if not isinstance(given, Mapping):
+        return False
+    for name, declared in parameters.items():
+        if name not in given:
+            if declared.get("required", True):
+                return False
+        elif not _is_coercible(given[name], declared.get("type")):
+            return False
+    return True
+
+
+def _is_coercible(value: Any, declared: str | None) -> bool:
+    if declared is None or declared not in _JSON_TYPES or value is None:
+        return True
+    if isinstance(value, bool):
+        return declared in ("boolean", "string")
+    return isinstance(value, _JSON_TYPES[declared]) or declared == "string"
+
+
+def arguments_fit_exactly(arguments: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
+    """
+    Says whether *arguments* fit as they are: without coercion, and with no value that is not declared.
+
+    Frameworks differ in what they coerce and in what they take besides; only where arguments fit exactly must all of
+    them run the call.
+    """
+    given = parse_arguments(arguments)
+    if not isinstance(given, Mapping) or not arguments_fit(given, parameters):
+        return False
+    strict = all(
+        _is_instance(given[name], declared.get("type")) for name, declared in parameters.items() if name in given
+    )
+    return strict and set(given) <= set(parameters)
+
+
+def _is_instance(value: Any, declared: str | None) -> bool:
+    if declared is None or declared not in _JSON_TYPES:
+        return True
+    if isinstance(value, bool):
+        return declared == "boolean"
+    return isinstance(value, _JSON_TYPES[declared])

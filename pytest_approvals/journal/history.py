@@ -1,4 +1,35 @@
-"""
+"""The calls of a journal: everything that happened to one occurrence of a tool call, from being asked for to being told.
+
+`History.of(events)` (history.py) derives them in one pass. What it gives:
+
+    history.header, .end                the first and the last event, or None
+    history.turns                       TurnSeen, in order; .outcome, .failed, .refused (derived), .requests, .decisions
+    history.calls                       CallSeen, in the order in which the model made them
+    history.call("c1"), .call("o1/c1")  one of them by its label, as the latest fork knows it
+    history.exchanges                   Exchange: a question to the model and what came of it
+    history.executions                  Execution, in order; .call is None where no call of the model stands behind it
+    history.requests                    Asked: a surfaced request; .call is None where it is about no known call
+    history.decisions                   Given: a decision, whom it reached and whether it was taken
+    history.forks                       Fork: number, session, parent, save; 0 is the first line of a session
+    history.saves, .restores            SaveSeen and RestoreSeen, with the turn before and with what was listed
+
+    call.label, .session, .fork, .conversation, .agent, .occurrence, .id, .tool, .arguments, .kind, .server, .n
+    call.declared, .gated, .gated_at(n)     what the header says of its tool; whether these arguments need approval
+    call.decision                           the decision in force at the end: explicit or standing, or None
+    call.asked                              [Asked]: .q, .n (first surfaced), .listed [(n, entry)]
+    call.decisions                          [Given] in the caller's order; explicit ones
+    call.decision_at(n)                     the decision in force at a position: explicit or standing, or None
+    call.wanted_at(n)                       tool and arguments as decided at a position
+    call.runs                               [Execution]: .n, .end, .x, .how, .tool, .arguments, .result, .error
+    call.told                               [Told]: each delivery of a result to the model, .n, .text
+
+A rewind forks the history: calls that were there at the save live on in both forks, with what happened up to the save.
+Every fork's calls stand in `history.calls`; whatever happened before the save stands in both.
+
+The turns, forks and exchanges of a journal: the frame that its calls stand in.
+
+What a history remembers around a call: the declared tool, requests, decisions, executions, and what a model was told.
+
 A journal read once from start to end: its turns, forks, conversations and calls.
 """
 
@@ -6,11 +37,541 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .calls import Asked, CallSeen, Declared, Execution, Given
-from .events import AgentStart, Event, Header, RunEnd
-from .turns import Exchange, Fork, RestoreSeen, SaveSeen, TurnSeen
+from pytest_approvals.agent_side.contract.types import Approval, Condition, needs_approval
+from pytest_approvals.journal.arguments import normalize_arguments
+from pytest_approvals.journal.events import (
+    AgentStart,
+    DecisionMade,
+    Event,
+    Header,
+    ModelAnswer,
+    PolicyAsked,
+    RunEnd,
+    StateRestored,
+    StateSaved,
+    StreamShown,
+    ToolEnd,
+    ToolStart,
+    TurnEnd,
+    TurnStart,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+__all__ = [
+    "APPROVING_VERDICTS",
+    "END_POSITION",
+    "REJECTING_VERDICTS",
+    "SurfacedRequest",
+    "RecordedCall",
+    "ToolDeclaration",
+    "Execution",
+    "RecordedDecision",
+    "DeliveredResult",
+]
+
+
+class _NotComputed:
+    """Stands for what was not worked out yet."""
+
+
+_NOT_COMPUTED = _NotComputed()
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedCall:
+    """One occurrence of a call, in one fork of one session."""
+
+    label: str
+    session: str
+    fork: int
+    conversation: str
+    agent: str
+    occurrence: int
+    id: str | None
+    tool: str
+    arguments: Any
+    n: int
+    answer: ModelAnswer
+    kind: str = "function"
+    server: str | None = None
+    declared: ToolDeclaration | None = None
+    turn: RecordedTurn | None = None
+    gates: list[PolicyAsked] = field(default_factory=list)
+    asked: list[SurfacedRequest] = field(default_factory=list)
+    decisions: list[RecordedDecision] = field(default_factory=list)
+    standing: list[RecordedDecision] = field(default_factory=list)
+    runs: list[Execution] = field(default_factory=list)
+    told: list[DeliveredResult] = field(default_factory=list)
+    responses: list[tuple[int, bool]] = field(default_factory=list)
+    """For a hosted call: where the provider was sent an answer to its request, and whether it approved."""
+    _gated: bool | None = None
+    _decision: RecordedDecision | _NotComputed | None = _NOT_COMPUTED
+
+    @property
+    def parameters(self) -> Mapping[str, Mapping[str, Any]]:
+        """The declared parameters of its tool."""
+        return self.declared.parameters if self.declared is not None else {}
+
+    @property
+    def gated(self) -> bool:
+        """
+        Whether it needs approval, by the last answer of the policy, or by the declaration where none was asked.
+
+        It is kept; ask only when the journal was read to its end.
+        """
+        if self._gated is None:
+            self._gated = self.is_gated_at(END_POSITION)
+        return self._gated
+
+    @property
+    def decision(self) -> RecordedDecision | None:
+        """The decision in force at the end; kept, as `gated` is."""
+        if self._decision is _NOT_COMPUTED:
+            self._decision = self.decision_at(END_POSITION) if self.decisions or self.standing else None
+        return self._decision  # type: ignore[return-value]  # the marker was just replaced
+
+    def is_gated_at(self, n: int) -> bool:
+        """
+        Whether it needs approval as far as it was known at position *n*.
+
+        A policy that raised keeps the gate closed. A tool that nobody declared has no gate.
+        """
+        declared = self.declared
+        if declared is None:
+            return False
+        approval = declared.approval
+        if approval == "always" or approval == "never":
+            return approval == "always"
+        answered = [gate for gate in self.gates if gate.n < n]
+        if answered:
+            return answered[-1].answer is not False
+        return needs_approval(approval, self.arguments)
+
+    def needed_approval_for(self, run: Execution) -> bool:
+        """
+        Whether it needed approval to run as *run* did: as far as it was known then, or for the arguments that ran,
+        which may not be those that the policy was asked about.
+        """
+        return self.is_gated_at(run.n) or self._would_be_gated(run.arguments)
+
+    @property
+    def may_be_gated(self) -> bool:
+        """Whether a policy may want approval for it, be it asked about the arguments as written or as coerced."""
+        return (
+            self.gated
+            or any(gate.answer is not False for gate in self.gates)
+            or self._would_be_gated(normalize_arguments(self.arguments, self.parameters))
+        )
+
+    def _would_be_gated(self, arguments: Any) -> bool:
+        approval = self.declared.approval if self.declared is not None else "never"
+        compares = isinstance(approval, Condition) and approval.argument is not None
+        return compares and isinstance(arguments, Mapping) and needs_approval(approval, arguments)
+
+    def decision_at(self, n: int) -> RecordedDecision | None:
+        """
+        The decision in force at position *n*: the last explicit one that was handed in and not refused, else a standing
+        one.
+
+        A decision that came after the call was settled is none, unless the call had been asked about again. Of two that
+        contradict each other in one submission the rejection counts.
+        """
+        chosen: RecordedDecision | None = None
+        for given in self.decisions:
+            if given.is_in_force(n) and (chosen is None or self._replaces(given, chosen)):
+                chosen = given
+        if chosen is not None:
+            return chosen
+        for given in reversed(self.standing):
+            if given.is_in_force(n):
+                return given
+        return None
+
+    def _replaces(self, later: RecordedDecision, earlier: RecordedDecision) -> bool:
+        if later.taken == earlier.taken:
+            return not earlier.rejects
+        settled = self.settling_position(earlier)
+        assert later.taken is not None
+        return settled is None or later.taken < settled or self.is_requested_between(settled, later.taken)
+
+    def settling_position(self, given: RecordedDecision) -> int | None:
+        """
+        Where *given* settled the call: its execution returned, or the turn that took the rejection ended without
+        failing and without listing the request again; None where it did not.
+        """
+        taken = given.taken
+        if taken is None or given.refused:
+            return None
+        if given.approves:
+            return next((run.ended for run in self.runs if run.n > taken and run.how == "returned"), None)
+        told = next((told.n for told in self.told if told.n > taken), None)
+        if told is not None:
+            return told
+        turn = given.turn
+        if not given.rejects or turn is None or turn.end is None or turn.end.outcome in ("failed", "timeout"):
+            return None
+        return None if self.is_listed_at(turn.end.n) else turn.end.n
+
+    def effective_call_at(self, n: int) -> tuple[str, Any]:
+        """Tool and arguments with which it should run at position *n*: those of an edit, else those of the model."""
+        given = self.decision_at(n)
+        if given is None or given.verdict != "edit":
+            return self.tool, self.arguments
+        edited = given.event.arguments
+        return given.event.tool or self.tool, self.arguments if edited is None else edited
+
+    def is_listed_at(self, n: int) -> bool:
+        """Whether a request about it is listed at position *n*."""
+        return any(at == n for asked in self.asked for at, _ in asked.listed)
+
+    def is_requested_between(self, start: int, end: int) -> bool:
+        """Whether a request about it is listed after *start*, up to *end*."""
+        return any(start <= at <= end for asked in self.asked for at, _ in asked.listed)
+
+    @property
+    def returned(self) -> Execution | None:
+        """Its first execution that returned."""
+        return next((run for run in self.runs if run.how == "returned"), None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Branch:
+    """
+    A line of one session's history.
+
+    Attributes:
+        number: 0 for the first line of a session; unique within the session.
+        parent: The fork that it left; None for the first.
+        save: The position of the save that it took up.
+        n: Where it began.
+        mode: What the state went through: `copy`, `json`, `native.NAME`; empty for the first line.
+    """
+
+    number: int
+    session: str
+    parent: int | None = None
+    save: int | None = None
+    n: int = 0
+    mode: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedTurn:
+    """
+    A turn.
+
+    Attributes:
+        decisions: What takes effect in it, staged decisions included.
+        exchanges: The questions that it put to models.
+        executions: The tools that it entered.
+        shown: What its stream showed.
+        overlaps: Another turn of the same session ran at the same time.
+        before: The turn before it in its line of history, that of a parent fork included.
+        listed: The calls that its end asks about.
+        hung_up: Where the caller hung up, so that it was cancelled; None where that did not happen.
+    """
+
+    number: int
+    session: str
+    fork: int
+    start: TurnStart
+    end: TurnEnd | None = None
+    decisions: list[RecordedDecision] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+    executions: list[Execution] = field(default_factory=list)
+    shown: list[StreamShown] = field(default_factory=list)
+    overlaps: bool = False
+    before: RecordedTurn | None = None
+    listed: list[RecordedCall] = field(default_factory=list)
+    hung_up: int | None = None
+
+    @property
+    def outcome(self) -> str:
+        """`paused`, `finished`, `failed`, `timeout`, or `open` where it has no end."""
+        return self.end.outcome if self.end is not None else "open"
+
+    @property
+    def ended(self) -> int:
+        """The position of its end; 0 where it has none."""
+        return self.end.n if self.end is not None else 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error that the caller could see."""
+        return self.end is not None and self.end.outcome == "failed"
+
+    @property
+    def refused(self) -> bool:
+        """Whether it failed before it reached a model or a tool."""
+        return self.failed and not self.exchanges and not self.executions
+
+    @property
+    def requests(self) -> Sequence[Mapping[str, Any]]:
+        """What surfaced at its end."""
+        return self.end.requests if self.end is not None else ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """
+    A question to a model and what came of it.
+
+    Attributes:
+        reply: The answer, failure, refusal or exhaustion that followed; None where the journal ends before.
+        placed: The calls of the journal that the input contains, each with the index of its item.
+        unanswered: Those of them that have no result in it.
+        orphans: Indexes of results whose call is not in it.
+        strangers: Indexes of calls in it that the model never made.
+        approvals: Indexes of approval requests and responses in it.
+        before: The exchange that the conversation had before, in the same fork.
+        repeats: The input begins with exactly that one's input.
+        differs: Where the input ceases to repeat that one by kind, id and text; None where it repeats all of it.
+    """
+
+    n: int
+    m: int
+    session: str
+    fork: int
+    conversation: str
+    agent: str
+    items: Sequence[Mapping[str, Any]]
+    tools: Sequence[str] = ()
+    turn: RecordedTurn | None = None
+    reply: Event | None = None
+    placed_calls: list[tuple[int, RecordedCall]] = field(default_factory=list)
+    unanswered: list[RecordedCall] = field(default_factory=list)
+    orphans: list[int] = field(default_factory=list)
+    unknown_calls: list[int] = field(default_factory=list)
+    approvals: list[int] = field(default_factory=list)
+    before: Exchange | None = None
+    repeats: bool = False
+    first_difference: int | None = None
+
+    @property
+    def answer(self) -> ModelAnswer | None:
+        """The reply, where it is an answer."""
+        return self.reply if isinstance(self.reply, ModelAnswer) else None
+
+    @property
+    def texts(self) -> list[str | None]:
+        """The messages of the input."""
+        return [item.get("text") for item in self.items if item["kind"] == "user"]
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedSave:
+    """
+    A save, whether it worked or not.
+
+    Attributes:
+        turn: The last turn of the line that was saved; None where there was none.
+    """
+
+    event: StateSaved
+    fork: int
+    turn: RecordedTurn | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedRestore:
+    """
+    A restore, whether it worked or not.
+
+    Attributes:
+        save: What was taken up; None where the journal does not have it.
+        listed: The calls that are asked about right after it.
+    """
+
+    event: StateRestored
+    save: RecordedSave | None = None
+    listed: list[RecordedCall] = field(default_factory=list)
+
+
+APPROVING_VERDICTS = frozenset({"approve", "edit", "always"})
+"""The verdicts that let a call run."""
+
+REJECTING_VERDICTS = frozenset({"reject", "never"})
+"""The verdicts that close a call."""
+
+END_POSITION = 1 << 62
+"""A position behind every journal."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolDeclaration:
+    """One tool as the header declares it."""
+
+    name: str
+    approval: Approval
+    parameters: Mapping[str, Mapping[str, Any]]
+    kind: str = "function"
+    server: str | None = None
+    agent: str = "main"
+    runs: str | None = None
+    hands_over_to: str | None = None
+
+    @classmethod
+    def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
+        """Reads one entry of `Header.tools`; its name is the one that model and agent know."""
+        approval = written.get("approval", "never")
+        if isinstance(approval, Mapping):
+            approval = Condition(**{key: _freeze(value) for key, value in approval.items()})
+        return cls(
+            name=written.get("called") or name.rpartition("/")[2],
+            approval=approval,
+            parameters=written.get("parameters") or {},
+            kind=written.get("kind") or "function",
+            server=written.get("server"),
+            agent=written.get("agent") or "main",
+            runs=written.get("runs"),
+            hands_over_to=written.get("hands_over_to"),
+        )
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@dataclass(slots=True, kw_only=True)
+class SurfacedRequest:
+    """
+    A surfaced request.
+
+    Attributes:
+        q: The harness' number of it.
+        n: Where it surfaced first.
+        entry: The request as it was shown first: `{q, id, call_id, tool, arguments, kind, server, agent, label}`.
+        listed: Every place where it was listed, with what was shown there: turn ends, restores, the end.
+        call: The call that it is about; None where it is about none that the model made.
+    """
+
+    q: str
+    n: int
+    session: str
+    fork: int
+    entry: Mapping[str, Any]
+    listed: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
+    call: RecordedCall | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool that it shows."""
+        return str(self.entry.get("tool", ""))
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments that it shows."""
+        return self.entry.get("arguments")
+
+    @property
+    def label(self) -> str | None:
+        """What the scenario calls the call that it is about."""
+        return self.entry.get("label")
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedDecision:
+    """
+    A decision.
+
+    Attributes:
+        n: Where it was made.
+        asked: The request that it answers; None where it answers nothing that was asked.
+        call: The call that it is about.
+        taken: Where it was handed in: the start of a turn, or a staging; None while it was not.
+        turn: The turn that it takes effect in; for a staged decision the next one.
+        staged: It was put into the state before that turn.
+        lost: The staging failed.
+    """
+
+    event: DecisionMade
+    n: int
+    verdict: str
+    asked: SurfacedRequest | None
+    call: RecordedCall | None
+    taken: int | None = None
+    turn: RecordedTurn | None = None
+    staged: bool = False
+    lost: bool = False
+
+    @property
+    def approves(self) -> bool:
+        """Whether it lets the call run; where a decision goes, a plain true may be one."""
+        if self.verdict == "raw":
+            return isinstance(self.event.raw, dict) and self.event.raw.get("verdict") is True
+        return self.verdict in APPROVING_VERDICTS
+
+    @property
+    def rejects(self) -> bool:
+        """Whether it closes the call."""
+        return self.verdict in REJECTING_VERDICTS
+
+    @property
+    def refused(self) -> bool:
+        """Whether the agent refused it: the turn that brought it reached neither model nor tool, and failed."""
+        return self.lost or (self.turn is not None and self.turn.refused)
+
+    def is_in_force(self, n: int) -> bool:
+        """Whether it was handed in before position *n* and not refused."""
+        return self.taken is not None and self.taken < n and not self.refused
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """
+    A tool's body was entered.
+
+    For a call that runs another agent it stands for that agent's run: *x* is 0, *start* is None, and it begins with the
+    first question to that agent's model.
+    """
+
+    n: int
+    x: int
+    session: str
+    fork: int
+    tool: str
+    arguments: Any
+    call_id: str | None = None
+    agent: str = "main"
+    by: str = "agent"
+    start: ToolStart | None = None
+    end: ToolEnd | None = None
+    call: RecordedCall | None = None
+    turn: RecordedTurn | None = None
+    ended: int | None = None
+    how: str = "open"
+
+    @property
+    def result(self) -> Any:
+        """What it returned."""
+        return self.end.result if self.end is not None else None
+
+    @property
+    def error(self) -> list[str] | None:
+        """Type and message of what it raised."""
+        return self.end.error if self.end is not None else None
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveredResult:
+    """
+    A result of a call reached the model.
+
+    Attributes:
+        n: The position of the question whose input holds it, or for a hosted call of the reply that reports it.
+        item: Its index in that input; None for a hosted result in a reply.
+        second: Another result of the same call stands in the same input before it.
+    """
+
+    n: int
+    text: str | None
+    item: int | None = None
+    second: bool = False
 
 
 @dataclass(slots=True)
@@ -27,57 +588,57 @@ class History:
     events: Sequence[Event]
     header: Header | None = None
     end: RunEnd | None = None
-    declared: dict[str, Declared] = field(default_factory=dict)
-    turns: list[TurnSeen] = field(default_factory=list)
-    calls: list[CallSeen] = field(default_factory=list)
+    declared: dict[str, ToolDeclaration] = field(default_factory=dict)
+    turns: list[RecordedTurn] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
-    requests: list[Asked] = field(default_factory=list)
-    decisions: list[Given] = field(default_factory=list)
-    forks: list[Fork] = field(default_factory=list)
-    saves: list[SaveSeen] = field(default_factory=list)
-    restores: list[RestoreSeen] = field(default_factory=list)
-    builds: list[AgentStart] = field(default_factory=list)
-    of_kind: dict[type[Event], list[Event]] = field(default_factory=dict)
+    requests: list[SurfacedRequest] = field(default_factory=list)
+    decisions: list[RecordedDecision] = field(default_factory=list)
+    forks: list[Branch] = field(default_factory=list)
+    saves: list[RecordedSave] = field(default_factory=list)
+    restores: list[RecordedRestore] = field(default_factory=list)
+    agent_starts: list[AgentStart] = field(default_factory=list)
+    events_by_class: dict[type[Event], list[Event]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> History:
         """Reads a journal, whole or cut off; it judges nothing and raises nothing about what the events say."""
-        from .reader import Reader
+        from pytest_approvals.journal.history_builder import HistoryBuilder
 
-        return Reader(events if isinstance(events, list) else list(events)).read()
+        return HistoryBuilder(events if isinstance(events, list) else list(events)).read()
 
     @property
     def sessions(self) -> tuple[str, ...]:
         """The sessions, in the order in which they began."""
         return tuple(dict.fromkeys(fork.session for fork in self.forks))
 
-    def call(self, label: str, session: str = "") -> CallSeen | None:
+    def call(self, label: str, session: str = "") -> RecordedCall | None:
         """Gives the call of that label, as the latest fork that has it knows it."""
         found = (call for call in reversed(self.calls) if call.label == label and call.session == session)
         return next(found, None)
 
-    def calls_of(self, label: str, session: str = "") -> Iterator[CallSeen]:
+    def calls_of(self, label: str, session: str = "") -> Iterator[RecordedCall]:
         """Gives the call of that label in each fork."""
         return (call for call in self.calls if call.label == label and call.session == session)
 
     def events_of(self, *kinds: type[Event]) -> list[Event]:
         """Gives the events of these classes, in order, of those that no other record here stands for."""
-        found = [event for kind in kinds for event in self.of_kind.get(kind, ())]
+        found = [event for kind in kinds for event in self.events_by_class.get(kind, ())]
         return sorted(found, key=lambda event: event.n) if len(kinds) > 1 else found
 
     def tools_at(self, n: int, session: str = "") -> Sequence[str] | None:
         """Gives the tools that the agent had at position *n*; None where the journal does not say."""
-        build = self.build_at(n, session)
+        build = self.agent_start_at(n, session)
         return build.tools if build is not None else None
 
-    def parameters_at(self, call: CallSeen, n: int) -> Mapping[str, Mapping[str, Any]]:
+    def parameters_at(self, call: RecordedCall, n: int) -> Mapping[str, Mapping[str, Any]]:
         """Gives the parameters that the tool of a call has at position *n*; they may have been others before."""
-        build = self.build_at(n, call.session)
+        build = self.agent_start_at(n, call.session)
         others: Mapping[str, Mapping[str, Any]] = {} if build is None else build.parameters or {}
         return next((others[name] for name in others if self.declared.get(name) is call.declared), call.parameters)
 
-    def build_at(self, n: int, session: str) -> AgentStart | None:
+    def agent_start_at(self, n: int, session: str) -> AgentStart | None:
         """Gives the start of the agent that a session had at position *n*; None where the journal does not say."""
-        known = [build for build in self.builds if build.n < n and build.session == session]
+        known = [build for build in self.agent_starts if build.n < n and build.session == session]
         return known[-1] if known else None

@@ -14,41 +14,53 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from .arguments import parsed
-from .events import AgentStart, Event, Gate, Header, ModelAnswer, Restored, Saved, Shown, Trimmed
+from pytest_approvals.journal.arguments import parse_arguments
+from pytest_approvals.journal.events import (
+    AgentStart,
+    Event,
+    Header,
+    HistoryTrimmed,
+    ModelAnswer,
+    PolicyAsked,
+    StateRestored,
+    StateSaved,
+    StreamShown,
+)
 
-Told = tuple[int, dict[str, Any]]
+OutcomeEntry = tuple[int, dict[str, Any]]
 """The position of an event, and what of it counts."""
 
-_NO_PART: frozenset[type[Event]] = frozenset({AgentStart, Gate, Header, Restored, Saved, Shown, Trimmed})
-_DROPPED = frozenset(
+_IGNORED_EVENTS: frozenset[type[Event]] = frozenset(
+    {AgentStart, PolicyAsked, Header, StateRestored, StateSaved, StreamShown, HistoryTrimmed}
+)
+_IGNORED_FIELDS = frozenset(
     {"n", "x", "m", "q", "stream", "decisions", "source", "message", "digest", "places", "process", "shown", "kind"}
 )
-_ERRORS = frozenset({"error"})
-_ID_NAMES = frozenset({"id", "call_id"})
+_ERROR_FIELDS = frozenset({"error"})
+_ID_FIELDS = frozenset({"id", "call_id"})
 
 
-def outcome_of(events: Iterable[Event]) -> list[Told]:
+def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
     """Gives the events that count, each with its position, in a form that is equal for equal outcomes."""
     ids: dict[str, str] = {}
-    found: list[Told] = []
+    found: list[OutcomeEntry] = []
     for event in events:
         if isinstance(event, ModelAnswer):
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
         # When a call ends that is cancelled, before its turn or behind it, is chance.
-        if type(event) not in _NO_PART and getattr(event, "how", None) != "cancelled":
-            found.append((event.n, _normal(_written(event), ids)))
-    return [*_in_one_order(found)]
+        if type(event) not in _IGNORED_EVENTS and getattr(event, "how", None) != "cancelled":
+            found.append((event.n, _normalize(_serialize(event), ids)))
+    return [*_order_concurrent(found)]
 
 
-def _in_one_order(found: Sequence[Told]) -> Iterator[Told]:
+def _order_concurrent(found: Sequence[OutcomeEntry]) -> Iterator[OutcomeEntry]:
     """Which of several agents, calls or turns that go on at the same time comes first is chance."""
-    for beside, group in groupby(found, lambda each: _beside(each[1])):
+    for beside, group in groupby(found, lambda each: _concurrency_group(each[1])):
         told = [*group]
-        yield from _sorted(told) if beside else told
+        yield from _sort_group(told) if beside else told
 
 
-def _beside(written: Mapping[str, Any]) -> str:
+def _concurrency_group(written: Mapping[str, Any]) -> str:
     """
     Says with what an event may change places; empty: with nothing.
 
@@ -60,14 +72,14 @@ def _beside(written: Mapping[str, Any]) -> str:
     return "work" if inside else ""
 
 
-def _sorted(beside: Sequence[Told]) -> Sequence[Told]:
+def _sort_group(beside: Sequence[OutcomeEntry]) -> Sequence[OutcomeEntry]:
     agents = {written["conversation"] for _, written in beside if "conversation" in written}
     apart = [written for _, written in beside if written["event"] in ("tool.start", "turn.end")]
     several = len(agents) > 1 or (not agents and len(apart) > 1)
     return sorted(beside, key=lambda told: json.dumps(told[1], sort_keys=True, default=repr)) if several else beside
 
 
-def _written(event: Event) -> Mapping[str, Any]:
+def _serialize(event: Event) -> Mapping[str, Any]:
     written = event.to_dict()
     if written["event"] == "turn.end":
         written.pop("text", None)
@@ -76,17 +88,17 @@ def _written(event: Event) -> Mapping[str, Any]:
     return written
 
 
-def _normal(written: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
-    return {name: _value(name, value, ids) for name, value in written.items() if name not in _DROPPED}
+def _normalize(written: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
+    return {name: _normalize_value(name, value, ids) for name, value in written.items() if name not in _IGNORED_FIELDS}
 
 
-def _value(name: str, value: Any, ids: dict[str, str]) -> Any:
-    if name in _ERRORS and isinstance(value, list):
+def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
+    if name in _ERROR_FIELDS and isinstance(value, list):
         return value[:1]
     if name == "arguments":
-        return parsed(value)
-    if name in _ID_NAMES and isinstance(value, str):
+        return parse_arguments(value)
+    if name in _ID_FIELDS and isinstance(value, str):
         return ids.setdefault(value, f"id {len(ids) + 1}")
     if name in ("requests", "items", "calls", "hosted", "pending", "broken"):
-        return [_normal(each, ids) if isinstance(each, Mapping) else each for each in value]
+        return [_normalize(each, ids) if isinstance(each, Mapping) else each for each in value]
     return sorted(value) if name == "tools" else value

@@ -30,29 +30,35 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
-from .events import (
+from pytest_approvals.journal.descriptions import EventDescriber, find_rewinds
+from pytest_approvals.journal.events import (
     AgentStart,
     Event,
-    Gate,
     Header,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
     ModelRefusal,
     ModelRequest,
-    Restored,
+    PolicyAsked,
     RunEnd,
-    Saved,
-    Shown,
+    StateRestored,
+    StateSaved,
+    StreamShown,
     TurnStart,
 )
-from .history import History
-from .normalise import NOWHERE, Passage, Place, Places, in_reading_order, placeholders
-from .sentences import Sentences, rewinds
-from .turns import TurnSeen
-from .wording import said_call, said_fate
+from pytest_approvals.journal.formatting import format_call, format_call_lifecycle
+from pytest_approvals.journal.history import History, RecordedTurn
+from pytest_approvals.journal.normalization import (
+    LAST_POSITION,
+    CallPosition,
+    CallPositions,
+    TranscriptPassage,
+    build_placeholder_replacer,
+    sort_passages,
+)
 
-_OF_MODELS = (ModelRequest, ModelAnswer, ModelFailure, ModelRefusal, ModelExhausted)
+_MODEL_EVENTS = (ModelRequest, ModelAnswer, ModelFailure, ModelRefusal, ModelExhausted)
 
 
 class Transcript:
@@ -76,8 +82,8 @@ class Transcript:
     @classmethod
     def of_history(cls, history: History) -> Transcript:
         """Makes the transcript of a journal that was read already."""
-        replaced = placeholders(history.header.fakes if history.header is not None else {})
-        return cls(replaced(line).rstrip() for line in _Writer(history).lines())
+        replaced = build_placeholder_replacer(history.header.fakes if history.header is not None else {})
+        return cls(replaced(line).rstrip() for line in _TranscriptWriter(history).lines())
 
     @classmethod
     def parse(cls, text: str) -> Transcript:
@@ -106,18 +112,18 @@ class Transcript:
         return self.render()
 
 
-class _Writer:
+class _TranscriptWriter:
     """Writes the transcript of one journal."""
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.sentences = Sentences(history)
-        self.places = Places(history)
-        self.rewinds = rewinds(history)
-        self.blocks: dict[int, list[Passage]] = {turn.number: [] for turn in history.turns}
-        self.last: list[Passage] = []
+        self.sentences = EventDescriber(history)
+        self.places = CallPositions(history)
+        self.rewinds = find_rewinds(history)
+        self.blocks: dict[int, list[TranscriptPassage]] = {turn.number: [] for turn in history.turns}
+        self.last: list[TranscriptPassage] = []
         self.turn_of: dict[int, int] = {}
-        self.place_of: dict[int, Place] = {}
+        self.place_of: dict[int, CallPosition] = {}
         self.gates: set[tuple[int | None, tuple[str, ...]]] = set()
         self._note_places()
 
@@ -126,11 +132,11 @@ class _Writer:
             if not self._is_left_out(event):
                 self._tell(event)
         for turn in self.history.turns:
-            yield _heading(turn, self.history)
-            yield from _indented(self.blocks[turn.number])
+            yield _format_heading(turn, self.history)
+            yield from _format_passages(self.blocks[turn.number])
             yield ""
         yield "end"
-        yield from _indented(self.last)
+        yield from _format_passages(self.last)
         yield from self._calls()
 
     # --- where an event stands ---
@@ -149,14 +155,14 @@ class _Writer:
                 self._note(n, exchange.turn, place)
         for run in self.history.executions:
             if run.start is not None:
-                place = self.places.of_call(run.call) if run.call is not None else NOWHERE
+                place = self.places.of_call(run.call) if run.call is not None else LAST_POSITION
                 for n in (run.n, *((run.end.n,) if run.end is not None else ())):
                     self._note(n, run.turn, place)
         for call in self.history.calls:
             for gate in call.gates:
                 self.place_of.setdefault(gate.n, self.places.of_call(call))
 
-    def _note(self, n: int, turn: TurnSeen | None, place: Place) -> None:
+    def _note(self, n: int, turn: RecordedTurn | None, place: CallPosition) -> None:
         self.place_of[n] = place
         if turn is not None:
             self.turn_of[n] = turn.number
@@ -164,12 +170,12 @@ class _Writer:
     def _tell(self, event: Event) -> None:
         number = self._turn(event)
         sentences = tuple(self.sentences.of(event))
-        if isinstance(event, Gate):
+        if isinstance(event, PolicyAsked):
             if (number, sentences) in self.gates:
                 return
             self.gates.add((number, sentences))
         block = self.last if number is None else self.blocks[number]
-        block.append(Passage(place=self.place_of.get(event.n, ()), sentences=sentences))
+        block.append(TranscriptPassage(place=self.place_of.get(event.n, ()), sentences=sentences))
 
     def _turn(self, event: Event) -> int | None:
         """The turn that an event is told in: its own, else the one that runs, else the next one."""
@@ -182,16 +188,16 @@ class _Writer:
         return None
 
     def _is_left_out(self, event: Event) -> bool:
-        if isinstance(event, (Header, AgentStart, Shown)):
+        if isinstance(event, (Header, AgentStart, StreamShown)):
             return True
-        if isinstance(event, (Saved, Restored)):
+        if isinstance(event, (StateSaved, StateRestored)):
             return event.error is None and event.n not in self.rewinds
         return isinstance(event, TurnStart) and event.text is None and bool(event.decisions)
 
     # --- the calls ---
 
     def _calls(self) -> Iterator[str]:
-        restores = {event.n for event in self.history.events_of(Restored)}
+        restores = {event.n for event in self.history.events_of(StateRestored)}
         for fork in self.history.forks:
             calls = [call for call in self.history.calls if (call.session, call.fork) == (fork.session, fork.number)]
             if calls:
@@ -200,10 +206,10 @@ class _Writer:
                 yield ""
                 yield f"calls{session}{again}"
                 for call in sorted(calls, key=self.places.of_call):
-                    yield f"  {call.label} {said_call(call.tool, call.arguments)}: {said_fate(call, restores)}"
+                    yield f"  {call.label} {format_call(call.tool, call.arguments)}: {format_call_lifecycle(call, restores)}"
 
 
-def _heading(turn: TurnSeen, history: History) -> str:
+def _format_heading(turn: RecordedTurn, history: History) -> str:
     session = f" of session {turn.session}" if turn.session else ""
     before = [
         other.number
@@ -214,7 +220,7 @@ def _heading(turn: TurnSeen, history: History) -> str:
     return f"turn {turn.number}{session}{beside}"
 
 
-def _indented(passages: list[Passage]) -> Iterator[str]:
-    for each in in_reading_order(passages):
+def _format_passages(passages: list[TranscriptPassage]) -> Iterator[str]:
+    for each in sort_passages(passages):
         for sentence in each.sentences:
             yield f"  {sentence}"

@@ -1,4 +1,5 @@
-"""
+"""The requests that were read last: a body that comes again is not read and judged anew.
+
 One conversation at the place where a client reaches it: a request's bytes come in, an answer's bytes go out.
 
 Every transport ends here, so that a script is played and judged the same over all of them: the transport objects for
@@ -13,30 +14,53 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from pytest_approvals.agent_side.failures import ModelDown, ModelRefused, ScriptExhausted, Unsupported
-from pytest_approvals.agent_side.neutral import Item, Reply
+from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted, Unsupported
+from pytest_approvals.agent_side.contract.types import Item, Reply
+from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
+from pytest_approvals.protocols.input_rules import check_items
+from pytest_approvals.protocols.provider_errors import ProviderError
+from pytest_approvals.protocols.streaming import CORRUPTIONS, PLAIN, StreamStyle, corrupt_body, encode_events
+from pytest_approvals.protocols.structured_output import StructuredOutputs, place_structured_output
+from pytest_approvals.protocols.text import to_json
 
-from .answers import Answers, placed
-from .asked import Asked
-from .complaints import Complaint
-from .damage import DAMAGES, damaged
-from .format import Format
-from .recent import RecentRequests
-from .rules import broken_rules
-from .sse import PLAIN, Style, written
-from .text import json_text
+MAX_CACHED_REQUESTS = 16
+MAX_CACHED_BYTES = 16 * 1024
+
+
+class RequestCache:
+    """The last `MAX_CACHED_REQUESTS` requests of a conversation, by their bodies; those larger than `MAX_CACHED_BYTES` are left out."""
+
+    def __init__(self) -> None:
+        self._read: dict[bytes, ParsedRequest] = {}
+
+    def get(self, raw: bytes) -> ParsedRequest | None:
+        """Gives what a body was read as; None where it has to be read."""
+        return self._read.get(raw)
+
+    def keep(self, raw: bytes, asked: ParsedRequest) -> None:
+        """Keeps what a body was read as, in place of what was read longest ago."""
+        if len(raw) > MAX_CACHED_BYTES:
+            return
+        while len(self._read) >= MAX_CACHED_REQUESTS:
+            del self._read[next(iter(self._read))]
+        self._read[raw] = asked
+
+    def forget(self) -> None:
+        """Forgets everything: the same body is to be read in another way from now on."""
+        self._read.clear()
+
 
 JSON = "application/json"
 STREAM = "text/event-stream; charset=utf-8"
 
-_OF_ONE_ITEM = ("call-without-id", "arguments-not-an-object")
+_SINGLE_ITEM_RULES = ("call-without-id", "arguments-not-an-object")
 """Rules about the fields of one item, which a provider looks at before it reads the conversation."""
 
 
-class Model(Protocol):
+class ModelHandler(Protocol):
     """Who answers: the world of a session, which records and judges."""
 
-    async def __call__(self, items: Sequence[Item], asked: Asked) -> Reply:
+    async def __call__(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
         """
         Gives the next reply.
 
@@ -52,7 +76,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class HttpResponse:
     """
     What goes back to the client.
 
@@ -69,20 +93,20 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
+    def of(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
         """Gives an answer of JSON."""
-        return cls(status=status, content_type=JSON, pieces=iter([json_text(value).encode()]), headers=headers)
+        return cls(status=status, content_type=JSON, pieces=iter([to_json(value).encode()]), headers=headers)
 
     @classmethod
-    def refusal(cls, spoken: Format, complaint: Complaint) -> Answer:
+    def refusal(cls, spoken: ProtocolCodec, complaint: ProviderError) -> HttpResponse:
         """Gives the provider's answer to what it complains of."""
         return cls.of(spoken.error(complaint), complaint.status)
 
 
-def wrong_path(spoken: Format, text: str) -> Complaint:
+def unknown_path_error(spoken: ProtocolCodec, text: str) -> ProviderError:
     """Gives what a provider says to a path that it does not serve."""
     nothing = spoken.failure(404)
-    return Complaint(rule="wrong-path", text=text, status=404, kind=nothing.kind, code=nothing.code)
+    return ProviderError(rule="wrong-path", text=text, status=404, kind=nothing.kind, code=nothing.code)
 
 
 class Endpoint:
@@ -95,21 +119,23 @@ class Endpoint:
         style: How streams are written.
     """
 
-    def __init__(self, spoken: Format, model: Model, *, style: Style = PLAIN) -> None:
+    def __init__(self, spoken: ProtocolCodec, model: ModelHandler, *, style: StreamStyle = PLAIN) -> None:
         self.format = spoken
         self._model = model
         self._style = style
-        self._answers = Answers()
-        self._recent = RecentRequests()
+        self._answers = StructuredOutputs()
+        self._recent = RequestCache()
         self._number = 0
 
-    async def serve(self, method: str, path: str, raw: bytes) -> Answer:
+    async def serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
         """Answers one request to any path; see `transport.Served`."""
         if method != "POST" or not path.endswith(self.format.path):
-            return await self.turn_away(wrong_path(self.format, f"{self.format.failure(404).text} ({method} {path})"))
+            return await self.turn_away(
+                unknown_path_error(self.format, f"{self.format.failure(404).text} ({method} {path})")
+            )
         return await self.post(raw)
 
-    async def post(self, raw: bytes) -> Answer:
+    async def post(self, raw: bytes) -> HttpResponse:
         """
         Answers one request of its protocol.
 
@@ -125,18 +151,18 @@ class Endpoint:
         except ModelRefused as refusal:
             return self.refused(self._complaint(asked, refusal))
         except ScriptExhausted as exhausted:
-            return self.refused(Complaint(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
+            return self.refused(ProviderError(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
         except ModelDown as down:
             return self._failed(asked, down)
         return self._answer(asked, reply)
 
-    async def turn_away(self, complaint: Complaint) -> Answer:
+    async def turn_away(self, complaint: ProviderError) -> HttpResponse:
         """Answers a request that cannot be read: the model is asked nothing, and the refusal is recorded as all are."""
         with suppress(ModelRefused):
-            await self._model((), Asked(complaints=(complaint,), broken=(complaint,), readable=False))
+            await self._model((), ParsedRequest(complaints=(complaint,), broken=(complaint,), readable=False))
         return self.refused(complaint)
 
-    def _read(self, raw: bytes) -> Asked:
+    def _read(self, raw: bytes) -> ParsedRequest:
         """
         Reads and judges the body of a request.
 
@@ -144,51 +170,51 @@ class Endpoint:
             ValueError, RecursionError: It is not JSON.
         """
         read = self.format.read(json.loads(raw))
-        items = self._answers.hidden(read.items)
-        asked = replace(read, items=items, broken=read.complaints or (*broken_rules(items, self.format.name),))
+        items = self._answers.hide_in(read.items)
+        asked = replace(read, items=items, broken=read.complaints or (*check_items(items, self.format.name),))
         if not self.format.keeps:
             self._recent.keep(raw, asked)
         return asked
 
-    def _failed(self, asked: Asked, down: ModelDown) -> Answer:
+    def _failed(self, asked: ParsedRequest, down: ModelDown) -> HttpResponse:
         if down.status:
             complaint = self.format.failure(down.status)
             wait = () if down.retry_after is None else (("retry-after", f"{down.retry_after:g}"),)
-            return Answer.of(self.format.error(complaint), complaint.status, wait)
-        if down.how not in DAMAGES:
+            return HttpResponse.of(self.format.error(complaint), complaint.status, wait)
+        if down.how not in CORRUPTIONS:
             raise down
-        body = damaged(down.how, stream=asked.stream, event=self.format.opening, style=self._style)
-        return Answer(status=200, content_type=STREAM if asked.stream else JSON, pieces=iter([body]))
+        body = corrupt_body(down.how, stream=asked.stream, event=self.format.opening, style=self._style)
+        return HttpResponse(status=200, content_type=STREAM if asked.stream else JSON, pieces=iter([body]))
 
     def _as_it_arrives(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             yield from pieces
         except ModelDown as down:
-            if down.how not in DAMAGES:
+            if down.how not in CORRUPTIONS:
                 raise
-            yield damaged(down.how, stream=True, event=self.format.opening, style=self._style)
+            yield corrupt_body(down.how, stream=True, event=self.format.opening, style=self._style)
 
-    def refused(self, complaint: Complaint) -> Answer:
+    def refused(self, complaint: ProviderError) -> HttpResponse:
         """Gives the provider's answer to what it complains of."""
-        return Answer.refusal(self.format, complaint)
+        return HttpResponse.refusal(self.format, complaint)
 
-    def _complaint(self, asked: Asked, refusal: ModelRefused) -> Complaint:
+    def _complaint(self, asked: ParsedRequest, refusal: ModelRefused) -> ProviderError:
         if not asked.broken:
-            return Complaint(rule="refused", text=refusal.reason)
-        return self.format.worded(min(asked.broken, key=lambda one: one.rule not in _OF_ONE_ITEM), asked)
+            return ProviderError(rule="refused", text=refusal.reason)
+        return self.format.worded(min(asked.broken, key=lambda one: one.rule not in _SINGLE_ITEM_RULES), asked)
 
-    def _answer(self, asked: Asked, reply: Reply) -> Answer:
+    def _answer(self, asked: ParsedRequest, reply: Reply) -> HttpResponse:
         self._number += 1
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
             self._answers.given(reply.answer, answer_id)
             self._recent.forget()
-        told = placed(reply, asked, answer_id)
+        told = place_structured_output(reply, asked, answer_id)
         try:
             if asked.stream:
-                pieces = written(self.format.events(asked, told, self._style), self._style)
+                pieces = encode_events(self.format.events(asked, told, self._style), self._style)
                 apart = self._style.size is not None
-                return Answer(status=200, content_type=STREAM, pieces=self._as_it_arrives(pieces), apart=apart)
-            return Answer.of(self.format.reply(asked, told))
+                return HttpResponse(status=200, content_type=STREAM, pieces=self._as_it_arrives(pieces), apart=apart)
+            return HttpResponse.of(self.format.reply(asked, told))
         except Unsupported as unsaid:
-            return self.refused(Complaint(rule="unsupported", text=str(unsaid), code="unsupported"))
+            return self.refused(ProviderError(rule="unsupported", text=str(unsaid), code="unsupported"))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_approvals.agent_side.neutral import ModelCall
+from pytest_approvals.agent_side.contract.types import ModelCall
 
 
 def text_of(content: Any) -> str:
@@ -20,10 +20,10 @@ def text_of(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    return "".join(map(_of_part, content)) if isinstance(content, list) else json.dumps(content, sort_keys=True)
+    return "".join(map(_part_text, content)) if isinstance(content, list) else json.dumps(content, sort_keys=True)
 
 
-def _of_part(part: Any) -> str:
+def _part_text(part: Any) -> str:
     if isinstance(part, str):
         return part
     if isinstance(part, Mapping):
@@ -33,7 +33,7 @@ def _of_part(part: Any) -> str:
     return json.dumps(part, sort_keys=True)
 
 
-def object_of(arguments: Any) -> Any:
+def parse_object(arguments: Any) -> Any:
     """
     Gives arguments parsed where they are the text of a JSON object, else as they are.
 
@@ -51,10 +51,10 @@ def object_of(arguments: Any) -> Any:
 
 def arguments_text(call: ModelCall) -> str:
     """Gives arguments as the model writes them: JSON text, or the raw text of broken ones."""
-    return call.arguments if isinstance(call.arguments, str) else json_text(dict(call.arguments))
+    return call.arguments if isinstance(call.arguments, str) else to_json(dict(call.arguments))
 
 
-def json_text(value: Any) -> str:
+def to_json(value: Any) -> str:
     """Gives a value as JSON."""
     return _encode(value)
 
@@ -62,17 +62,17 @@ def json_text(value: Any) -> str:
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
-def ordered_json(value: Any) -> str:
+def to_sorted_json(value: Any) -> str:
     """Gives a value as JSON with the keys of its objects in order; one that was taken up may have them in another."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def mappings(value: Any) -> list[Mapping[str, Any]]:
+def list_objects(value: Any) -> list[Mapping[str, Any]]:
     """Gives the objects among a list's elements; nothing for what is no list."""
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
-def name_of(value: Any) -> str:
+def json_type_name(value: Any) -> str:
     """
     Says what kind of JSON value it is, as OpenAI's messages do.
 

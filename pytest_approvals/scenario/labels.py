@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from pytest_approvals.agent_side.contract import MAIN
-from pytest_approvals.errors import nearest
-from pytest_approvals.scenario.mistakes import Mistake, Mistakes, Path
-from pytest_approvals.scenario.parts import Call, Reply, Scenario, Script, Tool
+from pytest_approvals.errors import suggest_name
+from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool
+from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, KeyPath
 
-RESERVED = ("unknown", "malformed")
+RESERVED_LABELS = ("unknown", "malformed")
 """Words that no label may be: they begin an answer about no call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
+class CallOccurrence:
     """
     A call of a script, as often as conversations play it.
 
@@ -38,42 +38,44 @@ class Occurrence:
     agent: str
     conversation: str
     opening: str
-    path: Path
+    path: KeyPath
 
 
 # --- giving labels ----------------------------------------------------------------------------------------------------
 
 
-def labelled(scenario: Scenario) -> Scenario:
+def assign_labels(scenario: Scenario) -> Scenario:
     """
     Gives the scenario with a label on every call, and an id on those that were built without.
 
     Errors:
         Mistakes: An id comes twice and not on purpose, a label comes twice, or a call has neither.
     """
-    wrong: list[Mistake] = []
+    wrong: list[Diagnostic] = []
     agents = {
         agent: Script(
-            replies=_labelled(script.replies, script_path(agent, "", script), wrong),
+            replies=_label_replies(script.replies, script_path(agent, "", script), wrong),
             by_prompt={
-                prompt: _labelled(replies, script_path(agent, prompt, script), wrong)
+                prompt: _label_replies(replies, script_path(agent, prompt, script), wrong)
                 for prompt, replies in script.by_prompt.items()
             },
         )
         for agent, script in scenario.agents.items()
     }
     if wrong:
-        raise Mistakes(wrong)
+        raise DiagnosticGroup(wrong)
     return replace(scenario, agents=agents)
 
 
-def script_path(agent: str, prompt: str, script: Script) -> Path:
+def script_path(agent: str, prompt: str, script: Script) -> KeyPath:
     """Gives the place of the replies to *prompt*, empty for those to all others."""
-    above: Path = ("model",) if agent == MAIN else ("agents", agent, "model")
+    above: KeyPath = ("model",) if agent == MAIN else ("agents", agent, "model")
     return (*above, prompt or "otherwise") if script.by_prompt else above
 
 
-def _labelled(replies: Iterable[Reply], path: Path, wrong: list[Mistake]) -> tuple[Reply, ...]:
+def _label_replies(
+    replies: Iterable[ScriptedReply], path: KeyPath, wrong: list[Diagnostic]
+) -> tuple[ScriptedReply, ...]:
     replies = tuple(replies)
     labeller = _Labeller({call.id for reply in replies for call in reply.calls if call.id and not call.repeats}, wrong)
     return tuple(
@@ -85,13 +87,13 @@ def _labelled(replies: Iterable[Reply], path: Path, wrong: list[Mistake]) -> tup
 class _Labeller:
     """Labels the calls of one list of replies, in their order."""
 
-    def __init__(self, taken: set[str], wrong: list[Mistake]) -> None:
+    def __init__(self, taken: set[str], wrong: list[Diagnostic]) -> None:
         self.free = (name for name in map("c{}".format, range(1, 10_000)) if name not in taken)
         self.uses: Counter[str] = Counter()
         self.labels: set[str] = set()
         self.wrong = wrong
 
-    def label(self, call: Call, path: Path) -> Call:
+    def label(self, call: Call, path: KeyPath) -> Call:
         name = next(self.free) if call.id == "" else call.id
         self._judge_id(call, name, path)
         if name is not None:
@@ -106,42 +108,42 @@ class _Labeller:
             return ""
         return name if self.uses[name] == 1 else f"{name}#{self.uses[name]}"
 
-    def _judge_id(self, call: Call, name: str | None, path: Path) -> None:
+    def _judge_id(self, call: Call, name: str | None, path: KeyPath) -> None:
         if name is None:
             if call.repeats:
-                self.wrong.append(Mistake((*path, "repeats"), "a call without an id repeats none"))
+                self.wrong.append(Diagnostic((*path, "repeats"), "a call without an id repeats none"))
         elif self.uses[name] and not call.repeats:
             what = f"the call id {name!r} was used before; say `repeats: true` if that is meant"
-            self.wrong.append(Mistake((*path, "id"), what))
+            self.wrong.append(Diagnostic((*path, "id"), what))
         elif call.repeats and not self.uses[name]:
-            what = f"no call before this one has the id {name!r} that it repeats{nearest(name, self.uses)}"
-            self.wrong.append(Mistake((*path, "repeats"), what))
+            what = f"no call before this one has the id {name!r} that it repeats{suggest_name(name, self.uses)}"
+            self.wrong.append(Diagnostic((*path, "repeats"), what))
 
-    def _judge_label(self, label: str, path: Path) -> None:
+    def _judge_label(self, label: str, path: KeyPath) -> None:
         if not label:
-            self.wrong.append(Mistake(path, "a call without an id needs a label: {id: null, label: x1, ...}"))
+            self.wrong.append(Diagnostic(path, "a call without an id needs a label: {id: null, label: x1, ...}"))
         elif label in self.labels and not any(mistake.path[: len(path)] == path for mistake in self.wrong):
-            self.wrong.append(Mistake((*path, "label"), f"another call before this one has the label {label!r}"))
-        elif label in RESERVED or "/" in label:
-            what = f"{label!r} cannot be a label: it must not hold a slash, nor be {' or '.join(RESERVED)}"
-            self.wrong.append(Mistake((*path, "label"), what))
+            self.wrong.append(Diagnostic((*path, "label"), f"another call before this one has the label {label!r}"))
+        elif label in RESERVED_LABELS or "/" in label:
+            what = f"{label!r} cannot be a label: it must not hold a slash, nor be {' or '.join(RESERVED_LABELS)}"
+            self.wrong.append(Diagnostic((*path, "label"), what))
 
 
 # --- reading them -----------------------------------------------------------------------------------------------------
 
 
-def occurrences(scenario: Scenario) -> tuple[Occurrence, ...]:
+def list_occurrences(scenario: Scenario) -> tuple[CallOccurrence, ...]:
     """Gives every call that the scripts can make, those of nested agents once for each call that runs them."""
     script = scenario.agents[MAIN]
     openings = {"": script.replies, **script.by_prompt}
     return tuple(
         occurrence
         for opening in openings
-        for occurrence in _Walk(scenario, opening).conversation(MAIN, opening, "", frozenset())
+        for occurrence in _OccurrenceWalk(scenario, opening).conversation(MAIN, opening, "", frozenset())
     )
 
 
-def owned(agent: str, name: str) -> tuple[str, str]:
+def split_owner(agent: str, name: str) -> tuple[str, str]:
     """
     Gives agent and name of the tool that *agent*'s script calls *name*; after a hand-over it says whose tool that is.
 
@@ -152,29 +154,29 @@ def owned(agent: str, name: str) -> tuple[str, str]:
     return owner or agent, short
 
 
-def tool_of(scenario: Scenario, agent: str, name: str) -> Tool | None:
+def find_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
     """Gives the tool that *agent*'s script calls by that name."""
-    owner, short = owned(agent, name)
+    owner, short = split_owner(agent, name)
     return next((tool for tool in scenario.tools if tool.name == short and tool.agent == owner), None)
 
 
-def agents_of(scenario: Scenario) -> tuple[str, ...]:
+def list_agents(scenario: Scenario) -> tuple[str, ...]:
     """Gives the names of all agents: those that have a script, and those that are handed over to."""
     given = [tool.hands_over_to for tool in scenario.tools if tool.hands_over_to is not None]
     return tuple(dict.fromkeys([*scenario.agents, *given]))
 
 
-def visible_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
+def find_visible_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
     """Gives the tool that *agent* calls by that name."""
     return next((tool for tool in scenario.tools if tool.visible_name == name and tool.agent == agent), None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _OccurrenceWalk:
     scenario: Scenario
     opening: str
 
-    def conversation(self, agent: str, prompt: str, outer: str, above: frozenset[str]) -> Iterator[Occurrence]:
+    def conversation(self, agent: str, prompt: str, outer: str, above: frozenset[str]) -> Iterator[CallOccurrence]:
         script = self.scenario.agents.get(agent)
         if script is None or agent in above:
             return
@@ -183,18 +185,18 @@ class _Walk:
         for k, reply in enumerate(replies):
             for j, call in enumerate(reply.calls):
                 label = f"{outer}/{call.label}" if outer else call.label
-                yield Occurrence(
+                yield CallOccurrence(
                     label=label,
                     call=call,
-                    agent=owned(agent, call.tool)[0],
+                    agent=split_owner(agent, call.tool)[0],
                     conversation=outer,
                     opening=self.opening,
                     path=(*path, k, "calls", j),
                 )
                 yield from self._inside(call, agent, label, above | {agent})
 
-    def _inside(self, call: Call, agent: str, label: str, above: frozenset[str]) -> Iterator[Occurrence]:
-        tool = tool_of(self.scenario, agent, call.tool)
+    def _inside(self, call: Call, agent: str, label: str, above: frozenset[str]) -> Iterator[CallOccurrence]:
+        tool = find_tool(self.scenario, agent, call.tool)
         if tool is not None and tool.runs is not None:
             prompt = call.arguments.get("input", "") if not isinstance(call.arguments, str) else ""
             yield from self.conversation(tool.runs, prompt, label, above)

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import ScenarioError
-from pytest_approvals.scenario.fakes import with_fakes
-from pytest_approvals.scenario.finish import finished
-from pytest_approvals.scenario.mistakes import Mistake, Mistakes, scenario_error
-from pytest_approvals.scenario.parts import Scenario
+from pytest_approvals.scenario.faker_values import fill_fake_values
+from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.validation import finalize
+from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, build_scenario_error
 
 if TYPE_CHECKING:
     from pytest_approvals.scenario.schema import ScenarioFile
 
-SUFFIX = ".approval.yaml"
+SCENARIO_SUFFIX = ".approval.yaml"
 """What the name of a scenario file ends with."""
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
@@ -39,7 +39,7 @@ def load_scenario(path: Path | str, *, root: Path | str) -> Scenario:
         ScenarioError: The file cannot be read, or has a mistake.
     """
     path = Path(path)
-    return scenario_from_text(_text(path), name=_id(path, Path(root)), path=str(path))
+    return parse_scenario(_read_text(path), name=_scenario_id(path, Path(root)), path=str(path))
 
 
 def load_catalogue(folders: Iterable[Path | str]) -> list[Scenario]:
@@ -53,7 +53,7 @@ def load_catalogue(folders: Iterable[Path | str]) -> list[Scenario]:
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise ScenarioError(str(folder), None, "there is no such folder of scenarios")
-        for path in sorted(folder.rglob(f"*{SUFFIX}")):
+        for path in sorted(folder.rglob(f"*{SCENARIO_SUFFIX}")):
             scenario = load_scenario(path, root=folder)
             if scenario.id in found:
                 raise ScenarioError(str(path), 1, f"{found[scenario.id].path} has the id {scenario.id!r}, too")
@@ -61,7 +61,7 @@ def load_catalogue(folders: Iterable[Path | str]) -> list[Scenario]:
     return [found[name] for name in sorted(found)]
 
 
-def scenario_from_text(text: str, *, name: str, path: str) -> Scenario:
+def parse_scenario(text: str, *, name: str, path: str) -> Scenario:
     """
     Makes a scenario of YAML text.
 
@@ -73,34 +73,34 @@ def scenario_from_text(text: str, *, name: str, path: str) -> Scenario:
         ScenarioError: The text has a mistake.
     """
     from pytest_approvals.scenario.from_file import scenario_from_file
-    from pytest_approvals.scenario.nodes import read
+    from pytest_approvals.yaml_files.document import parse_yaml
 
     lines: Mapping[str, int] = {}
     try:
-        document = read(text)
+        document = parse_yaml(text)
         lines = document.lines
-        value, fakes = with_fakes(document.value, name)
-        scenario = scenario_from_file(_validated(value), name=name)
-        return finished(replace(scenario, fakes=fakes, path=path, lines=lines))
-    except Mistake as mistake:
-        raise scenario_error(path, [mistake], lines, text) from None
-    except Mistakes as mistakes:
-        raise scenario_error(path, mistakes.found, lines, text) from None
+        value, fakes = fill_fake_values(document.value, name)
+        scenario = scenario_from_file(_validate_schema(value), name=name)
+        return finalize(replace(scenario, fakes=fakes, path=path, lines=lines))
+    except Diagnostic as mistake:
+        raise build_scenario_error(path, [mistake], lines, text) from None
+    except DiagnosticGroup as mistakes:
+        raise build_scenario_error(path, mistakes.found, lines, text) from None
 
 
-def _validated(value: Any) -> ScenarioFile:
+def _validate_schema(value: Any) -> ScenarioFile:
     from pydantic import ValidationError
 
     from pytest_approvals.scenario.schema import ScenarioFile
-    from pytest_approvals.scenario.schema_errors import mistakes_in
+    from pytest_approvals.scenario.schema_base import translate_errors
 
     try:
         return ScenarioFile.model_validate(value)
     except ValidationError as error:
-        raise Mistakes(mistakes_in(error)) from None
+        raise DiagnosticGroup(translate_errors(error)) from None
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -111,14 +111,14 @@ def _text(path: Path) -> str:
         raise ScenarioError(str(path), None, f"the file cannot be read: {error.strerror}") from None
 
 
-def _id(path: Path, root: Path) -> str:
-    if not path.name.endswith(SUFFIX):
-        raise ScenarioError(str(path), None, f"the name of a scenario file ends with {SUFFIX}")
+def _scenario_id(path: Path, root: Path) -> str:
+    if not path.name.endswith(SCENARIO_SUFFIX):
+        raise ScenarioError(str(path), None, f"the name of a scenario file ends with {SCENARIO_SUFFIX}")
     try:
         below = path.resolve().relative_to(root.resolve())
     except ValueError:
         raise ScenarioError(str(path), None, f"the file is not below {root}") from None
-    name = below.as_posix().removesuffix(SUFFIX)
+    name = below.as_posix().removesuffix(SCENARIO_SUFFIX)
     if not _ID.fullmatch(name):
         raise ScenarioError(str(path), None, f"the id {name!r} is not kebab-case: words of a-z and 0-9, joined by -")
     return name

@@ -40,7 +40,7 @@ What the content shows by itself, besides what the scenario `requires`:
 | `conditional_approval`, `slow_conditions`, `raising_conditions` | a condition; one that waits, one that raises |
 | `mcp`, `hosted_mcp` | tools of these kinds |
 | `limit_model_replies`, `limit_tool_calls` | `limits` |
-| `serialize.*`, `native.*`, `history.append` | the variant; for `Save` without a serialize mode, `serialize.json` |
+| `serialize.*`, `native.*`, `history.append` | the variant; for `SaveStep` without a serialize mode, `serialize.json` |
 | `fresh` | the variant resumes in another process, or a restart is fresh |
 | `serialize.json` | `rewrite` |
 | `rewind` | `restore` |
@@ -54,39 +54,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.scenario.labels import owned, tool_of
-from pytest_approvals.scenario.parts import (
-    Answer,
-    Behaviour,
+from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.scenario.dry_run import find_step_capabilities
+from pytest_approvals.scenario.labels import find_tool, split_owner
+from pytest_approvals.scenario.model import (
     Call,
-    Cancel,
-    Reply,
-    Restart,
-    Restore,
-    Rewrite,
-    Save,
+    CancelStep,
+    RestartStep,
+    RestoreStep,
+    RewriteStep,
+    SaveStep,
     Scenario,
-    Stage,
+    ScriptedDecision,
+    ScriptedReply,
+    StageStep,
     Step,
-    Together,
+    TogetherStep,
     Tool,
-    Trim,
-    Turn,
+    ToolBehaviour,
+    TrimStep,
+    TurnStep,
     Variant,
 )
-from pytest_approvals.scenario.story import shown_by_steps
-from pytest_approvals.scenario.words import ANY_STORE
+from pytest_approvals.scenario.vocabulary import ANY_STORE
 
 
-def required(scenario: Scenario, variant: Variant) -> frozenset[str]:
+def required_capabilities(scenario: Scenario, variant: Variant) -> frozenset[str]:
     """Gives the capabilities that an agent needs for *scenario* in *variant*."""
     return required_by_content(scenario) | required_by_variant(scenario, variant)
 
 
 def required_by_content(scenario: Scenario) -> frozenset[str]:
     """Gives the capabilities that *scenario* needs in every variant."""
-    return scenario.requires | frozenset(_by_content(scenario)) | shown_by_steps(scenario)
+    return scenario.requires | frozenset(_by_content(scenario)) | find_step_capabilities(scenario)
 
 
 def required_by_variant(scenario: Scenario, variant: Variant) -> frozenset[str]:
@@ -94,21 +94,21 @@ def required_by_variant(scenario: Scenario, variant: Variant) -> frozenset[str]:
     return frozenset(_by_variant(scenario, variant))
 
 
-def steps_of(scenario: Scenario) -> list[Step]:
+def all_steps(scenario: Scenario) -> list[Step]:
     """Gives all steps of the caller, those that run at the same time one after the other."""
     return [
         inner
         for step in scenario.caller or ()
-        for inner in ([step, *step.steps] if isinstance(step, Together) else [step])
+        for inner in ([step, *step.steps] if isinstance(step, TogetherStep) else [step])
     ]
 
 
-def sessions_of(scenario: Scenario) -> frozenset[str]:
+def session_names(scenario: Scenario) -> frozenset[str]:
     """Gives the names of the sessions that the caller's steps belong to; the empty one where they name none."""
-    return frozenset(getattr(step, "session", "") for step in steps_of(scenario) if hasattr(step, "session"))
+    return frozenset(getattr(step, "session", "") for step in all_steps(scenario) if hasattr(step, "session"))
 
 
-def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
+def all_replies(scenario: Scenario) -> list[tuple[str, ScriptedReply]]:
     """Gives all replies of all scripts, each with its agent."""
     return [(agent, reply) for agent, script in scenario.agents.items() for reply in script.all_replies]
 
@@ -117,13 +117,13 @@ def replies_of(scenario: Scenario) -> list[tuple[str, Reply]]:
 
 
 def _by_content(scenario: Scenario) -> Iterator[str]:
-    for agent, reply in replies_of(scenario):
+    for agent, reply in all_replies(scenario):
         yield from _by_reply(scenario, agent, reply)
     for tool in _called_tools(scenario):
         yield from _by_tool(tool)
-    for step in steps_of(scenario):
+    for step in all_steps(scenario):
         yield from _by_step(step)
-    if len(sessions_of(scenario)) > 1:
+    if len(session_names(scenario)) > 1:
         yield "sessions"
     if scenario.limits.model_replies is not None:
         yield "limit_model_replies"
@@ -131,8 +131,8 @@ def _by_content(scenario: Scenario) -> Iterator[str]:
         yield "limit_tool_calls"
 
 
-def _by_reply(scenario: Scenario, agent: str, reply: Reply) -> Iterator[str]:
-    tools = [tool_of(scenario, agent, call.tool) for call in reply.calls]
+def _by_reply(scenario: Scenario, agent: str, reply: ScriptedReply) -> Iterator[str]:
+    tools = [find_tool(scenario, agent, call.tool) for call in reply.calls]
     running = [tool for tool in tools if tool is not None and tool.runs is not None]
     if len(reply.calls) > 1:
         yield "parallel"
@@ -166,21 +166,21 @@ def _by_call(call: Call) -> Iterator[str]:
         yield "broken_arguments"
 
 
-def _by_waiting(scenario: Scenario, reply: Reply) -> Iterator[str]:
+def _by_waiting(scenario: Scenario, reply: ScriptedReply) -> Iterator[str]:
     """Calls of one reply must run at the same time where one waits for another, or for what comes meanwhile."""
-    if any(behaviour.waits_for for tool in _called_tools(scenario, reply) for behaviour in _behaviours(tool)):
+    if any(behaviour.waits_for for tool in _called_tools(scenario, reply) for behaviour in _all_behaviours(tool)):
         yield "concurrent_tools"
 
 
-def _called_tools(scenario: Scenario, reply: Reply | None = None) -> list[Tool]:
+def _called_tools(scenario: Scenario, reply: ScriptedReply | None = None) -> list[Tool]:
     """Gives the tools that the scripts (or one *reply*) call, and those that edits put in their place."""
-    replies = replies_of(scenario)
-    names = {owned(agent, call.tool) for agent, one in replies if reply in (None, one) for call in one.calls}
-    edits = {answer.tool for answer in _answers(scenario) if answer.tool is not None}
+    replies = all_replies(scenario)
+    names = {split_owner(agent, call.tool) for agent, one in replies if reply in (None, one) for call in one.calls}
+    edits = {answer.tool for answer in _all_decisions(scenario) if answer.tool is not None}
     return [tool for tool in scenario.tools if (tool.agent, tool.name) in names or tool.visible_name in edits]
 
 
-def _behaviours(tool: Tool) -> Iterator[Behaviour]:
+def _all_behaviours(tool: Tool) -> Iterator[ToolBehaviour]:
     for several in (tool.behaviours, *tool.per_call.values()):
         yield from several
 
@@ -194,7 +194,7 @@ def _by_tool(tool: Tool) -> Iterator[str]:
             yield "slow_conditions"
         if tool.approval.raises is not None:
             yield "raising_conditions"
-    for behaviour in _behaviours(tool):
+    for behaviour in _all_behaviours(tool):
         if behaviour.asks_again is not None:
             yield "asks_again"
         elif behaviour.raises is not None:
@@ -205,31 +205,37 @@ def _by_tool(tool: Tool) -> Iterator[str]:
 
 # --- the caller -------------------------------------------------------------------------------------------------------
 
-_STEPS: dict[type, str] = {Stage: "stage", Cancel: "cancel", Trim: "trim", Restore: "rewind", Rewrite: "serialize.json"}
+_STEPS: dict[type, str] = {
+    StageStep: "stage",
+    CancelStep: "cancel",
+    TrimStep: "trim",
+    RestoreStep: "rewind",
+    RewriteStep: "serialize.json",
+}
 
 
-def _answers(scenario: Scenario) -> Iterator[Answer]:
-    for step in steps_of(scenario):
-        if isinstance(step, (Turn, Stage)):
+def _all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
+    for step in all_steps(scenario):
+        if isinstance(step, (TurnStep, StageStep)):
             yield from step.answers
 
 
 def _by_step(step: Step) -> Iterator[str]:
     if type(step) in _STEPS:
         yield _STEPS[type(step)]
-    if isinstance(step, Restart):
+    if isinstance(step, RestartStep):
         if step.fresh:
             yield "fresh"
         if step.without or step.with_tools or step.parameters:
             yield "tools_change"
-    if isinstance(step, Turn) and step.hangs_up is not None:
+    if isinstance(step, TurnStep) and step.hangs_up is not None:
         yield "hang_up"
-    if isinstance(step, (Turn, Stage)):
+    if isinstance(step, (TurnStep, StageStep)):
         for answer in step.answers:
             yield from _by_answer(answer)
 
 
-def _by_answer(answer: Answer) -> Iterator[str]:
+def _by_answer(answer: ScriptedDecision) -> Iterator[str]:
     if answer.verdict in ("edit", "always", "never"):
         yield answer.verdict
     if answer.verdict == "raw":
@@ -254,19 +260,19 @@ def _by_answer(answer: Answer) -> Iterator[str]:
 def _by_variant(scenario: Scenario, variant: Variant) -> Iterator[str]:
     if variant.stream:
         yield "streaming"
-    if any(reply.failure is not None and reply.failure.after_chunks is not None for _, reply in replies_of(scenario)):
+    if any(reply.failure is not None and reply.failure.after_chunks is not None for _, reply in all_replies(scenario)):
         yield "broken_stream" if variant.stream else "model_failure"
     if variant.serialize.partition(".")[0] == ANY_STORE:
         yield variant.serialize
     elif variant.serialize != "none":
         yield f"serialize.{variant.serialize}"
-    elif any(isinstance(step, Save) for step in steps_of(scenario)):
+    elif any(isinstance(step, SaveStep) for step in all_steps(scenario)):
         yield "serialize.json"
     if variant.history == "append":
         yield "history.append"
     if variant.resume != "same":
         yield "fresh"
-    sources = {answer.source or variant.source for answer in _answers(scenario)} | {variant.source}
+    sources = {answer.source or variant.source for answer in _all_decisions(scenario)} | {variant.source}
     if "held" in sources and variant.serialize != "none":
         yield "answer.held"
     if variant.source != "held":

@@ -1,17 +1,415 @@
-"""The border model of a scenario file, and the JSON Schema that editors read."""
+"""Border models: the tools of a scenario file, when their calls are gated, and what they do.
+
+Border models: the model's script in a scenario file.
+
+Border models: the caller's script in a scenario file.
+
+The border model of a scenario file, and the JSON Schema that editors read.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, StringConstraints, Tag
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
-from pytest_approvals.scenario.schema_base import Count, FilePart, Json, Name, by_shape
-from pytest_approvals.scenario.schema_caller import StepFile
-from pytest_approvals.scenario.schema_model import AgentFile, ModelFile
-from pytest_approvals.scenario.schema_tools import Parameters, ToolFile
-from pytest_approvals.scenario.words import DIMENSIONS, REACHES, VARIED_ON_REQUEST
+from pytest_approvals.scenario.schema_base import (
+    Count,
+    FilePart,
+    Json,
+    Name,
+    discriminate_by_shape,
+    key_error,
+    shape_error,
+)
+from pytest_approvals.scenario.vocabulary import DIMENSIONS, REACHES, VARIED_ON_REQUEST
+
+TypeName = Literal["string", "integer", "number", "boolean", "array", "object"]
+ShortTypeName = Literal[
+    "string", "integer", "number", "boolean", "array", "object",
+    "string?", "integer?", "number?", "boolean?", "array?", "object?",
+]  # fmt: skip
+
+
+class ParameterFile(FilePart):
+    """A parameter of a tool, written out."""
+
+    what: ClassVar[str] = "a parameter"
+    nullable: ClassVar = ("default",)
+
+    type: TypeName = "string"
+    """The JSON Schema type of its values."""
+    required: bool | None = None
+    """Whether the model must give it; by default it must where there is no default."""
+    default: Json = None
+    """What the framework fills in where the model gives none."""
+
+
+class ConditionFile(FilePart):
+    """
+    When a call needs approval: if the `argument` passes the one comparison that is given; or as `answers` say, or
+    never an answer because it `raises`.
+    """
+
+    what: ClassVar[str] = "an approval condition"
+    one_of: ClassVar = (("greater_than", "less_than", "equals", "starts_with", "one_of", "answers", "raises"),)
+    nullable: ClassVar = ("equals",)
+
+    argument: Name | None = None
+    """The argument that is compared."""
+    greater_than: float | None = None
+    less_than: float | None = None
+    equals: Json = None
+    starts_with: str | None = None
+    one_of_values: list[Json] = Field(default_factory=list, alias="one_of")
+    """The argument is one of these."""
+    answers: list[bool] = Field(default_factory=list)
+    """The k-th time that one call is asked about, the k-th answer is given, the last one for ever."""
+    raises: str | None = None
+    """The condition fails with this text."""
+    waits_for: Name | None = None
+    """A signal that comes before the answer."""
+
+
+class BehaviourFile(FilePart):
+    """What one execution does: it raises or returns, after what it `waits_for`; it may ask again before that."""
+
+    what: ClassVar[str] = "a behaviour"
+    nullable: ClassVar = ("returns",)
+
+    waits_for: Name | None = None
+    """A signal that must be given first: one that a `signal` step gives, `started LABEL` or `ended LABEL`."""
+    asks_again: str | None = None
+    """
+    The tool asks for a second approval with this question. What it does afterwards stands beside it or, in a list, in
+    the next entry.
+    """
+    raises: str | None = None
+    """The tool fails with this text."""
+    returns: Annotated[Json, Field(examples=["deleted {path}"])] = "ok"
+    """Any JSON value; in text, `{parameter}` stands for that argument."""
+
+    def behaviour_keys(self) -> dict[str, Any]:
+        """Gives what is written, and nothing that is there by default."""
+        keys = ("waits_for", "asks_again", "raises", "returns")
+        return {key: getattr(self, key) for key in keys if self.given(key)}
+
+    @classmethod
+    def _check_groups(cls, given: Mapping[str, Any]) -> None:
+        if "raises" in given and "returns" in given:
+            raise key_error("returns", f"{cls.what} raises or returns, not both; `does` lists successive executions")
+        super()._check_groups(given)
+
+
+Behaviours = Annotated[
+    Annotated[BehaviourFile, Tag("=mapping")] | Annotated[list[BehaviourFile], Tag("=list")],
+    discriminate_by_shape("a behaviour, or a list of them for successive executions"),
+]
+
+ApprovalFile = Annotated[
+    Annotated[Literal["always", "never"], Tag("=text")] | Annotated[ConditionFile, Tag("=mapping")],
+    discriminate_by_shape("always, never, or a condition on the arguments"),
+]
+
+Parameters = dict[
+    str,
+    Annotated[
+        Annotated[ShortTypeName, Tag("=text")] | Annotated[ParameterFile, Tag("=mapping")],
+        discriminate_by_shape("the name of a type, or a mapping with type, default, required"),
+    ],
+]
+
+
+class ToolFile(BehaviourFile):
+    """One tool: when its calls are gated, and what they do."""
+
+    what: ClassVar[str] = "a tool"
+
+    approval: ApprovalFile = "never"
+    """Whether calls need approval: always, never, or a condition on the arguments."""
+    parameters: Annotated[Parameters, Field(examples=[{"path": "string", "note": "string?"}])] = Field(
+        default_factory=dict
+    )
+    """Its parameters: the name of a type, with `?` where the model may leave it out, or a mapping."""
+    description: str = ""
+    """What the model is told about it."""
+    called: Name | None = None
+    """What model and agent call it, where that is not its name here: two servers may offer tools of one name."""
+    kind: Literal["function", "mcp", "hosted_mcp"] = "function"
+    """Who runs it: the framework, a server that the framework connects to, or the model's provider."""
+    server: Name | None = None
+    """The MCP server that offers it, for the kinds mcp and hosted_mcp."""
+    agent: Name | None = None
+    """The agent that has it, `main` by default; the same as `AGENT/TOOL` for its name."""
+    runs: Name | None = None
+    """The agent that a call runs; the tool then has the one parameter `input`."""
+    hands_over_to: Name | None = None
+    """The agent that a call hands the conversation over to; it goes on in the same script."""
+    does: list[BehaviourFile] = Field(default_factory=list)
+    """What successive executions of one call do; the last one for ever."""
+    calls: dict[str, Behaviours] = Field(default_factory=dict)
+    """What single calls do instead, by label."""
+
+    @classmethod
+    def _check_groups(cls, given: Mapping[str, Any]) -> None:
+        for key in ("waits_for", "asks_again", "raises", "returns"):
+            if key in given and "does" in given:
+                raise key_error(key, f"{cls.what} has {key!r} and 'does'; write it into the list")
+        super()._check_groups(given)
+
+
+class CallFile(FilePart):
+    """One tool call of the model."""
+
+    what: ClassVar[str] = "a call"
+    nullable: ClassVar = ("id",)
+
+    id: Annotated[
+        Annotated[Name, Tag("=text")] | Annotated[None, Tag("=null")],
+        discriminate_by_shape("text, or null for a call without an id"),
+    ]
+    """The call id that the model gives; null where it gives none, which needs a label."""
+    tool: Name
+    """The tool that the model calls; after a hand-over, `AGENT/TOOL`."""
+    arguments: Annotated[
+        Annotated[dict[str, Any], Tag("=mapping")] | Annotated[str, Tag("=text")],
+        discriminate_by_shape("a mapping, or text that the model sends in place of a JSON object"),
+        Field(examples=[{"path": "a.txt"}]),
+    ] = Field(default_factory=dict)
+    """An object, or text that is sent verbatim in place of one."""
+    label: Name | None = None
+    """What the scenario calls this call; its id by default, `c1#2` for the second use of an id."""
+    repeats: bool = False
+    """The id was used before, on purpose."""
+    unknown_tool: bool = False
+    """The tool does not exist, on purpose."""
+    invalid: bool = False
+    """The arguments do not fit the declared parameters, on purpose."""
+
+
+class ReplyFile(FilePart):
+    """One reply of the model: text, calls, or a failure."""
+
+    what: ClassVar[str] = "a reply"
+
+    say: str | None = None
+    """What the model says; may stand beside calls."""
+    calls: list[CallFile] = Field(default_factory=list)
+    """The tool calls of this reply."""
+    answer: Annotated[dict[str, Any], Field(examples=[{"amount": 5}])] | None = None
+    """The structured answer that the model gives; the fields stand under `answer` at the top."""
+    invalid: bool = False
+    """The answer does not fit these fields, on purpose."""
+    fails: Literal[429, 500, 503, 529, "disconnect", "timeout", "truncated", "garbled"] | None = None
+    """
+    The model fails instead of answering: with a status; because the connection breaks; because no answer comes in
+    time; with an answer that ends in its middle, or that is none. Beside `breaks_after`: how the stream breaks.
+    """
+    retry_after: Annotated[float, Field(ge=0, strict=False)] | None = None
+    """The seconds after which the provider wants to be asked again; beside `fails` with a status."""
+    breaks_after: Annotated[int, Field(ge=0)] | None = None
+    """The stream of this reply breaks after so many pieces; not streamed, the reply fails as a whole."""
+    takes: Annotated[float, Field(ge=0, le=10, strict=False)] = 0
+    """The seconds that pass before the first piece of this reply comes."""
+
+
+Replies = Annotated[list[ReplyFile], Field(min_length=1)]
+
+ModelFile = Annotated[
+    Annotated[Replies, Tag("=list")] | Annotated[dict[str, Replies], Tag("=mapping")],
+    discriminate_by_shape("a list of replies, or a mapping from first user message to such a list"),
+]
+"""
+The replies of a model. As a mapping, each conversation plays the list under its first user message, and every other
+conversation the one under `otherwise`.
+"""
+
+
+class AgentFile(FilePart):
+    """An agent that a tool of another one runs."""
+
+    what: ClassVar[str] = "an agent"
+
+    model: ModelFile
+    """What its model replies; every conversation plays its script from the start."""
+
+
+DECISION_KEYS = ("verdict", "reject", "never", "edit", "raw")
+
+
+class AnswerFile(FilePart):
+    """A decision, written out."""
+
+    what: ClassVar[str] = "an answer"
+    one_of: ClassVar[tuple[tuple[str, ...], ...]] = (DECISION_KEYS,)
+    nullable: ClassVar[tuple[str, ...]] = ("raw",)
+
+    verdict: Literal["approve", "reject", "always", "never"] | None = None
+    """The decision without more to say about it."""
+    reject: str | None = None
+    """Rejected, for this reason."""
+    never: str | None = None
+    """This call and all further calls of its tool are rejected, for this reason."""
+    edit: dict[str, Any] | None = None
+    """Approved with these arguments, all of them, in place of the model's."""
+    tool: Name | None = None
+    """For `edit`: another tool that shall run instead."""
+    raw: Json = None
+    """Put verbatim where the framework takes a decision."""
+    shows: dict[str, Any] | None = None
+    """The request that is handed over says these arguments in place of the real ones."""
+    shows_tool: Name | None = None
+    """The request that is handed over says this tool in place of the real one."""
+    source: Literal["held", "restored", "rebuilt"] | None = None
+    """Which copy of the request the answer is made from; by default the variant says."""
+    invalid: bool = False
+    """The edited arguments do not fit the declared parameters, on purpose."""
+    unknown_tool: bool = False
+    """The tool in place of the model's does not exist, on purpose."""
+
+
+class StrayAnswerFile(AnswerFile):
+    """A decision about nothing that was asked."""
+
+    what: ClassVar[str] = "an answer about no call"
+    one_of: ClassVar[tuple[tuple[str, ...], ...]] = (DECISION_KEYS, ("unknown", "malformed"))
+    nullable: ClassVar[tuple[str, ...]] = ("raw", "malformed")
+
+    unknown: Name | None = None
+    """A request id that was never given."""
+    malformed: Json = None
+    """Put verbatim where the framework takes a request."""
+
+
+AnswerWord = Annotated[
+    Annotated[Literal["approve", "reject", "always", "never"], Tag("=text")] | Annotated[AnswerFile, Tag("=mapping")],
+    discriminate_by_shape("approve, reject, always, never, or a mapping such as {reject: a reason}"),
+]
+
+
+def _is_stray(entry: Any) -> str:
+    return "=stray" if isinstance(entry, Mapping) and {"unknown", "malformed"} & set(entry) else "=labels"
+
+
+Entry = Annotated[
+    Annotated[dict[str, AnswerWord], Tag("=labels"), Field(min_length=1)] | Annotated[StrayAnswerFile, Tag("=stray")],
+    Discriminator(_is_stray),
+]
+
+Decisions = Annotated[
+    Annotated[dict[str, AnswerWord], Tag("=mapping"), Field(min_length=1)]
+    | Annotated[list[Entry], Tag("=list"), Field(min_length=1)],
+    discriminate_by_shape("a mapping from label to answer, or a list of such mappings"),
+]
+"""Answers by label. In a list one label may come twice, and answers about nothing that was asked may stand."""
+
+
+class RestartFile(FilePart):
+    """The agent is built anew from the saved state."""
+
+    what: ClassVar[str] = "a restart"
+
+    fresh: bool = False
+    """In another process."""
+    without: list[Name] = Field(default_factory=list)
+    """Tools that are missing from now on."""
+    with_tools: list[Name] = Field(default_factory=list, alias="with")
+    """Tools of `held_back` that are there from now on."""
+    parameters: dict[Name, Parameters] = Field(default_factory=dict)
+    """Tools that take other parameters from now on: all of them, by tool."""
+
+
+class RewriteFile(FilePart):
+    """Somebody changes the text of what was saved."""
+
+    what: ClassVar[str] = "a rewriting"
+
+    old: Name
+    """The text that stands there."""
+    new: Name
+    """The text in its place."""
+    where: Literal["every", "shown", "hidden"] = "every"
+    """In every place that says it, in those that say what a person is shown, or in all others."""
+
+
+STEP_KEYS = (
+    "send", "decide", "go_on", "oracle", "stage", "save", "restore", "restart", "cancel", "trim", "rewrite", "signal",
+    "together", "leave",
+)  # fmt: skip
+
+
+class SimultaneousStepFile(FilePart):
+    """A step among those that run at the same time: a turn or a signal."""
+
+    what: ClassVar[str] = "a simultaneous step"
+    steps: ClassVar[tuple[str, ...]] = ("send", "decide", "go_on", "signal")
+
+    send: str | None = None
+    """A message; with `decide` beside it, both are handed in together."""
+    decide: Decisions | None = None
+    """Answers to pending requests."""
+    go_on: Literal[True] | None = None
+    """The agent is resumed without text and without answers."""
+    signal: Name | None = None
+    """A signal is given, for the tools and conditions that wait for it."""
+    session: Name | None = None
+    """The session that the step belongs to, where a scenario has several."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_steps(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        found = [key for key in given if key in cls.steps]
+        if not found and set(given) <= {"session", "hangs_up"}:
+            raise shape_error(f"{cls.what} needs one of: {', '.join(cls.steps)}")
+        if len(found) > 1 and set(found) != {"send", "decide"}:
+            both = " and ".join(map(repr, found))
+            raise key_error(found[1], f"{cls.what} does one thing, not {both}; only send and decide go together")
+        if "session" in given and {"signal", "together", "leave"} & set(found):
+            raise key_error("session", f"the step {found[0]!r} belongs to no session")
+        if "hangs_up" in given and not {"send", "decide", "go_on"} & set(found):
+            raise key_error("hangs_up", f"the step {found[0]!r} is no turn in which somebody could hang up")
+        return given
+
+
+class StepFile(SimultaneousStepFile):
+    """One step of the caller: one thing it does, or `send` and `decide` together."""
+
+    what: ClassVar[str] = "a step"
+    steps: ClassVar[tuple[str, ...]] = STEP_KEYS
+
+    oracle: Annotated[
+        Annotated[Literal[True], Tag("=bool")] | Annotated[Count, Tag("=number")],
+        discriminate_by_shape("true, or a number of rounds"),
+    ] = True
+    """The oracle answers what is pending, until nothing is or so many rounds are over."""
+    stage: Decisions | None = None
+    """Answers go into the state, nothing runs yet."""
+    save: Name | None = None
+    """The state is saved under a name, to be rewound to."""
+    restore: Name | None = None
+    """The state that was saved under that name is taken up again."""
+    restart: Annotated[
+        Annotated[Literal[True], Tag("=bool")] | Annotated[RestartFile, Tag("=mapping")],
+        discriminate_by_shape("true, or a mapping with fresh, without, with, parameters"),
+    ] = True
+    """The agent is built anew from the saved state."""
+    cancel: Literal[True] | None = None
+    """What is pending is given up."""
+    trim: Count | None = None
+    """The framework's own trimming keeps that many last messages."""
+    rewrite: RewriteFile | None = None
+    """What was saved says something else when it is taken up."""
+    hangs_up: Name | None = None
+    """Beside `send`, `decide` or `go_on`: where the turn is cancelled; `started LABEL` of a call, or `model`."""
+    together: Annotated[list[SimultaneousStepFile], Field(min_length=2)] | None = None
+    """Turns that run at the same time; each begins when the one before it waits in a tool or has ended."""
+    leave: Literal[True] | None = None
+    """The caller leaves: nobody answers what is pending now."""
+
 
 Source = Annotated[str, StringConstraints(pattern=r"^([\w.-]+/[\w.-]+#[0-9]+|https?://\S+)$")]
 
@@ -42,7 +440,7 @@ Pinned = Annotated[
     Annotated[str, Tag("=text")]
     | Annotated[bool, Tag("=bool")]
     | Annotated[list[str | bool], Tag("=list"), Field(min_length=1)],
-    by_shape("a value of the dimension, or a list of them"),
+    discriminate_by_shape("a value of the dimension, or a list of them"),
 ]
 
 
@@ -95,7 +493,7 @@ class ScenarioFile(FilePart):
     """Two calls of one tool have equal arguments, on purpose."""
 
 
-class _Schema(GenerateJsonSchema):
+class _SchemaGenerator(GenerateJsonSchema):
     """Leaves out what tells an editor nothing: titles made of field names, null for a key left out, defaults."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -111,7 +509,7 @@ class _Schema(GenerateJsonSchema):
 
 def json_schema() -> dict[str, Any]:
     """Gives the JSON Schema of a scenario file."""
-    schema = ScenarioFile.model_json_schema(schema_generator=_Schema)
+    schema = ScenarioFile.model_json_schema(schema_generator=_SchemaGenerator)
     for part in (schema, *schema["$defs"].values()):
         part.pop("title", None)
     properties = schema["properties"]

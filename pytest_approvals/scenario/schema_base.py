@@ -1,15 +1,30 @@
-"""What all border models of a scenario file share: strictness, and errors that name the valid words."""
+"""What all border models of a scenario file share: strictness, and errors that name the valid words.
+
+What pydantic says about a scenario file, in the words of this language.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StringConstraints, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from pytest_approvals.errors import nearest
-from pytest_approvals.scenario.nodes import Ambiguous
+from pytest_approvals.errors import suggest_name
+from pytest_approvals.yaml_files import Diagnostic, KeyPath, format_key_path
+from pytest_approvals.yaml_files.document import AmbiguousScalar
 
 
 class FilePart(BaseModel):
@@ -32,13 +47,13 @@ class FilePart(BaseModel):
     @classmethod
     def _check_keys(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
-            raise wrong_shape(f"{cls.what} is a mapping, not {described(given)}")
+            raise shape_error(f"{cls.what} is a mapping, not {describe_value(given)}")
         valid = [field.alias or name for name, field in cls.model_fields.items()]
         for key, value in given.items():
             if key not in valid:
-                raise wrong_key(key, f"{cls.what} has no key {key!r}{nearest(key, valid)}")
+                raise key_error(key, f"{cls.what} has no key {key!r}{suggest_name(key, valid)}")
             if value is None and key not in cls.nullable:
-                raise wrong_key(key, f"the key {key!r} of {cls.what} is empty; fill it or leave it out")
+                raise key_error(key, f"the key {key!r} of {cls.what} is empty; fill it or leave it out")
         cls._check_groups(given)
         return given
 
@@ -50,25 +65,25 @@ class FilePart(BaseModel):
                 continue
             if found:
                 both = " and ".join(map(repr, found))
-                raise wrong_key(found[1], f"{cls.what} has {both}; only one of them can be meant")
-            raise wrong_shape(f"{cls.what} needs one of: {', '.join(group)}")
+                raise key_error(found[1], f"{cls.what} has {both}; only one of them can be meant")
+            raise shape_error(f"{cls.what} needs one of: {', '.join(group)}")
 
     def given(self, name: str) -> bool:
         """Says whether the file has that key."""
         return name in self.model_fields_set
 
 
-def wrong_shape(text: str) -> PydanticCustomError:
+def shape_error(text: str) -> PydanticCustomError:
     """Makes the error of a value that is wrong as a whole."""
     return PydanticCustomError("said", "{text}", {"text": text})
 
 
-def wrong_key(key: str, text: str) -> PydanticCustomError:
+def key_error(key: str, text: str) -> PydanticCustomError:
     """Makes the error of one key in a mapping."""
     return PydanticCustomError("said", "{text}", {"text": text, "key": key})
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Gives a value as an error names it."""
     match value:
         case None:
@@ -84,7 +99,7 @@ def described(value: Any) -> str:
     return "a list"
 
 
-def shape(value: Any) -> str:
+def shape_tag(value: Any) -> str:
     """Names the kind of a value; the tag of a branch where a key may hold different things."""
     match value:
         case None:
@@ -100,16 +115,16 @@ def shape(value: Any) -> str:
     return "=list"
 
 
-def by_shape(what: str) -> Discriminator:
-    """Tells the branches of a union apart by `shape`; *what* says in an error what would be right."""
-    return Discriminator(shape, custom_error_type="shape", custom_error_message=f"expects {what}")
+def discriminate_by_shape(what: str) -> Discriminator:
+    """Tells the branches of a union apart by `shape_tag`; *what* says in an error what would be right."""
+    return Discriminator(shape_tag, custom_error_type="shape", custom_error_message=f"expects {what}")
 
 
 def _refuse_ambiguous(value: Any) -> Any:
     match value:
-        case Ambiguous():
+        case AmbiguousScalar():
             word = str(value)
-            raise wrong_shape(f"versions of YAML differ about {word}; write '{word}' for text, or a JSON value")
+            raise shape_error(f"versions of YAML differ about {word}; write '{word}' for text, or a JSON value")
         case Mapping():
             for inner in value.values():
                 _refuse_ambiguous(inner)
@@ -127,3 +142,70 @@ Name = Annotated[str, StringConstraints(min_length=1)]
 
 Count = Annotated[int, Field(ge=1)]
 """A whole number from 1."""
+
+
+def translate_errors(error: ValidationError) -> list[Diagnostic]:
+    """Gives a mistake for each error that pydantic found."""
+    return [_translate_error(detail) for detail in error.errors(include_url=False)]
+
+
+def _translate_error(detail: ErrorDetails) -> Diagnostic:
+    path = _clean_path(detail["loc"])
+    facts = detail.get("ctx", {})
+    if detail["type"] == "said":
+        return Diagnostic((*path, facts["key"]) if "key" in facts else path, facts["text"])
+    if detail["type"] == "missing":
+        return Diagnostic(path[:-1], f"{format_key_path(path[:-1]) or 'the scenario'} lacks the key {str(path[-1])!r}")
+    return Diagnostic(path, f"{format_key_path(path) or 'the scenario'} {_describe_error(detail, facts)}")
+
+
+def _clean_path(location: tuple[int | str, ...]) -> KeyPath:
+    """Leaves out what pydantic adds to a location: the tags of unions, and the mark of a wrong mapping key."""
+    return tuple(part for part in location if isinstance(part, int) or not part.startswith(("=", "[key]")))
+
+
+def _describe_error(detail: ErrorDetails, facts: Mapping[str, Any]) -> str:
+    given = detail["input"]
+    match detail["type"]:
+        case "literal_error":
+            return _describe_literal_error(str(facts["expected"]), given)
+        case "string_type":
+            quotes = f"; write it in quotes: '{_to_yaml_scalar(given)}'" if _is_keyword_or_number(given) else ""
+            return f"expects text, not {describe_value(given)}{quotes}"
+        case "greater_than_equal":
+            return f"must be at least {facts['ge']}, not {given}"
+        case "too_short" if facts["min_length"] > 1:
+            return f"needs {facts['min_length']} elements or more, not {facts['actual_length']}"
+        case "string_too_short" | "too_short":
+            return "must not be empty"
+        case "string_pattern_mismatch":
+            return f"expects OWNER/REPO#NUMBER or an address, not {given!r}"
+        case "shape":
+            return f"{detail['msg']}, not {describe_value(given)}"
+    expected = _EXPECTED_KINDS.get(detail["type"])
+    return f"expects {expected}, not {describe_value(given)}" if expected else detail["msg"]
+
+
+_EXPECTED_KINDS = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "none_required": "null",
+}
+
+
+def _describe_literal_error(expected: str, given: Any) -> str:
+    words = re.findall(r"'([^']*)'", expected)
+    hint = suggest_name(given, words) if isinstance(given, str) and "did you mean" in suggest_name(given, words) else ""
+    valid = expected.replace("True", "true").replace("'", "")
+    return f"expects {valid}, not {describe_value(given)}{hint}"
+
+
+def _is_keyword_or_number(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float))
+
+
+def _to_yaml_scalar(value: Any) -> str:
+    return json.dumps(value)

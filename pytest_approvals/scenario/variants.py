@@ -2,7 +2,7 @@
 The variants of a scenario: which points of its matrix are run on an agent.
 
 Every pair of values that can stand together does so in some variant (`strength` says 1, 2, 3, or `full` for all of
-them). What can stand together is said once, in `possible`; what an agent does not claim is left out.
+them). What can stand together is said once, in `is_consistent`; what an agent does not claim is left out.
 """
 
 from __future__ import annotations
@@ -13,13 +13,21 @@ from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, Protocol
 
-from pytest_approvals.agent_side.capabilities import PROTOCOLS
+from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
+from pytest_approvals.agents.versions import release_sort_key
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.scenario.parts import Leave, LetOracle, Restart, Restore, Save, Scenario, Variant
-from pytest_approvals.scenario.requirements import required_by_content, required_by_variant, sessions_of, steps_of
-from pytest_approvals.scenario.states import stored_states
-from pytest_approvals.scenario.words import ANY_STORE, DIMENSIONS
-from pytest_approvals.versions import release_order
+from pytest_approvals.scenario.model import (
+    LeaveStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    SaveStep,
+    Scenario,
+    Variant,
+)
+from pytest_approvals.scenario.requirements import all_steps, required_by_content, required_by_variant, session_names
+from pytest_approvals.scenario.stored_states import list_stored_states
+from pytest_approvals.scenario.vocabulary import ANY_STORE, DIMENSIONS
 
 STRENGTHS: dict[Any, int | None] = {"1": 1, "2": 2, "3": 3, "full": None, 1: 1, 2: 2, 3: 3, None: None}
 """How many values at a time are covered in every combination, by word and by number; None: all."""
@@ -33,7 +41,7 @@ Upgrade = tuple[str, str]
 Row = tuple[Any, ...]
 
 
-class Facts(Protocol):
+class AgentCapabilities(Protocol):
     """What must be known of an agent."""
 
     @property
@@ -49,9 +57,9 @@ class Facts(Protocol):
         """The protocols over which it reaches its model, each with what it cannot do there."""
 
 
-def variants(
+def plan_variants(
     scenario: Scenario,
-    facts: Facts,
+    facts: AgentCapabilities,
     *,
     strength: str | int | None = "2",
     overrides: Overrides | None = None,
@@ -73,38 +81,40 @@ def variants(
         raise UnknownName("strength", str(strength), ["1", "2", "3", "full"])
     asked = overrides or {}
     allowed = [one for one in allowed_variants(scenario, facts, asked) if one.resume != "cold"]
-    chosen = [Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_rows(allowed), STRENGTHS[strength])]
-    elsewhere = [one for one in _in_other_processes(scenario, facts, asked) if one not in chosen]
-    over = _over_protocols(scenario, facts, asked)
-    return (*chosen, *elsewhere, *over, *_taken_over(scenario, facts, asked, upgrade))
+    chosen = [
+        Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_to_rows(allowed), STRENGTHS[strength])
+    ]
+    elsewhere = [one for one in _process_variants(scenario, facts, asked) if one not in chosen]
+    over = _protocol_variants(scenario, facts, asked)
+    return (*chosen, *elsewhere, *over, *_upgrade_variants(scenario, facts, asked, upgrade))
 
 
-def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
+def missing_capabilities(scenario: Scenario, facts: AgentCapabilities) -> frozenset[str]:
     """
     Gives the capabilities that the agent lacks for the plainest variant of *scenario*; none where it can run it.
 
     Where several variants are equally plain, it is the one for which the fewest are missing.
     """
-    needed = (required_by_variant(scenario, one) for one in candidates(scenario, facts, {}))
+    needed = (required_by_variant(scenario, one) for one in candidate_variants(scenario, facts, {}))
     lacking = [one - facts.capabilities for one in needed]
     return min(lacking, key=len, default=frozenset()) | (required_by_content(scenario) - facts.capabilities)
 
 
-def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> list[Variant]:
+def allowed_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> list[Variant]:
     """Gives every variant that *scenario* allows and the agent can run, the plainest first."""
     needed = required_by_content(scenario)
     if not needed <= facts.capabilities:
         return []
     claimed = {"native": facts.capabilities}
     claimed |= {name: facts.capabilities - {*PROTOCOLS[name], *lacks} for name, lacks in facts.protocols.items()}
-    possible_ones = candidates(scenario, facts, overrides)
+    possible_ones = candidate_variants(scenario, facts, overrides)
     return [one for one in possible_ones if needed | required_by_variant(scenario, one) <= claimed[one.protocol]]
 
 
 # --- what there is to choose from -------------------------------------------------------------------------------------
 
 
-def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[str, tuple[Any, ...]]:
+def dimension_values(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> dict[str, tuple[Any, ...]]:
     """Gives the values of every dimension, the plainest first, before anything is known to exclude another."""
     stores = tuple(f"native.{name}" for name in sorted(facts.stores))
     by_default = {
@@ -113,12 +123,12 @@ def dimensions(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[s
         "history": ("whole", "append") if "history" in scenario.vary else ("whole",),
         "stream": (False, True),
         "source": ("held", "restored", "rebuilt"),
-        "oracle": oracles(scenario),
+        "oracle": scenario_oracles(scenario),
         "chunking": DIMENSIONS["chunking"] if "chunking" in scenario.vary else ("whole", "interleaved"),
         "protocol": ("native", *facts.protocols),
     }
     pinned = {**scenario.only, "serialize": _with_stores(scenario.only.get("serialize"), stores)}
-    chosen = {name: _narrowed(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
+    chosen = {name: _narrow(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
     spoken = tuple(one for one in chosen["protocol"] if one in by_default["protocol"])
     return {**chosen, "protocol": spoken if "protocol" in (*scenario.vary, *overrides) else spoken[:1]}
 
@@ -130,45 +140,47 @@ def _with_stores(modes: tuple[Any, ...] | None, stores: tuple[str, ...]) -> tupl
     return tuple(mode for one in modes for mode in (stores if one == ANY_STORE else (one,)))
 
 
-def oracles(scenario: Scenario) -> tuple[str, ...]:
+def scenario_oracles(scenario: Scenario) -> tuple[str, ...]:
     """Gives the oracles of a scenario: its own, or both constant ones where the deciding is left to them."""
     if scenario.oracles:
         return scenario.oracles
-    if scenario.decides_itself or not _leaves_something_open(scenario):
+    if scenario.decides_itself or not _leaves_requests_open(scenario):
         return ("script",)
     return ("approve_all", "reject_all")
 
 
-def _leaves_something_open(scenario: Scenario) -> bool:
+def _leaves_requests_open(scenario: Scenario) -> bool:
     asks = (
-        tool.approval != "never" or any(one.asks_again for several in _behaviours(tool) for one in several)
+        tool.approval != "never" or any(one.asks_again for several in _behaviour_lists(tool) for one in several)
         for tool in scenario.tools
     )
     steps = scenario.caller or ()
-    leaves = any(isinstance(step, Leave) for step in steps) and not any(isinstance(step, LetOracle) for step in steps)
+    leaves = any(isinstance(step, LeaveStep) for step in steps) and not any(
+        isinstance(step, LetOracleStep) for step in steps
+    )
     return any(asks) and not leaves
 
 
-def _behaviours(tool: Any) -> tuple[Any, ...]:
+def _behaviour_lists(tool: Any) -> tuple[Any, ...]:
     return (tool.behaviours, *tool.per_call.values())
 
 
-def _narrowed(values: tuple[Any, ...], pinned: tuple[Any, ...] | None, asked: Sequence[Any] | None) -> tuple[Any, ...]:
+def _narrow(values: tuple[Any, ...], pinned: tuple[Any, ...] | None, asked: Sequence[Any] | None) -> tuple[Any, ...]:
     if asked is None:
         return values if pinned is None else pinned
     return tuple(value for value in asked if pinned is None or value in pinned)
 
 
-def candidates(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+def candidate_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
     """Gives every variant that *scenario* allows, whatever the agent claims, the plainest first."""
     held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
-    for row in product(*dimensions(scenario, facts, overrides).values()):
+    for row in product(*dimension_values(scenario, facts, overrides).values()):
         variant = Variant(**dict(zip(DIMENSIONS, row, strict=True)))
-        if possible(scenario, variant, held_across_saves=held_across_saves):
+        if is_consistent(scenario, variant, held_across_saves=held_across_saves):
             yield variant
 
 
-def possible(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -> bool:
+def is_consistent(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -> bool:
     """
     Says whether the values of a variant can stand together.
 
@@ -190,22 +202,22 @@ def possible(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -
         and (variant.source != "held" or variant.resume == "same")
         and (saved or "serialize" in scenario.only or not _keeps_state(scenario))
         and (leaves_process or not _restarts_fresh(scenario))
-        and (variant.protocol == "native" or len(sessions_of(scenario)) < 2)
+        and (variant.protocol == "native" or len(session_names(scenario)) < 2)
     )
 
 
 def _keeps_state(scenario: Scenario) -> bool:
-    return any(isinstance(step, (Save, Restore, Restart)) for step in steps_of(scenario))
+    return any(isinstance(step, (SaveStep, RestoreStep, RestartStep)) for step in all_steps(scenario))
 
 
 def _restarts_fresh(scenario: Scenario) -> bool:
-    return any(isinstance(step, Restart) and step.fresh for step in steps_of(scenario))
+    return any(isinstance(step, RestartStep) and step.fresh for step in all_steps(scenario))
 
 
 # --- choosing ---------------------------------------------------------------------------------------------------------
 
 
-def _rows(allowed: Sequence[Variant]) -> tuple[Row, ...]:
+def _to_rows(allowed: Sequence[Variant]) -> tuple[Row, ...]:
     return tuple(tuple(getattr(one, name) for name in DIMENSIONS) for one in allowed)
 
 
@@ -221,10 +233,10 @@ def _cover(allowed: tuple[Row, ...], strength: int | None) -> tuple[Row, ...]:
     def row_of(made: Mapping[str, Any]) -> Row:
         return tuple(made.get(str(at), value) for at, value in enumerate(fixed))
 
-    return tuple(map(row_of, _covering(free, allowed, min(strength, len(free)))))
+    return tuple(map(row_of, _covering_rows(free, allowed, min(strength, len(free)))))
 
 
-def _covering(free: dict[str, list[Any]], allowed: tuple[Row, ...], strength: int) -> list[dict[str, Any]]:
+def _covering_rows(free: dict[str, list[Any]], allowed: tuple[Row, ...], strength: int) -> list[dict[str, Any]]:
     from covertable import Controller  # type: ignore[import-untyped]
 
     base = {name: allowed[0][int(name)] for name in free}
@@ -243,7 +255,7 @@ def _constraint(names: tuple[str, ...], allowed: tuple[Row, ...]) -> dict[str, A
     }
 
 
-def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+def _process_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
     """
     Gives the single variants that go on in another process: they are dear, and one shows what all would.
 
@@ -253,12 +265,12 @@ def _in_other_processes(scenario: Scenario, facts: Facts, overrides: Overrides) 
     named = "resume" in overrides or "resume" in scenario.only
     varied = "resume" in scenario.vary and not named
     if not named and not varied:
-        yield from _one(scenario, facts, overrides, "fresh")
-    if "cold" in dimensions(scenario, facts, overrides)["resume"]:
-        yield from _one(scenario, facts, overrides, "cold")
+        yield from _first_resumed(scenario, facts, overrides, "fresh")
+    if "cold" in dimension_values(scenario, facts, overrides)["resume"]:
+        yield from _first_resumed(scenario, facts, overrides, "cold")
 
 
-def _over_protocols(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
+def _protocol_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
     """
     Gives for each protocol the plainest variant, and the one that differs most from it.
 
@@ -273,11 +285,13 @@ def _over_protocols(scenario: Scenario, facts: Facts, overrides: Overrides) -> I
         yield from dict.fromkeys((*allowed[:1], *allowed[-1:]))
 
 
-def _taken_over(scenario: Scenario, facts: Facts, overrides: Overrides, upgrade: Upgrade | None) -> Iterator[Variant]:
+def _upgrade_variants(
+    scenario: Scenario, facts: AgentCapabilities, overrides: Overrides, upgrade: Upgrade | None
+) -> Iterator[Variant]:
     """Gives a variant for each oracle and each state that an older release saved."""
     agent, version = upgrade or ("", "")
-    for state in stored_states(scenario, agent) if version else ():
-        if release_order(state.version) >= release_order(version):
+    for state in list_stored_states(scenario, agent) if version else ():
+        if release_sort_key(state.version) >= release_sort_key(version):
             continue
         asked = {"serialize": (state.serialize,), "resume": ("same",), "history": ("whole",), "stream": (False,)}
         if any(not set(values) & set(asked.get(name, values)) for name, values in overrides.items()):
@@ -287,7 +301,7 @@ def _taken_over(scenario: Scenario, facts: Facts, overrides: Overrides, upgrade:
             yield replace(next(one for one in allowed if one.oracle == oracle), saved_by=state.version)
 
 
-def _one(scenario: Scenario, facts: Facts, overrides: Overrides, resume: str) -> list[Variant]:
+def _first_resumed(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides, resume: str) -> list[Variant]:
     asked = {**overrides, "resume": (resume,)}
     plain = {"serialize": ("json",), "source": ("restored", "rebuilt")}
     return (allowed_variants(scenario, facts, plain | asked) or allowed_variants(scenario, facts, asked))[:1]

@@ -3,7 +3,7 @@ Agents of our own: the reference agent, the faults that can be seeded into it, a
 (`meai`), release by release.
 """
 
-from .reference import ReferenceAgent, ReferenceAgentOverChat
+from pytest_approvals.simulation.reference import ReferenceAgent, ReferenceAgentOverChat
 
 FLAVOURS = {"": ReferenceAgent, "chat": ReferenceAgentOverChat}
 """The flavours of the agent `reference`: on a provider with hosted calls, and on one without."""

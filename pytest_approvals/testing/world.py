@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pytest_approvals.agent_side.conditions import needs_approval
 from pytest_approvals.agent_side.contract import (
     MAIN,
     Item,
@@ -17,12 +16,13 @@ from pytest_approvals.agent_side.contract import (
     ScriptExhausted,
     ToolSpec,
 )
+from pytest_approvals.agent_side.contract.types import needs_approval
 from pytest_approvals.errors import AdapterError, UnknownName
-from pytest_approvals.harness.chunking import cut
-from pytest_approvals.protocols.asked import Asked
+from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.runner.stream_chunks import split_reply
 
 
-class SmallWorld:
+class FakeWorld:
     """
     The `World` of one session in a test of an adapter.
 
@@ -57,7 +57,7 @@ class SmallWorld:
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> Reply:
         """Gives the next reply; see `World.model`."""
-        _expect(items, Item, "World.model takes Items", agent)
+        _require_type(items, Item, "World.model takes Items", agent)
         self.inputs.append(tuple(items))
         if not self.replies:
             raise ScriptExhausted(agent)
@@ -70,7 +70,7 @@ class SmallWorld:
         """See `World.address`."""
         return self.place
 
-    async def asked(self, items: Sequence[Item], asked: Asked) -> Reply:
+    async def asked(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
         """Answers what comes to its address; see `endpoint.Model`."""
         if asked.complaints:
             raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
@@ -86,9 +86,9 @@ class SmallWorld:
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
         """Runs a tool; see `World.run`."""
-        _expect([tool], str, "World.run takes the tool's name first", agent)
-        _expect([arguments], Mapping, "World.run takes the arguments as a mapping", agent)
-        _expect([call_id], str | None, "World.run takes a call id, or None", agent)
+        _require_type([tool], str, "World.run takes the tool's name first", agent)
+        _require_type([arguments], Mapping, "World.run takes the arguments as a mapping", agent)
+        _require_type([call_id], str | None, "World.run takes a call id, or None", agent)
         if tool not in self.tools:
             raise AdapterError(agent, str(UnknownName("tool", tool, self.tools)))
         self.ran.append((tool, dict(arguments)))
@@ -116,7 +116,7 @@ class SmallWorld:
         return [item.text for item in self.inputs[-1] if item.kind == "result"]
 
 
-def _expect(values: Iterable[object], kind: Any, rule: str, agent: str) -> None:
+def _require_type(values: Iterable[object], kind: Any, rule: str, agent: str) -> None:
     for value in values:
         if not isinstance(value, kind):
             raise AdapterError(agent, f"{rule}, not {value!r}")
@@ -124,7 +124,7 @@ def _expect(values: Iterable[object], kind: Any, rule: str, agent: str) -> None:
 
 def reply(say: str | None = None, *calls: ModelCall) -> Reply:
     """Makes a reply of the model, with the chunks that it is streamed in."""
-    return Reply(say=say, calls=calls, chunks=cut(say, calls, "tokens"))
+    return Reply(say=say, calls=calls, chunks=split_reply(say, calls, "tokens"))
 
 
 def call(tool: str, call_id: str | None = "c1", **arguments: Any) -> ModelCall:

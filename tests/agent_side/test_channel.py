@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.channel import Channel, ChannelEnded, Overdue
-from pytest_approvals.agent_side.failures import ToolRaised
+from pytest_approvals.agent_side.contract.exceptions import ToolRaised
+from pytest_approvals.agent_side.rpc.peer import CallTimeout, ConnectionEnded, RpcPeer
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(20)]
 
@@ -27,7 +27,7 @@ class End:
         self.log: list[str] = []
         self.methods = methods
         self.connection = connection
-        self.channel = Channel(connection.fileno(), connection.fileno(), self, stop_limit=0.2)
+        self.channel = RpcPeer(connection.fileno(), connection.fileno(), self, stop_limit=0.2)
 
     async def answer(self, method: str, params: Any) -> Any:
         self.log.append(method)
@@ -36,7 +36,7 @@ class End:
     def notice(self, method: str, params: Any) -> None:
         self.log.append(f"{method} {params}")
 
-    def overdue(self, late: Overdue) -> None:
+    def overdue(self, late: CallTimeout) -> None:
         self.log.append(str(late))
 
     def broke_off(self, why: str | None) -> None:
@@ -113,7 +113,7 @@ async def test_a_call_that_takes_too_long_is_overdue() -> None:
         return "late"
 
     async with ends(late=late, same=same) as (here, _):
-        with pytest.raises(Overdue, match=r"no answer to `late` within 0\.05 s"):
+        with pytest.raises(CallTimeout, match=r"no answer to `late` within 0\.05 s"):
             await here.channel.call("late", None, limit=0.05)
         answer.set()
         assert 5 == await here.channel.call("same", 5, limit=5)
@@ -184,9 +184,9 @@ async def test_open_calls_fail_when_the_other_side_goes() -> None:
             await asyncio.sleep(0)
         there.channel.close(None, tell=False)
         there.connection.shutdown(socket.SHUT_WR)
-        with pytest.raises(ChannelEnded, match="the other side is gone"):
+        with pytest.raises(ConnectionEnded, match="the other side is gone"):
             await call
-        with pytest.raises(ChannelEnded):
+        with pytest.raises(ConnectionEnded):
             await here.channel.call("same", None, limit=5)
         assert ["ended: None"] == here.log
 
@@ -237,10 +237,10 @@ async def test_a_call_that_blocks_has_a_time_limit() -> None:
     left, right = socket.socketpair()
     with left, right:
         here = End(left)
-        with pytest.raises(Overdue):
+        with pytest.raises(CallTimeout):
             here.channel.call_and_block("gate", {}, limit=0.05)
         right.shutdown(socket.SHUT_WR)
-        with pytest.raises(ChannelEnded):
+        with pytest.raises(ConnectionEnded):
             here.channel.call_and_block("gate", {}, limit=5)
         await asyncio.sleep(0)
         await asyncio.sleep(0)

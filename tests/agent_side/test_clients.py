@@ -8,18 +8,18 @@ from contextlib import closing, nullcontext
 
 import pytest
 
-from pytest_approvals.agent_side.clients import anthropic_client, openai_client, openai_options
-from pytest_approvals.agent_side.current import recorded_by
-from pytest_approvals.agent_side.neutral import ModelAddress
-from pytest_approvals.harness.served import ServedModel
-from pytest_approvals.testing import SmallWorld, reply
+from pytest_approvals.agent_side.contract.types import ModelAddress
+from pytest_approvals.agent_side.kit.clients import build_anthropic_client, build_openai_client, build_openai_options
+from pytest_approvals.agent_side.kit.context import use_world
+from pytest_approvals.runner.model_endpoint import ModelEndpoint
+from pytest_approvals.testing import FakeWorld, reply
 
 Ask = Callable[[ModelAddress], Awaitable[str]]
 
 
 async def chat(address: ModelAddress) -> str:
     """Asks over Chat Completions."""
-    answer = await openai_client(address).chat.completions.create(
+    answer = await build_openai_client(address).chat.completions.create(
         model="main", messages=[{"role": "user", "content": "Hello"}]
     )
     return str(answer.choices[0].message.content)
@@ -27,13 +27,13 @@ async def chat(address: ModelAddress) -> str:
 
 async def responses(address: ModelAddress) -> str:
     """Asks over Responses."""
-    answer = await openai_client(address).responses.create(model="main", input="Hello")
+    answer = await build_openai_client(address).responses.create(model="main", input="Hello")
     return answer.output_text
 
 
 async def messages(address: ModelAddress) -> str:
     """Asks over Messages."""
-    answer = await anthropic_client(address).messages.create(
+    answer = await build_anthropic_client(address).messages.create(
         model="main", max_tokens=9, messages=[{"role": "user", "content": "Hello"}]
     )
     return "".join(block.text for block in answer.content if block.type == "text")
@@ -42,7 +42,7 @@ async def messages(address: ModelAddress) -> str:
 def test_a_framework_may_close_its_client_after_each_request() -> None:
     """What the next one stands on is still open."""
     openai = pytest.importorskip("openai")
-    options = openai_options(ModelAddress(protocol="chat", url="http://127.0.0.1:1/v1"))
+    options = build_openai_options(ModelAddress(protocol="chat", url="http://127.0.0.1:1/v1"))
     asyncio.run(openai.AsyncOpenAI(**options).close())
 
     assert not openai.AsyncOpenAI(**options).is_closed()
@@ -54,10 +54,10 @@ def test_the_session_whose_turn_it_is_is_answered(ask: Ask, turn_of: str) -> Non
     """Sessions may share a client; outside of turns it asks where it was pointed at."""
 
     async def asked() -> str:
-        with closing(ServedModel(ask.__name__)) as served:  # type: ignore[attr-defined]
-            first, other = SmallWorld([reply("First.")], []), SmallWorld([reply("Other.")], [])
+        with closing(ModelEndpoint(ask.__name__)) as served:  # type: ignore[attr-defined]
+            first, other = FakeWorld([reply("First.")], []), FakeWorld([reply("Other.")], [])
             address, other.place = served.address(first.asked), served.address(other.asked)
-            with nullcontext() if turn_of == "nobody" else recorded_by(other):
+            with nullcontext() if turn_of == "nobody" else use_world(other):
                 return await ask(address)
 
     assert ("First." if turn_of == "nobody" else "Other.") == asyncio.run(asked())

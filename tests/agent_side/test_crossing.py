@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side import failures
-from pytest_approvals.agent_side.crossing import Failure, RemoteError, error_of, failure_of
-from pytest_approvals.agent_side.failures import (
+from pytest_approvals.agent_side.contract import exceptions
+from pytest_approvals.agent_side.contract.exceptions import (
     AsksAgain,
     ConditionRaised,
     ContractError,
@@ -18,7 +17,8 @@ from pytest_approvals.agent_side.failures import (
     ToolRaised,
     Unsupported,
 )
-from pytest_approvals.agent_side.wire import from_json, to_json
+from pytest_approvals.agent_side.rpc.remote_errors import Failure, RemoteError, to_exception, to_failure
+from pytest_approvals.agent_side.rpc.serialization import from_json, to_json
 
 RAISED = [
     ContractError("something"),
@@ -34,7 +34,7 @@ RAISED = [
 
 
 def crossed(error: BaseException) -> Exception:
-    return error_of(from_json(Failure, json.loads(json.dumps(to_json(failure_of(error))))))
+    return to_exception(from_json(Failure, json.loads(json.dumps(to_json(to_failure(error))))))
 
 
 @pytest.mark.parametrize("error", RAISED, ids=repr)
@@ -50,7 +50,7 @@ def test_a_failure_of_the_contract_comes_out_as_itself(error: Exception) -> None
 def test_every_failure_of_the_contract_is_tried_here() -> None:
     """A new one is noticed."""
     assert {type(error).__name__ for error in RAISED} == {
-        name for name, kind in vars(failures).items() if isinstance(kind, type) and issubclass(kind, ContractError)
+        name for name, kind in vars(exceptions).items() if isinstance(kind, type) and issubclass(kind, ContractError)
     }
 
 
@@ -104,6 +104,6 @@ def test_a_message_that_cannot_be_had_is_replaced() -> None:
 
 def test_names_of_other_languages_are_names() -> None:
     """Whatever characters they have."""
-    out = error_of(Failure(type="System.InvalidOperationException`1", message="no"))
+    out = to_exception(Failure(type="System.InvalidOperationException`1", message="no"))
 
     assert "System.InvalidOperationException`1" == type(out).__name__

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agent_side.installed import has
+from pytest_approvals.agent_side.kit.feature_detection import has_source
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def test_a_name_is_looked_for_in_the_sources(here: Path) -> None:
     (here / "tools.py").write_text("class Tool: ...\n")
 
     looked_for = [("tools.py", "class Tool"), ("tools.py", "class Approval"), ("mcp.py", "class Tool")]
-    assert [True, False, False] == [has(here.name, file, text) for file, text in looked_for]
+    assert [True, False, False] == [has_source(here.name, file, text) for file, text in looked_for]
 
 
 def test_a_file_is_looked_for(here: Path) -> None:
     """Its name is enough."""
     (here / "mcp.py").touch()
 
-    assert (True, False) == (has(here.name, "mcp.py"), has(here.name, "stores.py"))
+    assert (True, False) == (has_source(here.name, "mcp.py"), has_source(here.name, "stores.py"))
 
 
 def test_a_package_in_a_namespace_is_found(here: Path) -> None:
@@ -41,11 +41,11 @@ def test_a_package_in_a_namespace_is_found(here: Path) -> None:
         (below / name).touch()
     package = f"{below.parent.name}.inner"
 
-    assert (True, False) == (has(package, "tools.py"), has(package, "mcp.py"))
+    assert (True, False) == (has_source(package, "tools.py"), has_source(package, "mcp.py"))
     assert below.parent.name not in sys.modules
 
 
 @pytest.mark.parametrize("package", ["no_such_framework", "no_such_namespace.framework"])
 def test_where_there_is_no_framework_nothing_is_missing(package: str) -> None:
     """The facts are those of the latest release then."""
-    assert has(package, "tools.py", "anything")
+    assert has_source(package, "tools.py", "anything")

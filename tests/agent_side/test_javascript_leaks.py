@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 import pytest_approvals.agent_side
-from pytest_approvals.agent_side.leaks import Leak, leaks_told, told_to
-from pytest_approvals.agent_side.process import LEAKS
+from pytest_approvals.agent_side.process.network_guard import (
+    GUARD_VARIABLE,
+    BlockedHost,
+    encode_guard_settings,
+    parse_blocked_hosts,
+)
 
 GUARD = Path(pytest_approvals.agent_side.__file__).parent / "javascript" / "leaks.mjs"
 NODE = shutil.which("node")
@@ -36,7 +40,7 @@ WAYS = {
 def ran(code, file, *allowed):
     """Runs a program that watches itself, and gives what it prints."""
     watched = f'import {{ watchAsTold }} from "{GUARD.as_uri()}";\nwatchAsTold();\n{code}'
-    environment = os.environ | {LEAKS: told_to(str(file), allowed)}
+    environment = os.environ | {GUARD_VARIABLE: encode_guard_settings(str(file), allowed)}
     words = [NODE, "--input-type=module", "-e", watched]
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
 
@@ -46,8 +50,8 @@ def test_leak_is_refused_and_told(way, tmp_path):
     """Whatever connects, it is refused as if nobody listened, and told with the host as the client named it."""
     file = tmp_path / "leaks.jsonl"
     assert "ECONNREFUSED\n" == ran(WAYS[way], file)
-    expected = Leak("model.invalid", 443) if way == "name" else Leak("192.0.2.1", 81)
-    assert [expected] == leaks_told(file.read_text().splitlines())
+    expected = BlockedHost("model.invalid", 443) if way == "name" else BlockedHost("192.0.2.1", 81)
+    assert [expected] == parse_blocked_hosts(file.read_text().splitlines())
 
 
 HERE = """

@@ -8,8 +8,15 @@ import sys
 
 import pytest
 
-from pytest_approvals.agent_side.leaks import Leak, LeakGuard, is_local, leaks_told, told_to, watched_by
-from pytest_approvals.agent_side.process import LEAKS
+from pytest_approvals.agent_side.process.network_guard import (
+    GUARD_VARIABLE,
+    BlockedHost,
+    NetworkGuard,
+    encode_guard_settings,
+    guard_network,
+    is_local,
+    parse_blocked_hosts,
+)
 
 PLACE = ("192.0.2.1", 443)
 
@@ -44,12 +51,12 @@ def test_what_is_of_this_machine(host, local):
 def test_innermost_guard_is_told():
     """Of two guards the one that came last watches, and the first one again when that is over."""
     outer, inner = [], []
-    with watched_by(LeakGuard((), outer.append)):
-        with watched_by(LeakGuard((), inner.append)), pytest.raises(ConnectionRefusedError):
+    with guard_network(NetworkGuard((), outer.append)):
+        with guard_network(NetworkGuard((), inner.append)), pytest.raises(ConnectionRefusedError):
             connect()
         with pytest.raises(ConnectionRefusedError, match=r"192\.0\.2\.1:443 is not on this machine"):
             connect()
-    assert ([Leak(*PLACE)], [Leak(*PLACE)]) == (outer, inner)
+    assert ([BlockedHost(*PLACE)], [BlockedHost(*PLACE)]) == (outer, inner)
 
 
 def test_addresses_of_an_allowed_name_are_allowed():
@@ -57,14 +64,14 @@ def test_addresses_of_an_allowed_name_are_allowed():
     name = socket.gethostname()
     address = socket.getaddrinfo(name, None, socket.AF_INET)[0][4][0]
     told = []
-    LeakGuard([name.upper()], told.append).judge(address, 443)
+    NetworkGuard([name.upper()], told.append).judge(address, 443)
     assert [] == told
 
 
 def test_guard_that_is_over_refuses_nothing():
     """Nothing is judged where nobody watches."""
     told = []
-    with watched_by(LeakGuard((), told.append)):
+    with guard_network(NetworkGuard((), told.append)):
         pass
     with socket.socket(type=socket.SOCK_DGRAM) as one:
         one.connect_ex(PLACE)
@@ -74,13 +81,13 @@ def test_guard_that_is_over_refuses_nothing():
 @pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "192.0.2.1:443"), ("2001:db8::1", "[2001:db8::1]:443")])
 def test_leak_is_said_as_an_address(host, said):
     """As it stands in an address, so that it can be found in one's code."""
-    assert (said, host) == (str(Leak(host, 443)), str(Leak(host)).strip("[]"))
+    assert (said, host) == (str(BlockedHost(host, 443)), str(BlockedHost(host)).strip("[]"))
 
 
 CHILD = """
 import os, socket
-from pytest_approvals.agent_side.leaks import watch_as_told
-watch_as_told()
+from pytest_approvals.agent_side.process.network_guard import guard_from_environment
+guard_from_environment()
 def ask(port):
     with socket.socket() as one:
         try:
@@ -98,5 +105,11 @@ ask(2)
 def test_other_processes_tell_their_leaks(tmp_path):
     """A process that is told to watches itself and its forks for good, and tells what it refused in a file."""
     file = tmp_path / "leaks.jsonl"
-    subprocess.run([sys.executable, "-c", CHILD], env={LEAKS: told_to(str(file), ["db.invalid"])}, check=True)
-    assert [Leak("192.0.2.1", 1), Leak("192.0.2.1", 2)] == leaks_told(file.read_text().splitlines())
+    subprocess.run(
+        [sys.executable, "-c", CHILD],
+        env={GUARD_VARIABLE: encode_guard_settings(str(file), ["db.invalid"])},
+        check=True,
+    )
+    assert [BlockedHost("192.0.2.1", 1), BlockedHost("192.0.2.1", 2)] == parse_blocked_hosts(
+        file.read_text().splitlines()
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pytest_approvals.agent_side.neutral import Decision, ModelAddress, Outcome
-from pytest_approvals.agent_side.practice import practise
+from pytest_approvals.agent_side.contract.types import Decision, ModelAddress, Outcome
+from pytest_approvals.agent_side.process.fork_server import warm_up
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 
@@ -21,6 +21,6 @@ def test_an_agent_that_always_has_a_client_is_built_with_it() -> None:
             asked.append(self.blueprint.model)
             raise ConnectionError
 
-    asyncio.run(practise(Reaches))
+    asyncio.run(warm_up(Reaches))
 
     assert ["responses", "responses"] == [address.protocol for address in asked if address is not None]

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side import messages, neutral
-from pytest_approvals.agent_side.codecs import codec_of
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.neutral import (
+from pytest_approvals.agent_side.contract import types
+from pytest_approvals.agent_side.contract.types import (
     Attachment,
     Blueprint,
     Chunk,
+    Condition,
     Decision,
     HostedResult,
     Item,
@@ -27,7 +26,15 @@ from pytest_approvals.agent_side.neutral import (
     Request,
     ToolSpec,
 )
-from pytest_approvals.agent_side.wire import Handle, WireError, from_json, plain, to_json
+from pytest_approvals.agent_side.rpc import messages
+from pytest_approvals.agent_side.rpc.serialization import (
+    Handle,
+    SerializationError,
+    from_json,
+    get_codec,
+    to_json,
+    to_json_safe,
+)
 
 TOOL = ToolSpec(
     name="pay",
@@ -122,7 +129,7 @@ def test_false_is_not_left_out_for_zero() -> None:
 )
 def test_what_does_not_fit_is_refused_and_named(kind: type, written: Any, said: str) -> None:
     """With the path to it, what was expected, and what came."""
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(SerializationError) as caught:
         from_json(kind, written)
 
     assert said == str(caught.value)
@@ -142,7 +149,7 @@ def test_what_does_not_fit_is_refused_and_named(kind: type, written: Any, said: 
 )
 def test_what_json_would_change_is_not_written(options: Any, said: str) -> None:
     """What the harness says must arrive as it was said."""
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(SerializationError) as caught:
         to_json(Blueprint(options=options))
 
     assert said == str(caught.value)
@@ -153,18 +160,18 @@ def test_a_value_without_end_is_not_written() -> None:
     endless: dict[str, Any] = {}
     endless["again"] = endless
 
-    with pytest.raises(WireError, match="nested deeper than 60"):
+    with pytest.raises(SerializationError, match="nested deeper than 60"):
         to_json(Blueprint(options=endless))
-    assert "<not JSON: nested deeper than 60>" in json.dumps(to_json(Blueprint(options=endless), anything=plain))
+    assert "<not JSON: nested deeper than 60>" in json.dumps(to_json(Blueprint(options=endless), anything=to_json_safe))
 
 
 def test_what_an_agent_says_is_marked_where_json_cannot_hold_it() -> None:
     """Telling what happened never fails."""
-    finished = neutral.Finished(output={"at": (1, {2}), 3: object(), "nan": float("nan"), "m": _Proxy()})
+    finished = types.Finished(output={"at": (1, {2}), 3: object(), "nan": float("nan"), "m": _Proxy()})
 
     assert {
         "output": {"at": [1, [2]], "3": "<not JSON: <object object>>", "nan": "<not JSON: nan>", "m": {"k": "v"}}
-    } == to_json(finished, anything=plain)
+    } == to_json(finished, anything=to_json_safe)
 
 
 class _Proxy(Mapping[str, str]):
@@ -191,14 +198,14 @@ def test_only_the_handle_of_a_frameworks_object_crosses() -> None:
 def test_a_type_that_cannot_cross_is_noticed_when_it_is_declared() -> None:
     """Not when a value of it is sent."""
     with pytest.raises(TypeError, match="cannot cross a process boundary"):
-        codec_of(set[int])
+        get_codec(set[int])
 
 
 @pytest.mark.parametrize(
     "kind",
     [
         kind
-        for module in (neutral, messages)
+        for module in (types, messages)
         for kind in vars(module).values()
         if isinstance(kind, type) and is_dataclass(kind)
     ],
@@ -207,6 +214,6 @@ def test_a_type_that_cannot_cross_is_noticed_when_it_is_declared() -> None:
 def test_every_type_of_the_contract_can_cross(kind: type) -> None:
     """Its codec says for each of its fields what it looks like."""
     named: dict[str, Any] = {}
-    codec_of(kind).schema(named)
+    get_codec(kind).schema(named)
 
     assert {field.name for field in fields(kind)} == set(named[kind.__name__]["properties"])

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
 from pytest_approvals.scenario.load import load_scenario
-from pytest_approvals.scenario.parts import Scenario
+from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.simulation import ReferenceAgent
 
 CATALOGUE = Path(__file__).parents[2] / "scenarios"
@@ -26,9 +26,9 @@ def scenario() -> Callable[[str], Scenario]:
 
 
 @pytest.fixture
-def reference() -> InThisProcess:
+def reference() -> InProcessSource:
     """The reference agent in this process."""
-    return InThisProcess(name="reference", adapter=ReferenceAgent, facts=facts_of(ReferenceAgent))
+    return InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
 
 
 @pytest.fixture

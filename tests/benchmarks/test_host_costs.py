@@ -8,13 +8,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pytest_approvals.agent_side.neutral import Blueprint
-from pytest_approvals.agent_side.practice import TOOL, PracticeWorld
-from pytest_approvals.harness.host import HostPool
-from pytest_approvals.harness.hosted import Hosted
+from pytest_approvals.agent_side.contract.types import Blueprint
+from pytest_approvals.agent_side.process.fork_server import WARMUP_TOOL, WarmupWorld
+from pytest_approvals.processes.process_pool import ProcessPool
+from pytest_approvals.processes.remote_agents import RemoteAgent
 
 AGENT = "pytest_approvals.simulation.reference:ReferenceAgent"
-BLUEPRINT = Blueprint(tools=(TOOL,))
+BLUEPRINT = Blueprint(tools=(WARMUP_TOOL,))
 
 
 async def timed(step: Awaitable[Any]) -> tuple[float, Any]:
@@ -26,9 +26,9 @@ async def timed(step: Awaitable[Any]) -> tuple[float, Any]:
 def test_a_fresh_process_is_there_in_milliseconds(tell: Callable[..., None]) -> None:
     """From the wish for one to its first outcome: at most 15 ms for an agent that costs nothing itself."""
 
-    async def one(pool: HostPool) -> tuple[float, float]:
-        async def first_outcome() -> Hosted:
-            agent = await Hosted.build(await pool.fresh(AGENT), PracticeWorld(), BLUEPRINT)
+    async def one(pool: ProcessPool) -> tuple[float, float]:
+        async def first_outcome() -> RemoteAgent:
+            agent = await RemoteAgent.build(await pool.fresh(AGENT), WarmupWorld(), BLUEPRINT)
             await agent.turn("Practise this.", (), stream=False)
             return agent
 
@@ -37,7 +37,7 @@ def test_a_fresh_process_is_there_in_milliseconds(tell: Callable[..., None]) -> 
         return began, ended
 
     async def measured() -> list[tuple[float, float]]:
-        pool = HostPool()
+        pool = ProcessPool()
         await one(pool)
         rows = [await one(pool) for _ in range(40)]
         await pool.close()
@@ -54,8 +54,8 @@ def test_a_call_costs_a_fraction_of_a_millisecond(tell: Callable[..., None]) -> 
     """There and back, with nothing to do: at most 0.3 ms."""
 
     async def measured() -> list[float]:
-        pool = HostPool()
-        agent = await Hosted.build(await pool.fresh(AGENT), PracticeWorld(), BLUEPRINT)
+        pool = ProcessPool()
+        agent = await RemoteAgent.build(await pool.fresh(AGENT), WarmupWorld(), BLUEPRINT)
 
         async def some() -> None:
             for _ in range(50):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.harness.elsewhere import OtherProcesses
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
-from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.processes.remote_agents import SubprocessFactory
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 
@@ -100,9 +100,11 @@ def by_hand_openai_agents() -> Flow:
 BY_HAND = {"pydantic_ai": by_hand_pydantic_ai, "openai_agents": by_hand_openai_agents}
 
 
-def source_of(name: str) -> InThisProcess:
+def source_of(name: str) -> InProcessSource:
     adapter = import_module(f"pytest_approvals.agent_side.adapters.{name}").FLAVOURS[""]
-    return InThisProcess(name=name, adapter=adapter, facts=facts_of(adapter), elsewhere=OtherProcesses(agent=name))
+    return InProcessSource(
+        name=name, adapter=adapter, facts=describe_adapter(adapter), elsewhere=SubprocessFactory(agent=name)
+    )
 
 
 @pytest.mark.parametrize("name", list(BY_HAND))
@@ -123,24 +125,24 @@ def test_the_host_costs_little(scenario: Callable[[str], Scenario], tell: Callab
     import statistics
     import time
 
-    from pytest_approvals.agent_side.neutral import Blueprint
-    from pytest_approvals.harness.sources import AgentSource
+    from pytest_approvals.agent_side.contract.types import Blueprint
+    from pytest_approvals.processes.agent_source import AgentSource
 
     class Remote:
         """Builds every agent in one other process, so that the turns are measured and not the processes."""
 
-        def __init__(self, source: InThisProcess) -> None:
+        def __init__(self, source: InProcessSource) -> None:
             self.name, self.facts = source.name, source.facts
             self.host: Any = None
 
         async def build(self, world: Any, blueprint: Blueprint) -> Any:
-            from pytest_approvals.harness.host import session_pool
-            from pytest_approvals.harness.hosted import Hosted
+            from pytest_approvals.processes.process_pool import get_shared_pool
+            from pytest_approvals.processes.remote_agents import RemoteAgent
 
             if self.host is None or not self.host.usable:
-                self.host = await session_pool().fresh(name)
-                self.keep = await Hosted.build(self.host, world, blueprint)
-            return await Hosted.build(self.host, world, blueprint)
+                self.host = await get_shared_pool().fresh(name)
+                self.keep = await RemoteAgent.build(self.host, world, blueprint)
+            return await RemoteAgent.build(self.host, world, blueprint)
 
         async def build_fresh(self, world: Any, blueprint: Blueprint, *, cold: bool) -> Any:
             raise AssertionError

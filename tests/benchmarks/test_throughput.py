@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.checks import judge
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import InThisProcess
-from pytest_approvals.journal.read import read_journal
-from pytest_approvals.journal.write import Journal
-from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.journal.files import Journal, read_journal
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 
@@ -22,7 +21,7 @@ Load = Callable[[str], Scenario]
 Tell = Callable[[str], None]
 
 
-def runs_a_second(scenario: Scenario, variant: Variant, source: InThisProcess, times: int) -> tuple[float, int]:
+def runs_a_second(scenario: Scenario, variant: Variant, source: InProcessSource, times: int) -> tuple[float, int]:
     async def all_of_them() -> int:
         events = 0
         for _ in range(times):
@@ -39,7 +38,7 @@ def runs_a_second(scenario: Scenario, variant: Variant, source: InThisProcess, t
 @pytest.mark.parametrize("name", ["basics/approved", "parallel/one-approved-one-rejected"])
 @pytest.mark.parametrize("serialize", ["none", "json"])
 def test_the_reference_agent_runs_often_enough(
-    scenario: Load, reference: InThisProcess, tell: Tell, name: str, serialize: str
+    scenario: Load, reference: InProcessSource, tell: Tell, name: str, serialize: str
 ) -> None:
     """The reference agent, the harness and all checks make at least 1,500 runs a second on one core."""
     story = scenario(name)
@@ -54,7 +53,7 @@ def test_the_reference_agent_runs_often_enough(
 
 
 def test_stored_journals_are_checked_fast_enough(
-    scenario: Load, reference: InThisProcess, tell: Tell, tmp_path: Path
+    scenario: Load, reference: InProcessSource, tell: Tell, tmp_path: Path
 ) -> None:
     """Journals are read from disk and judged by all checks at 150,000 events a second at least."""
     variant = Variant(serialize="json", source="restored", stream=True, chunking="tokens")
@@ -73,7 +72,7 @@ def test_stored_journals_are_checked_fast_enough(
     assert rate >= 150_000
 
 
-def test_memory_stays_flat(scenario: Load, reference: InThisProcess, tell: Tell, tmp_path: Path) -> None:
+def test_memory_stays_flat(scenario: Load, reference: InProcessSource, tell: Tell, tmp_path: Path) -> None:
     """After a first tenth, further runs with journals on disk do not grow the process."""
     story, variant = scenario("basics/approved"), Variant(oracle="approve_all")
     path = tmp_path / "run.jsonl"

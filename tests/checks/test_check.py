@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks import CHECKS, Failure, check, check_named, explain, judge
-from pytest_approvals.checks.check import described, made
+from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, judge
+from pytest_approvals.checks._check import create_check, describe_call
 from pytest_approvals.errors import UnknownName, UsageError
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.notation import parse_notation
 
 STORY = """
     send Pay 5
@@ -28,7 +28,7 @@ def registry():
 
 
 def unregistered(function, level="must", needs=()):
-    return made("toy-check", function, level, needs, (), (), function=function)
+    return create_check("toy-check", function, level, needs, (), (), function=function)
 
 
 class TestCheck:
@@ -93,13 +93,13 @@ class TestCheck:
 class TestJudge:
     def test_nothing_looked_at(self):
         """A check that yields nothing does not apply."""
-        verdicts = unregistered(lambda history: iter(())).judge(History.of(journal(STORY)))
+        verdicts = unregistered(lambda history: iter(())).judge(History.of(parse_notation(STORY)))
 
         assert ["not-applicable"] == [verdict.status for verdict in verdicts]
 
     def test_everything_holds(self):
         """One verdict says that everything holds."""
-        verdicts = unregistered(lambda history: iter([None, None])).judge(History.of(journal(STORY)))
+        verdicts = unregistered(lambda history: iter([None, None])).judge(History.of(parse_notation(STORY)))
 
         assert ["pass"] == [verdict.status for verdict in verdicts]
 
@@ -111,7 +111,7 @@ class TestJudge:
                 yield Failure(call=call, expected="none", actual="one", witness=(call.n, 0))
                 yield Failure(call=call, expected="none", actual="another", witness=(call.n,))
 
-        verdicts = unregistered(every_call).judge(History.of(journal(STORY)))
+        verdicts = unregistered(every_call).judge(History.of(parse_notation(STORY)))
 
         assert [("c1", "one", (5,)), ("c2", "one", (5,))] == [
             (verdict.label, verdict.actual, verdict.witness) for verdict in verdicts
@@ -124,12 +124,14 @@ class TestJudge:
             yield Failure(expected="", actual="weak", witness=(), level="should")
             yield Failure(expected="", actual="strong", witness=())
 
-        assert ["strong"] == [verdict.actual for verdict in unregistered(both).judge(History.of(journal(STORY)))]
+        assert ["strong"] == [verdict.actual for verdict in unregistered(both).judge(History.of(parse_notation(STORY)))]
 
     def test_a_should_is_a_warning(self):
         """What should hold and does not is a warning."""
         failure = Failure(expected="", actual="", witness=())
-        verdicts = unregistered(lambda history: iter([failure]), level="should").judge(History.of(journal(STORY)))
+        verdicts = unregistered(lambda history: iter([failure]), level="should").judge(
+            History.of(parse_notation(STORY))
+        )
 
         assert ["warning"] == [verdict.status for verdict in verdicts]
 
@@ -140,13 +142,13 @@ class TestJudge:
             yield None
             raise KeyError("c7")
 
-        (verdict,) = unregistered(crashes).judge(History.of(journal(STORY)))
+        (verdict,) = unregistered(crashes).judge(History.of(parse_notation(STORY)))
 
         assert ("harness-error", "the check raised KeyError: 'c7'") == (verdict.status, verdict.actual)
 
     def test_what_could_not_be_seen(self):
         """A check says not-observable where the journal's maker could not record what it needs."""
-        events = journal(STORY)
+        events = parse_notation(STORY)
         events[0].observes = ["model.request", "model.answer"]
 
         statuses = {verdict.check: verdict.status for verdict in judge(events)}
@@ -156,7 +158,7 @@ class TestJudge:
 
 def test_what_a_journal_that_was_cut_off_cannot_decide():
     """Whether an approved call would have run, and the run ended, is unknown."""
-    events = journal("send Go\nmodel c1 pay(amount=5)\npause c1\napprove c1\ngo\nrun c1 -> ok\ndone")
+    events = parse_notation("send Go\nmodel c1 pay(amount=5)\npause c1\napprove c1\ngo\nrun c1 -> ok\ndone")
     cut = [event for event in events if event.n <= next(each.n for each in events if each.kind == "tool.start") - 1]
 
     verdicts = judge(cut)
@@ -194,9 +196,9 @@ def test_shoulds():
 
 def test_described():
     """A call is shown as people read it."""
-    calls = History.of(journal("send Go\nmodel c1 pay(amount=5, to=Ann); c2 pay({broken)\nfail X: y")).calls
+    calls = History.of(parse_notation("send Go\nmodel c1 pay(amount=5, to=Ann); c2 pay({broken)\nfail X: y")).calls
 
-    assert ['c1 pay(amount=5, to="Ann")', 'c2 pay("{broken")'] == [described(call) for call in calls]
+    assert ['c1 pay(amount=5, to="Ann")', 'c2 pay("{broken")'] == [describe_call(call) for call in calls]
 
 
 def test_explain():
@@ -234,4 +236,4 @@ warns:
 def test_an_unknown_check():
     """A slug that nobody has is refused, with the nearest one named."""
     with pytest.raises(UnknownName, match="no check is called 'run-end'; did you mean 'run-ends'"):
-        check_named("run-end")
+        find_check("run-end")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_approvals.checks import judge_group
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.notation import parse_notation
 
 KEPT = """
     send Pay 5
@@ -26,13 +26,13 @@ def fails(*runs):
 
 
 def saved_by(release, lines):
-    events = journal(lines)
+    events = parse_notation(lines)
     events[0].variant = {**events[0].variant, "saved_by": release}
     return events
 
 
 def test_what_another_release_saved():
     """A run that takes up what another release saved is not compared with one that saved it itself."""
-    assert fails(journal(KEPT), journal(LOST))
-    assert not fails(journal(KEPT), saved_by("1.0", LOST))
+    assert fails(parse_notation(KEPT), parse_notation(LOST))
+    assert not fails(parse_notation(KEPT), saved_by("1.0", LOST))
     assert fails(saved_by("1.0", KEPT), saved_by("1.0", LOST))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import CHECKS
-from pytest_approvals.journal.grammar import broken_grammar
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.journal.validation import find_violations
 
 EXAMPLES = [
     pytest.param(check, example, id=f"{check.slug}-{example.status}-{example.caption.replace(' ', '_')}")
@@ -18,7 +18,7 @@ BAD = {"fail": {"fail", "harness-error"}, "warning": {"warning"}, "pass": {"pass
 
 
 def histories(example):
-    return [History.of(journal(part)) for part in example.lines.split("---\n")]
+    return [History.of(parse_notation(part)) for part in example.lines.split("---\n")]
 
 
 @pytest.mark.parametrize(("check", "example"), EXAMPLES)
@@ -33,6 +33,6 @@ def test_check_says_so_about_its_example(check, example):
 @pytest.mark.parametrize(("check", "example"), EXAMPLES)
 def test_examples_are_journals(check, example):
     """Each example could have been recorded, but for the one on which the grammar itself fails."""
-    broken = [one for history in histories(example) for one in broken_grammar(history.events)]
+    broken = [one for history in histories(example) for one in find_violations(history.events)]
 
     assert (check.slug == "journal-well-formed" and example.status == "fail") == bool(broken)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from pytest_approvals.checks import CHECKS, Verdict, consequences, counted, explained, judge, weakest, worst
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.checks import (
+    CHECKS,
+    Verdict,
+    count_statuses,
+    implied_checks,
+    judge,
+    mark_implied,
+    root_findings,
+    worst_status,
+)
+from pytest_approvals.journal.notation import parse_notation
 
 LOST_DECISION = """
     send Pay 5
@@ -26,7 +35,7 @@ def failed(check, label=None, status="fail", session=""):
 
 def test_one_root():
     """One failure that explains the others is the finding; they are listed with it."""
-    (finding,) = weakest(judge(journal(LOST_DECISION)))
+    (finding,) = root_findings(judge(parse_notation(LOST_DECISION)))
 
     assert ("approved-runs", "c1") == (finding.verdict.check, finding.verdict.label)
     assert ["asked-once", "run-ends", "nothing-left-pending"] == [verdict.check for verdict in finding.implied]
@@ -35,7 +44,7 @@ def test_one_root():
 
 def test_verdicts_say_what_they_follow_from():
     """Each implied verdict names the slug of its cause."""
-    verdicts = explained(judge(journal(LOST_DECISION)))
+    verdicts = mark_implied(judge(parse_notation(LOST_DECISION)))
 
     assert {"asked-once": "approved-runs", "approved-runs": None} == {
         verdict.check: verdict.implied_by for verdict in verdicts if verdict.check in ("asked-once", "approved-runs")
@@ -46,45 +55,45 @@ def test_other_calls_are_not_explained():
     """A failure about one call does not explain another call's."""
     verdicts = [failed("approved-runs", "c1"), failed("asked-once", "c2")]
 
-    assert ["approved-runs", "asked-once"] == [finding.verdict.check for finding in weakest(verdicts)]
+    assert ["approved-runs", "asked-once"] == [finding.verdict.check for finding in root_findings(verdicts)]
 
 
 def test_calls_inside_are_explained():
     """A failure about a call explains those of the agent that it runs."""
     verdicts = [failed("approved-runs", "o1"), failed("asked-once", "o1/c1")]
 
-    assert ["approved-runs"] == [finding.verdict.check for finding in weakest(verdicts)]
+    assert ["approved-runs"] == [finding.verdict.check for finding in root_findings(verdicts)]
 
 
 def test_other_sessions_are_not_explained():
     """A failure in one session does not explain another session's."""
     verdicts = [failed("approved-runs", "c1"), failed("asked-once", "c1", session="b")]
 
-    assert 2 == len(weakest(verdicts))
+    assert 2 == len(root_findings(verdicts))
 
 
 def test_a_warning_explains_no_failure():
     """What only should hold does not explain what must."""
     verdicts = [failed("invalid-decision-refused", status="warning"), failed("approval-before-execution", "c1")]
 
-    assert 2 == len(weakest(verdicts))
+    assert 2 == len(root_findings(verdicts))
 
 
 def test_nothing_failed():
     """Where everything holds there is no finding."""
-    assert [] == weakest([failed("run-ends", status="pass"), failed("asked-once", status="not-applicable")])
+    assert [] == root_findings([failed("run-ends", status="pass"), failed("asked-once", status="not-applicable")])
 
 
 def test_consequences_end():
     """No check follows from itself, and all that follows exists."""
-    assert [] == [slug for slug in CHECKS if slug in consequences(slug) or not consequences(slug) <= set(CHECKS)]
+    assert [] == [slug for slug in CHECKS if slug in implied_checks(slug) or not implied_checks(slug) <= set(CHECKS)]
 
 
 def test_guards_are_silent_where_a_check_says_why():
     """A story that was not reached is no harness-error where a check explains it."""
     lines = "reaches finished=1\nsend Pay 5\nmodel c1 pay(amount=5)\nrun c1 -> paid 5\nfail X: y"
 
-    statuses = {verdict.check: verdict.status for verdict in judge(journal(lines))}
+    statuses = {verdict.check: verdict.status for verdict in judge(parse_notation(lines))}
 
     assert ("fail", "not-applicable") == (statuses["approval-before-execution"], statuses["scenario-exercised"])
 
@@ -94,24 +103,24 @@ def test_guards_speak_where_nothing_else_does():
     lines = "reaches paused=1\nsend Hello\ndone"
 
     assert {"harness-error"} == {
-        verdict.status for verdict in judge(journal(lines)) if verdict.check == "scenario-exercised"
+        verdict.status for verdict in judge(parse_notation(lines)) if verdict.check == "scenario-exercised"
     }
 
 
 def test_a_chosen_check():
     """Only the checks that are asked for are judged."""
-    assert ["run-ends"] == [verdict.check for verdict in judge(journal("send Hi\ndone"), [CHECKS["run-ends"]])]
+    assert ["run-ends"] == [verdict.check for verdict in judge(parse_notation("send Hi\ndone"), [CHECKS["run-ends"]])]
 
 
 def test_counted():
     """Verdicts are counted by status."""
-    assert {"fail": 2, "pass": 1} == counted([failed("a"), failed("b"), failed("c", status="pass")])
+    assert {"fail": 2, "pass": 1} == count_statuses([failed("a"), failed("b"), failed("c", status="pass")])
 
 
 def test_worst():
     """The worst status stands for several."""
     assert ["fail", "pass", "not-applicable"] == [
-        worst([failed("a", status="warning"), failed("b"), failed("c", status="pass")]),
-        worst([failed("c", status="pass"), failed("d", status="not-observable")]),
-        worst([]),
+        worst_status([failed("a", status="warning"), failed("b"), failed("c", status="pass")]),
+        worst_status([failed("c", status="pass"), failed("d", status="not-observable")]),
+        worst_status([]),
     ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks import SHOWN, judge
-from pytest_approvals.journal.grammar import broken_grammar
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.checks import SHOWN_STATUSES, judge
+from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.journal.validation import find_violations
 
 NO_FINDING = {
     "a tool raises, the turn fails, and the person decides again": """
@@ -618,17 +618,17 @@ NO_FINDING = {
 @pytest.mark.parametrize("lines", NO_FINDING.values(), ids=NO_FINDING)
 def test_it_is_no_finding(lines):
     """No check fails or warns."""
-    events = journal(lines)
+    events = parse_notation(lines)
 
     assert [] == [
-        (verdict.check, verdict.label, verdict.actual) for verdict in judge(events) if verdict.status in SHOWN
+        (verdict.check, verdict.label, verdict.actual) for verdict in judge(events) if verdict.status in SHOWN_STATUSES
     ]
 
 
 @pytest.mark.parametrize("lines", NO_FINDING.values(), ids=NO_FINDING)
 def test_it_is_a_journal(lines):
     """The story could have been recorded."""
-    assert [] == broken_grammar(journal(lines))
+    assert [] == find_violations(parse_notation(lines))
 
 
 WARNINGS = {
@@ -701,6 +701,6 @@ WARNINGS = {
 @pytest.mark.parametrize(("checks", "lines"), WARNINGS.values(), ids=WARNINGS)
 def test_it_is_a_warning(checks, lines):
     """The weaker half of a requirement is broken, and nothing fails."""
-    shown = [verdict for verdict in judge(journal(lines)) if verdict.status in SHOWN]
+    shown = [verdict for verdict in judge(parse_notation(lines)) if verdict.status in SHOWN_STATUSES]
 
     assert {(check, "warning") for check in checks} == {(verdict.check, verdict.status) for verdict in shown}

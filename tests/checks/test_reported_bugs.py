@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks import judge, weakest
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.checks import judge, root_findings
+from pytest_approvals.journal.notation import parse_notation
 
 FOUND = {
     "a call id is used again with other arguments, and runs unasked": (
@@ -328,6 +328,6 @@ FOUND = {
 @pytest.mark.parametrize(("check", "lines"), FOUND.values(), ids=FOUND)
 def test_it_is_found(check, lines):
     """The finding that stands for itself is the requirement that is violated."""
-    findings = weakest(judge(journal(lines)))
+    findings = root_findings(judge(parse_notation(lines)))
 
     assert [check] == list(dict.fromkeys(finding.verdict.check for finding in findings))

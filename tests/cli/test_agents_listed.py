@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pytest_approvals.pins import pinned
+from pytest_approvals.agents.pins import get_pinned_release
 
 
 def test_a_framework_that_is_not_here_is_listed_with_the_release_of_its_environment(command_line: Any) -> None:
     """Nothing has to be installed for it."""
-    release = re.escape(str(pinned("autogen-agentchat")))
+    release = re.escape(str(get_pinned_release("autogen-agentchat")))
 
     listed = command_line("agents").out
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import CHECKS
-from pytest_approvals.journal.notation import journal
-from pytest_approvals.journal.write import Journal
+from pytest_approvals.journal.files import Journal
+from pytest_approvals.journal.notation import parse_notation
 
 GOOD = """
 send Pay 5
@@ -33,7 +33,7 @@ done
 def write(command_line, name: str, lines: str) -> None:
     """Writes a journal."""
     written = Journal(command_line.folder / name)
-    for event in journal(lines):
+    for event in parse_notation(lines):
         written.record(event)
     written.close()
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_approvals.caches import FOLDER_VARIABLE
-from pytest_approvals.harness.environments.cache import MARK
+from pytest_approvals.agents.environments.cache import CACHE_FOLDER_VARIABLE, COMPLETION_MARK
 
 if TYPE_CHECKING:
     from .conftest import CommandLine
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def cache(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache with an environment that was used long ago, and a half one."""
-    monkeypatch.setenv(FOLDER_VARIABLE, str(command_line.folder / "cache"))
-    mark = command_line.write(f"cache/environments/a1b2/{MARK}", '{"recipe": "frame==1.0"}')
+    monkeypatch.setenv(CACHE_FOLDER_VARIABLE, str(command_line.folder / "cache"))
+    mark = command_line.write(f"cache/environments/a1b2/{COMPLETION_MARK}", '{"recipe": "frame==1.0"}')
     os.utime(mark, (1000, 1000))
     (command_line.folder / "cache" / "environments" / "c3d4").mkdir()
 

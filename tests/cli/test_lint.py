@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pytest_approvals.lint import RULES
+from pytest_approvals.conversations.lint import RULES
 
 
 def asked(**arguments):

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.cli import main
-from pytest_approvals.loopback.server import LoopbackServer
-from pytest_approvals.scenario.load import load_scenario, scenario_from_text
+from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.scenario.load import load_scenario, parse_scenario
 
 STORY = "title: A greeting\nmodel: [{say: Hello.}]\ntools: {look: {}}\n"
 
 
 def test_records_until_it_is_stopped(tmp_path: Path) -> None:
     """It prints an address, passes on what comes there, and says at its end what it wrote."""
-    with LoopbackServer().running() as server:
-        url = server.url(server.begin(scenario_from_text(STORY, name="a/greeting", path="greeting")).name)
+    with ScriptedModelServer().running() as server:
+        url = server.url(server.begin(parse_scenario(STORY, name="a/greeting", path="greeting")).name)
         words = ["record", "--upstream", url, "--out", "stories/hello"]
         started = subprocess.Popen(
             [sys.executable, "-m", "pytest_approvals.cli", *words], stdout=subprocess.PIPE, text=True, cwd=tmp_path

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.report.files import read_report
+from pytest_approvals.reporting.files import read_report
 
 SCENARIO = """\
 title: A gated call is approved

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agents import flavours
+from pytest_approvals.agents.adapters import load_flavours
 from pytest_approvals.checks import CHECKS
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
@@ -17,7 +17,7 @@ def test_what_cannot_be_decided_is_what_is_not_claimed(name: str) -> None:
 
     assert "`contradiction-not-executed` is never decided" in section
     assert "contradiction-not-executed" in CHECKS
-    assert "contradiction" not in flavours(name)[""].capabilities
+    assert "contradiction" not in load_flavours(name)[""].capabilities
 
 
 @pytest.mark.parametrize(
@@ -27,4 +27,4 @@ def test_every_flavour_is_on_the_page(name: str) -> None:
     """Each flavour of an agent is named in its section."""
     section = PAGE.read_text(encoding="utf-8").partition(f"## {name}\n")[2].partition("\n## ")[0]
 
-    assert [] == [flavour for flavour in flavours(name) if flavour and f"{flavour}`" not in section]
+    assert [] == [flavour for flavour in load_flavours(name) if flavour and f"{flavour}`" not in section]

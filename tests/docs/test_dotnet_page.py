@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.simulation.meai.page import filled_in
+from pytest_approvals.devtools.pages.dotnet import fill_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "dotnet.md"
 
@@ -16,5 +16,5 @@ def test_the_generated_parts_are_what_the_releases_do() -> None:
     """Two copies of a call break the releases that the page says, and nothing breaks the robust one."""
     text = PAGE.read_text(encoding="utf-8")
 
-    assert filled_in(text) == text
+    assert fill_page(text) == text
     assert "| the request's JSON, in memory | ✓ | ✗ | ✓ | ✓ | ✓ | ✓ |" in text

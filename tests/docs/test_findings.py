@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agents import AgentSpec, adapter_of
+from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.environments import installers
+from pytest_approvals.agents.package_registries import NPM
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.checks import CHECKS, judge, judge_group
-from pytest_approvals.harness.environments import npm
-from pytest_approvals.harness.play import Limit
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import AgentSource
 from pytest_approvals.journal.history import History
-from pytest_approvals.pytest_side.waiting import lasting_loop
-from pytest_approvals.recall.suspects import Suspect
-from pytest_approvals.recall.table import Release
-from pytest_approvals.registries import NPM
-from pytest_approvals.scenario.load import scenario_from_text
-from pytest_approvals.scenario.parts import Scenario, Variant
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.runner.event_loops import get_session_loop
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
@@ -60,7 +60,7 @@ class Page:
             status=check[2],
             requirement=check[3],
             variant=_variant(rows["variant"]),
-            scenario=scenario_from_text(story[1], name=f"findings/{path.stem}", path=str(path)),
+            scenario=parse_scenario(story[1], name=f"findings/{path.stem}", path=str(path)),
         )
 
 
@@ -72,16 +72,16 @@ def _variant(written: str) -> Variant:
 @cache
 def source(agent: str) -> AgentSource:
     """Gives the agent: here, or in the environment with its pinned release."""
-    if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not npm.is_here():
+    if get_adapter(AgentSpec.parse(agent)).registry == NPM.name and not installers.is_npm_available():
         pytest.skip("Node is not on this machine")
-    return Suspect(Release(spec=AgentSpec.parse(agent)), {}, HANGS).source
+    return AgentRuns(AgentRelease(spec=AgentSpec.parse(agent)), {}, HANGS).source
 
 
 def played(page: Page, variant: Variant) -> History:
-    limit = Limit(seconds=HANGS if page.check == "run-ends" else 30)
+    limit = RunLimits(seconds=HANGS if page.check == "run-ends" else 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = lasting_loop().wait_for(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
+        run = get_session_loop().wait_for(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
     return History.of(run.events)
 
 

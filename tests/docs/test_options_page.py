@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest_approvals
 from pytest_approvals.cli import COMMANDS
-from pytest_approvals.pytest_side.options import OPTIONS
-from pytest_approvals.pytest_side.wishes import WISHES
+from pytest_approvals.plugin.options import OPTIONS
+from pytest_approvals.plugin.run_options import RUN_OPTION_DEFAULTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "options.md"
 ADAPTERS = Path(pytest_approvals.__file__).parent / "agent_side" / "adapters"
@@ -50,7 +50,7 @@ def test_every_setting_is_named() -> None:
     """What the marker and the call know."""
     text = PAGE.read_text(encoding="utf-8")
 
-    assert [] == [name for name in WISHES if f"`{name}`" not in text]
+    assert [] == [name for name in RUN_OPTION_DEFAULTS if f"`{name}`" not in text]
 
 
 def test_every_option_of_an_adapter_is_named() -> None:

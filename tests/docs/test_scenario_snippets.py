@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
-from pytest_approvals.scenario.load import scenario_from_text
-from pytest_approvals.scenario.parts import Scenario
-from pytest_approvals.scenario.schema import ScenarioFile
-from pytest_approvals.scenario.schema_caller import STEPS
-from pytest_approvals.scenario.variants import candidates
-from pytest_approvals.scenario.words import DIMENSIONS, REACHES
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.schema import STEP_KEYS, ScenarioFile
+from pytest_approvals.scenario.variants import candidate_variants
+from pytest_approvals.scenario.vocabulary import DIMENSIONS, REACHES
 
 PAGE = Path(__file__).parents[2] / "docs" / "writing-scenarios.md"
 FENCE = re.compile(r"^(?P<above>[^\n]*)\n```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,16 +46,16 @@ def test_a_scenario_that_the_docs_show_can_be_run(text: str) -> None:
         stores: dict[str, str] = {}  # noqa: RUF012 - a fact about an agent, never changed
         protocols: dict[str, dict[str, str]] = {}  # noqa: RUF012 - likewise
 
-    story = scenario_from_text(text, name="docs/snippet", path="docs/snippet.approval.yaml")
+    story = parse_scenario(text, name="docs/snippet", path="docs/snippet.approval.yaml")
 
-    assert next(candidates(story, Able(), {}), None) is not None
+    assert next(candidate_variants(story, Able(), {}), None) is not None
 
 
 def test_the_scenario_that_the_docs_build_is_the_first_one_that_they_show() -> None:
     """The Python snippet makes the calls and answers of the file at the top of the page."""
     names: dict[str, object] = {}
     exec(snippets("python")[0], names)
-    built, shown = names["story"], scenario_from_text(snippets("yaml")[0], name="built/x", path="x")
+    built, shown = names["story"], parse_scenario(snippets("yaml")[0], name="built/x", path="x")
 
     assert isinstance(built, Scenario)
     assert isinstance(shown, Scenario)
@@ -69,7 +68,7 @@ def test_the_scenario_that_the_docs_build_is_the_first_one_that_they_show() -> N
     "words",
     [
         [field.alias or name for name, field in ScenarioFile.model_fields.items()],
-        STEPS,
+        STEP_KEYS,
         list(DIMENSIONS),
         list(REACHES),
         [str(value) for values in DIMENSIONS.values() for value in values if isinstance(value, str)],

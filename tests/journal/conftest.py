@@ -8,20 +8,20 @@ import pytest
 
 from pytest_approvals.journal.events import (
     AgentStart,
-    Decide,
+    DecisionMade,
     Event,
     Header,
     ModelAnswer,
     ModelRequest,
-    Restored,
     RunEnd,
-    Saved,
+    StateRestored,
+    StateSaved,
     ToolEnd,
     ToolStart,
     TurnEnd,
     TurnStart,
 )
-from pytest_approvals.journal.write import Journal
+from pytest_approvals.journal.files import Journal
 
 A = {"path": "a.txt"}
 B = {"path": "b.txt"}
@@ -74,17 +74,17 @@ def two_calls(numbered: Callable[..., list[Event]]) -> list[Event]:
         ModelRequest(m=1, conversation="main", agent="main", items=[USER], tools=["delete_file"]),
         ModelAnswer(m=1, conversation="main", calls=asked),
         TurnEnd(turn=1, outcome="paused", requests=open_ones),
-        Saved(name="turn 1", mode="json", size=812),
+        StateSaved(name="turn 1", mode="json", size=812),
         AgentStart(tools=["delete_file"], how="restored"),
-        Restored(name="turn 1", mode="json", pending=deepcopy(open_ones)),
-        Decide(verdict="approve", q="q1", id="c1", label="c1", source="restored"),
-        Decide(verdict="reject", q="q2", id="c2", label="c2", reason="keep b", source="restored"),
+        StateRestored(name="turn 1", mode="json", pending=deepcopy(open_ones)),
+        DecisionMade(verdict="approve", q="q1", id="c1", label="c1", source="restored"),
+        DecisionMade(verdict="reject", q="q2", id="c2", label="c2", reason="keep b", source="restored"),
         TurnStart(turn=2, decisions=[10, 11]),
         ToolStart(x=1, tool="delete_file", arguments=A, call_id="c1"),
         ToolEnd(x=1, result="deleted a.txt"),
         ModelRequest(m=2, conversation="main", agent="main", items=told, tools=["delete_file"]),
         ModelAnswer(m=2, conversation="main", say="Done."),
         TurnEnd(turn=2, outcome="finished", output="Done."),
-        Saved(name="turn 2", mode="json", size=640),
+        StateSaved(name="turn 2", mode="json", size=640),
         RunEnd(),
     )

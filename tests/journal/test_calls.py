@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pytest_approvals.journal.calls import Declared
 from pytest_approvals.journal.events import Header, ModelAnswer, ModelRequest, ToolEnd, ToolStart, TurnEnd, TurnStart
-from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.history import History, ToolDeclaration
+from pytest_approvals.journal.notation import parse_notation
 
 
 def read(lines):
-    return History.of(journal(lines))
+    return History.of(parse_notation(lines))
 
 
 def numbered(*events):
@@ -197,7 +196,7 @@ class TestPolicies:
         """).calls
         _, second = call.gates
 
-        assert (True, False) == (call.gated_at(second.n), call.gated)
+        assert (True, False) == (call.is_gated_at(second.n), call.gated)
 
     def test_a_policy_that_raised(self):
         """A policy that raised keeps the gate closed."""
@@ -220,14 +219,14 @@ class TestPolicies:
     def test_names_of_tools(self):
         """A tool of another agent, or one that is called otherwise, is known by the name that the model uses."""
         assert ["pay", "pay", "delete"] == [
-            Declared.of("pay", {}).name,
-            Declared.of("helper/pay", {"agent": "helper"}).name,
-            Declared.of("delete_here", {"called": "delete"}).name,
+            ToolDeclaration.of("pay", {}).name,
+            ToolDeclaration.of("helper/pay", {"agent": "helper"}).name,
+            ToolDeclaration.of("delete_here", {"called": "delete"}).name,
         ]
 
     def test_two_tools_of_one_name(self):
         """A call belongs to the tool of its own agent."""
-        events = journal("""
+        events = parse_notation("""
             tool pay(amount: integer) always
             tool ask(input) never runs helper
             send Go
@@ -346,8 +345,8 @@ class TestDecisions:
             done
         """).calls
 
-        assert ("quote", {"amount": 3}) == call.wanted_at(call.runs[0].n)
-        assert ("pay", {"amount": 5}) == call.wanted_at(call.decisions[0].n)
+        assert ("quote", {"amount": 3}) == call.effective_call_at(call.runs[0].n)
+        assert ("pay", {"amount": 5}) == call.effective_call_at(call.decisions[0].n)
 
 
 class TestTurns:
@@ -372,7 +371,7 @@ class TestTurns:
 
     def test_a_turn_without_an_end(self):
         """A journal that was cut off has a turn that is open."""
-        events = journal("send Go\ndone")[:4]
+        events = parse_notation("send Go\ndone")[:4]
 
         assert ["open"] == [turn.outcome for turn in History.of(events).turns]
 
@@ -419,14 +418,14 @@ class TestInputs:
         """A call that stands in the input once more than the model made it is a stranger there."""
         history = read("send Go\nmodel c1 read(path=a)\ntwice c1\nrun c1 -> text\ntell c1 text\ndone")
 
-        assert 1 == len(history.exchanges[1].strangers)
+        assert 1 == len(history.exchanges[1].unknown_calls)
 
     def test_where_an_input_differs(self):
         """An input that does not repeat the one before says from where."""
         history = read("send Go\nmodel c1 read(path=a)\nrun c1 -> text\nmodel Well.\nuntell c1\ntell c1 other\ndone")
         *_, last = history.exchanges
 
-        assert (False, 2) == (last.repeats, last.differs)
+        assert (False, 2) == (last.repeats, last.first_difference)
 
     def test_a_trimmed_history(self):
         """Ids that come again are aligned from the end, since histories are trimmed at the front."""
@@ -501,7 +500,7 @@ class TestWhatAPolicyWasAskedAbout:
         """What was let through is gated as it ran, where it ran with something else."""
         low, _ = read(self.LINES).calls
 
-        assert (False, True) == (low.gated, low.gated_as(low.runs[0]))
+        assert (False, True) == (low.gated, low.needed_approval_for(low.runs[0]))
 
     def test_a_call_may_be_gated_as_its_tool_reads_it(self):
         """Arguments are read as they are written, or as they are coerced."""

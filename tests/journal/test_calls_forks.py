@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.notation import parse_notation
 
 REWOUND = """
     send Pay 5
@@ -26,7 +26,7 @@ REWOUND = """
 
 
 def read(lines):
-    return History.of(journal(lines))
+    return History.of(parse_notation(lines))
 
 
 def test_a_restore_of_the_latest_save_is_no_fork():

@@ -8,26 +8,26 @@ import pytest
 
 from pytest_approvals.journal.events import (
     AgentStart,
-    Decide,
+    DecisionMade,
+    DecisionsStaged,
     Event,
-    Gate,
     Header,
     ModelAnswer,
     ModelFailure,
     ModelRequest,
-    Restored,
-    Rewritten,
+    PolicyAsked,
     RunEnd,
-    Saved,
-    Shown,
-    Skipped,
-    Staged,
+    StateRestored,
+    StateRewritten,
+    StateSaved,
+    StepSkipped,
+    StreamShown,
     ToolEnd,
     ToolStart,
     TurnEnd,
     TurnStart,
 )
-from pytest_approvals.journal.grammar import broken_grammar
+from pytest_approvals.journal.validation import find_violations
 
 Edit = Callable[[list[Event]], None]
 
@@ -89,7 +89,7 @@ def renumber(events: list[Event]) -> None:
     moved = {event.n: position for position, event in enumerate(events, 1)}
     for position, event in enumerate(events, 1):
         event.n = position
-        if isinstance(event, (TurnStart, Staged)):
+        if isinstance(event, (TurnStart, DecisionsStaged)):
             event.decisions = [moved[old] for old in event.decisions if old in moved]
 
 
@@ -134,7 +134,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (9,),
     ),
     "unknown save changed": (
-        insert(7, Rewritten(name="turn 0", old="a", new="b", where="every", places=1)),
+        insert(7, StateRewritten(name="turn 0", old="a", new="b", where="every", places=1)),
         "'turn 0' is changed, and was not saved in this session",
         (8,),
     ),
@@ -158,7 +158,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         "a turn fails without an error, or has an error and does not fail",
         (17,),
     ),
-    "shown outside": (insert(6, Shown(turn=1, what="end")), "turn 1 shows something, and is not running", (7,)),
+    "shown outside": (insert(6, StreamShown(turn=1, what="end")), "turn 1 shows something, and is not running", (7,)),
     "question numbers": (change(15, m=5), "question 5 begins where question 2 is next", (15,)),
     "answered twice": (double(5), "question 1 is answered, and was not open", (6,)),
     "failed after its answer": (
@@ -213,11 +213,11 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "two agents built anew": (double(8), "an agent is built anew twice", (8, 9)),
     "decided before the restore": (
-        several(drop(9), insert(9, Restored(name="turn 1", mode="json"))),
+        several(drop(9), insert(9, StateRestored(name="turn 1", mode="json"))),
         "a session goes on though its new agent took up no save",
         (8, 9),
     ),
-    "saved in a turn": (several(drop(7), insert(5, Saved(name="turn 1", mode="json"))), IN_A_TURN, (6,)),
+    "saved in a turn": (several(drop(7), insert(5, StateSaved(name="turn 1", mode="json"))), IN_A_TURN, (6,)),
     "saved twice": (double(7), "'turn 1' is saved twice", (8,)),
     "saved and not taken up": (drop(8, 9), "a session goes on without what was saved of it", (7, 10)),
     "taken up twice": (
@@ -244,7 +244,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     "a call listed twice": (request_of(9, 1, label="c1"), "a request is listed twice at once", (9,)),
     "decided in a turn that ended": (
         several(
-            insert(5, Decide(verdict="approve", q="q1", id="c1", label="c1")),
+            insert(5, DecisionMade(verdict="approve", q="q1", id="c1", label="c1")),
             change(13, decisions=[6, 11, 12]),
         ),
         "a decision was made in a turn that ended before it is handed in",
@@ -297,14 +297,16 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (10,),
     ),
     "oracle decides what is settled": (
-        several(insert(18, Decide(verdict="approve", q="q1", id="c1", label="c1", **ORACLE)), change(20, how="broken")),
+        several(
+            insert(18, DecisionMade(verdict="approve", q="q1", id="c1", label="c1", **ORACLE)), change(20, how="broken")
+        ),
         "the oracle decides about request q1, which is not pending",
         (19,),
     ),
     "oracle decides twice": (
         several(
             change(10, **ORACLE),
-            insert(11, Decide(verdict="reject", q="q1", id="c1", label="c1", **ORACLE)),
+            insert(11, DecisionMade(verdict="reject", q="q1", id="c1", label="c1", **ORACLE)),
             change(13, decisions=[10, 11, 12]),
         ),
         "the oracle decides twice at once",
@@ -332,59 +334,59 @@ class TestBrokenGrammar:
         """Whatever breaks the grammar is said in a sentence, with the events that show it."""
         edit(two_calls)
 
-        found = [(broken.text, broken.witness) for broken in broken_grammar(two_calls)]
+        found = [(broken.text, broken.witness) for broken in find_violations(two_calls)]
 
         assert (text, witness) in found
 
     def test_an_empty_journal_has_no_header(self) -> None:
         """No event at all is broken, too."""
-        assert ["the journal does not begin with a header"] == [broken.text for broken in broken_grammar([])]
+        assert ["the journal does not begin with a header"] == [broken.text for broken in find_violations([])]
 
     def test_places_come_in_their_order(self, two_calls: list[Event]) -> None:
         """Several broken places are named from first to last."""
         several(change(17, outcome="done"), change(10, verdict="yes"), change(2, how="made"))(two_calls)
 
-        assert [2, 10, 17] == [broken.witness[0] for broken in broken_grammar(two_calls)]
+        assert [2, 10, 17] == [broken.witness[0] for broken in find_violations(two_calls)]
 
 
 class TestGoodGrammar:
     def test_a_clean_run(self, two_calls: list[Event]) -> None:
         """Nothing is found in what the harness records of a good run."""
-        assert [] == broken_grammar(two_calls)
+        assert [] == find_violations(two_calls)
 
     def test_a_run_that_was_ended_may_leave_things_open(self, two_calls: list[Event]) -> None:
         """After a time-out a question may have no answer, a tool no end, and a decision no turn."""
         del two_calls[15:18]
         two_calls.insert(15, ToolStart(x=2, tool="read_file", arguments={}))
-        two_calls.insert(16, Decide(verdict="approve", q="q1", id="c1", label="c1"))
+        two_calls.insert(16, DecisionMade(verdict="approve", q="q1", id="c1", label="c1"))
         change(18, how="timeout")(two_calls)
         renumber(two_calls)
 
-        assert [] == broken_grammar(two_calls)
+        assert [] == find_violations(two_calls)
 
     def test_turns_may_overlap(self, numbered: Callable[..., list[Event]]) -> None:
         """Two turns of one session at the same time, each on a copy of its state, are legal."""
         events = numbered(
             Header(scenario="a/b", agent="x"),
             AgentStart(tools=[]),
-            Saved(name="s", mode="json"),
+            StateSaved(name="s", mode="json"),
             TurnStart(turn=1, text="one"),
             AgentStart(tools=[], how="restored"),
-            Restored(name="s", mode="json"),
+            StateRestored(name="s", mode="json"),
             TurnStart(turn=2, text="two"),
             TurnEnd(turn=1, outcome="finished"),
             TurnEnd(turn=2, outcome="finished"),
             RunEnd(),
         )
 
-        assert [] == broken_grammar(events)
+        assert [] == find_violations(events)
 
     def test_a_save_may_be_taken_up_again_after_a_skipped_step(self, two_calls: list[Event]) -> None:
         """A copy of the state whose step cannot be played is left, and the next one is taken up."""
-        two_calls[9:9] = [Skipped(step="decide", why="no request"), *copy.deepcopy(two_calls[7:9])]
+        two_calls[9:9] = [StepSkipped(step="decide", why="no request"), *copy.deepcopy(two_calls[7:9])]
         renumber(two_calls)
 
-        assert [] == broken_grammar(two_calls)
+        assert [] == find_violations(two_calls)
 
     def test_conversations_may_nest(self, numbered: Callable[..., list[Event]]) -> None:
         """A conversation inside a call that a model made is legal, and so are tools of another agent."""
@@ -398,26 +400,26 @@ class TestGoodGrammar:
             ModelAnswer(m=1, conversation="main", calls=[outer]),
             ModelRequest(m=2, conversation="o1/helper", agent="helper", items=[]),
             ModelAnswer(m=2, conversation="o1/helper", calls=[inner]),
-            Gate(tool="pay", arguments={}, call_id="c1", agent="helper", answer=False),
+            PolicyAsked(tool="pay", arguments={}, call_id="c1", agent="helper", answer=False),
             ToolStart(x=1, tool="pay", arguments={}, call_id="c1", agent="helper"),
             ToolEnd(x=1, how="raised", error=["ToolRaised", "no"]),
             TurnEnd(turn=1, outcome="failed", error=["ToolRaised", "no"]),
             RunEnd(),
         )
 
-        assert [] == broken_grammar(events)
+        assert [] == find_violations(events)
 
     def test_the_script_may_contradict_and_repeat_itself(self, two_calls: list[Event]) -> None:
         """Decisions that the scenario wrote may be about one request twice, and about settled ones."""
-        insert(11, Decide(verdict="reject", q="q1", id="c1", label="c1"))(two_calls)
+        insert(11, DecisionMade(verdict="reject", q="q1", id="c1", label="c1"))(two_calls)
         change(13, decisions=[10, 11, 12])(two_calls)
         later = [
             AgentStart(tools=["delete_file"], how="restored"),
-            Restored(name="turn 2", mode="json"),
-            Decide(verdict="approve", q="q1", id="c1", label="c1"),
+            StateRestored(name="turn 2", mode="json"),
+            DecisionMade(verdict="approve", q="q1", id="c1", label="c1"),
             TurnStart(turn=3, decisions=[22]),
             TurnEnd(turn=3, outcome="failed", error=["LookupError", "settled"]),
-            Saved(name="turn 3", mode="json"),
+            StateSaved(name="turn 3", mode="json"),
         ]
         for event in reversed(later):
             event.n = 0
@@ -425,7 +427,7 @@ class TestGoodGrammar:
         for position, event in enumerate(two_calls, 1):
             event.n = position
 
-        assert [] == broken_grammar(two_calls)
+        assert [] == find_violations(two_calls)
 
     def test_the_oracle_answers_what_a_failed_turn_left_open(self, numbered: Callable[..., list[Event]]) -> None:
         """A turn that fails shows nobody anything, so what was pending before it can be answered after it."""
@@ -439,10 +441,10 @@ class TestGoodGrammar:
             ModelRequest(m=1, conversation="main", agent="main", items=[]),
             ModelAnswer(m=1, conversation="main", calls=[call]),
             TurnEnd(turn=1, outcome="paused", requests=[request]),
-            Decide(verdict="raw", raw={"verdict": "yes"}, **answer),
+            DecisionMade(verdict="raw", raw={"verdict": "yes"}, **answer),
             TurnStart(turn=2, decisions=[7]),
             TurnEnd(turn=2, outcome="failed", error=["MalformedDecision", "yes"]),
-            Decide(verdict="reject", **answer, **ORACLE),
+            DecisionMade(verdict="reject", **answer, **ORACLE),
             TurnStart(turn=3, decisions=[10]),
             ModelRequest(m=2, conversation="main", agent="main", items=[]),
             ModelAnswer(m=2, conversation="main", say="Not paid.", calls=[]),
@@ -450,4 +452,4 @@ class TestGoodGrammar:
             RunEnd(),
         )
 
-        assert [] == broken_grammar(events)
+        assert [] == find_violations(events)

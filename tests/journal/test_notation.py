@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.errors import JournalError
-from pytest_approvals.journal.grammar import broken_grammar
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.journal.validation import find_violations
 
 STORY = """
     send Pay 5                    # the caller writes
@@ -23,7 +23,7 @@ STORY = """
 
 def test_numbers_and_the_frame_are_filled_in():
     """A few lines stand for a whole journal."""
-    events = journal(STORY)
+    events = parse_notation(STORY)
 
     assert [
         *("header", "agent.start", "turn.start", "model.request", "model.answer", "turn.end"),
@@ -31,12 +31,12 @@ def test_numbers_and_the_frame_are_filled_in():
         *("model.request", "model.answer", "turn.end", "run.end"),
     ] == [event.kind for event in events]
     assert list(range(1, 18)) == [event.n for event in events]
-    assert [] == broken_grammar(events)
+    assert [] == find_violations(events)
 
 
 def test_inputs_of_the_model_are_kept():
     """What was sent, said, called and returned stands in the next input."""
-    *_, asked = (event for event in journal(STORY) if event.kind == "model.request")
+    *_, asked = (event for event in parse_notation(STORY) if event.kind == "model.request")
 
     assert [
         {"kind": "user", "text": "Pay 5", "message": 1},
@@ -48,7 +48,7 @@ def test_inputs_of_the_model_are_kept():
 def test_an_unknown_line():
     """A line that begins with no known word is refused, with the nearest one named."""
     with pytest.raises(JournalError) as caught:
-        journal("send Hello\nfinsh Hello")
+        parse_notation("send Hello\nfinsh Hello")
 
     assert "notation:2: no line begins with 'finsh'; did you mean 'finish'?" == str(caught.value)
 
@@ -56,7 +56,7 @@ def test_an_unknown_line():
 def test_an_unreadable_line():
     """A line about a call that nobody made is refused."""
     with pytest.raises(JournalError) as caught:
-        journal("send Hello\nrun c9 -> ok")
+        parse_notation("send Hello\nrun c9 -> ok")
 
     assert "notation:2: cannot read 'run c9 -> ok': KeyError('c9')" == str(caught.value)
 
@@ -64,6 +64,6 @@ def test_an_unreadable_line():
 def test_a_tool_without_parameters():
     """A tool that is not written as one is refused."""
     with pytest.raises(JournalError) as caught:
-        journal("tool pay always")
+        parse_notation("tool pay always")
 
     assert "NAME(PARAMETER: TYPE, ...) APPROVAL" in str(caught.value)

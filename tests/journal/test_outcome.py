@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.journal.notation import journal
-from pytest_approvals.journal.outcome import outcome_of
+from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.journal.outcome import extract_outcome
 
 PLAIN = """
     mode none
@@ -34,7 +34,7 @@ OTHER = {
 
 
 def outcome(lines):
-    return [written for _, written in outcome_of(journal(lines))]
+    return [written for _, written in extract_outcome(parse_notation(lines))]
 
 
 @pytest.mark.parametrize("lines", SAME.values(), ids=SAME)
@@ -118,13 +118,13 @@ def test_calls_of_one_reply_run_in_any_order():
 
 def test_a_decision_names_its_call():
     """By which of its ids the request was answered makes no difference: one that is listed again may have another."""
-    events = journal(PLAIN)
-    renamed = journal(PLAIN)
+    events = parse_notation(PLAIN)
+    renamed = parse_notation(PLAIN)
     for event in renamed:
         if event.kind == "caller.decide":
             event.id = "another id of the same request"
 
-    assert [written for _, written in outcome_of(events)] == [written for _, written in outcome_of(renamed)]
+    assert [written for _, written in extract_outcome(events)] == [written for _, written in extract_outcome(renamed)]
 
 
 def test_a_signal_comes_while_calls_start():

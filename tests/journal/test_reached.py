@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
-from pytest_approvals.journal.reached import reached
-from pytest_approvals.scenario.words import REACHES
+from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.scenario.vocabulary import REACHES
 
 EVERYTHING = """
     tool pay(amount: integer) when amount > 1
@@ -86,14 +86,14 @@ def test_everything():
         "model_refused": 1,
         "exhausted": 1,
         "nested": 1,
-    } == reached(History.of(journal(EVERYTHING)))
+    } == count_reached(History.of(parse_notation(EVERYTHING)))
 
 
 def test_no_word_is_forgotten():
     """What is counted are the words of the scenario language."""
-    assert set(REACHES) == set(reached(History.of(journal(EVERYTHING))))
+    assert set(REACHES) == set(count_reached(History.of(parse_notation(EVERYTHING))))
 
 
 def test_nothing():
     """What did not happen is left out."""
-    assert {} == reached(History.of([]))
+    assert {} == count_reached(History.of([]))

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_approvals.errors import JournalError
+from pytest_approvals.journal.event_schema import find_field_error, required_fields
 from pytest_approvals.journal.events import EVENTS, Event
-from pytest_approvals.journal.read import read_journal, read_journals
-from pytest_approvals.journal.shapes import required, wrong_field
-from pytest_approvals.journal.write import Journal
+from pytest_approvals.journal.files import Journal, read_journal, read_journals
 
 HEADER = '{"event":"header","n":1,"format":1,"scenario":"a/b","agent":"reference"}'
 SECOND = '{"event":"header","n":1,"format":1,"scenario":"a/c","agent":"reference"}'
@@ -178,9 +177,9 @@ class TestShapes:
         """An event with nothing but its needed fields has the shape that the reader wants."""
         examples = {"str": "x", "int": 1, "list": [], "dict": {}, "Any": None, "bool": True}
         hints = EVENTS[kind].__annotations__
-        given = {name: examples[hints[name].split("[")[0].split(" ")[0]] for name in required(EVENTS[kind])}
+        given = {name: examples[hints[name].split("[")[0].split(" ")[0]] for name in required_fields(EVENTS[kind])}
 
         written = json.loads(json.dumps(EVENTS[kind](**given).to_dict()))
         written.pop("event")
 
-        assert wrong_field(EVENTS[kind], written) is None
+        assert find_field_error(EVENTS[kind], written) is None

@@ -5,43 +5,43 @@ from typing import Any
 
 import pytest
 
+from pytest_approvals.journal.descriptions import EventDescriber
 from pytest_approvals.journal.events import (
     EVENTS,
     AgentLost,
     AgentStart,
-    Cancelled,
-    Decide,
+    CallerHungUp,
+    CallerStuck,
+    DecisionMade,
+    DecisionsStaged,
     Event,
-    Gate,
     Header,
-    HungUp,
+    HistoryTrimmed,
     ModelAnswer,
     ModelExhausted,
     ModelFailure,
     ModelRefusal,
     ModelRequest,
-    Restored,
-    Rewritten,
+    PendingCancelled,
+    PolicyAsked,
     RunEnd,
-    Saved,
-    Shown,
-    Signalled,
-    Skipped,
-    Staged,
-    Stuck,
+    SignalSent,
+    StateRestored,
+    StateRewritten,
+    StateSaved,
+    StepSkipped,
+    StreamShown,
     ToolEnd,
     ToolStart,
-    Trimmed,
     TurnEnd,
     TurnStart,
 )
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.notation import journal
-from pytest_approvals.journal.sentences import Sentences
+from pytest_approvals.journal.notation import parse_notation
 
 
 def told(events: Sequence[Event]) -> list[str]:
-    sentences = Sentences(History.of(events))
+    sentences = EventDescriber(History.of(events))
     return [f"{event.n:>2} {line}" for event in events for line in sentences.of(event)]
 
 
@@ -74,63 +74,66 @@ ALONE: dict[str, tuple[Event, str]] = {
     "no output": (TurnEnd(turn=1, outcome="finished"), "agent   finishes"),
     "failure": (TurnEnd(turn=1, outcome="failed", error=["x.y.OSError", "no"]), "agent   fails with OSError"),
     "slow turn": (TurnEnd(turn=1, outcome="timeout", error=["TimeoutError", ""]), "agent   takes too long"),
-    "approve": (Decide(verdict="approve", q="q1", label="c1"), "caller  approves c1"),
-    "reject": (Decide(verdict="reject", q="q1", label="c1", reason="keep b"), "caller  rejects c1: keep b"),
+    "approve": (DecisionMade(verdict="approve", q="q1", label="c1"), "caller  approves c1"),
+    "reject": (DecisionMade(verdict="reject", q="q1", label="c1", reason="keep b"), "caller  rejects c1: keep b"),
     "edit": (
-        Decide(verdict="edit", q="q1", label="c1", arguments={"path": "b", "mode": 1}),
+        DecisionMade(verdict="edit", q="q1", label="c1", arguments={"path": "b", "mode": 1}),
         'caller  approves c1 with mode=1, path="b"',
     ),
     "edit to nothing": (
-        Decide(verdict="edit", q="q1", label="c1", arguments={}),
+        DecisionMade(verdict="edit", q="q1", label="c1", arguments={}),
         "caller  approves c1 with no arguments",
     ),
     "edit of the tool": (
-        Decide(verdict="edit", q="q1", label="c1", tool="move", arguments={"path": "b"}),
+        DecisionMade(verdict="edit", q="q1", label="c1", tool="move", arguments={"path": "b"}),
         'caller  approves c1 as move(path="b")',
     ),
-    "always": (Decide(verdict="always", q="q1", label="c1"), "caller  always approves c1"),
-    "never": (Decide(verdict="never", q="q1", label="c1", reason="no"), "caller  always rejects c1: no"),
-    "raw": (Decide(verdict="raw", q="q1", label="c1", raw={"verdict": "yes"}), 'caller  answers c1 with "yes"'),
+    "always": (DecisionMade(verdict="always", q="q1", label="c1"), "caller  always approves c1"),
+    "never": (DecisionMade(verdict="never", q="q1", label="c1", reason="no"), "caller  always rejects c1: no"),
+    "raw": (DecisionMade(verdict="raw", q="q1", label="c1", raw={"verdict": "yes"}), 'caller  answers c1 with "yes"'),
     "raw address": (
-        Decide(verdict="raw", raw={"address": [1]}),
+        DecisionMade(verdict="raw", raw={"address": [1]}),
         'caller  answers no request with {"address": [1]}',
     ),
     "no answer": (
-        Decide(verdict="reject", q="q1", label="c1", missing=True, reason="none"),
+        DecisionMade(verdict="reject", q="q1", label="c1", missing=True, reason="none"),
         "caller  rejects c1, for want of an answer",
     ),
     "tampered": (
-        Decide(verdict="approve", q="q1", label="c1", shows={"tool": "pay", "arguments": {"amount": 1}}),
+        DecisionMade(verdict="approve", q="q1", label="c1", shows={"tool": "pay", "arguments": {"amount": 1}}),
         "caller  approves c1 as if it were pay(amount=1)",
     ),
-    "never asked": (Decide(verdict="approve", id="x", label="c1"), "caller  approves c1, which was not asked about"),
-    "unknown id": (Decide(verdict="approve", id="x"), 'caller  approves an unknown request "x"'),
-    "unknown verdict": (Decide(verdict="wave", q="q1", label="c1"), "caller  wave c1"),
-    "staged": (Staged(decisions=[1]), "caller  puts the decision into the state"),
+    "never asked": (
+        DecisionMade(verdict="approve", id="x", label="c1"),
+        "caller  approves c1, which was not asked about",
+    ),
+    "unknown id": (DecisionMade(verdict="approve", id="x"), 'caller  approves an unknown request "x"'),
+    "unknown verdict": (DecisionMade(verdict="wave", q="q1", label="c1"), "caller  wave c1"),
+    "staged": (DecisionsStaged(decisions=[1]), "caller  puts the decision into the state"),
     "staging fails": (
-        Staged(decisions=[1], error=["KeyError", "x"]),
+        DecisionsStaged(decisions=[1], error=["KeyError", "x"]),
         "caller  puts the decision into the state, which fails with KeyError",
     ),
-    "cancelled": (Cancelled(), "caller  gives up what is pending"),
-    "hung up in a call": (HungUp(turn=1, place="started c1"), "caller  hangs up while c1 runs"),
-    "hung up at the model": (HungUp(turn=1, place="model"), "caller  hangs up while the model is asked"),
+    "cancelled": (PendingCancelled(), "caller  gives up what is pending"),
+    "hung up in a call": (CallerHungUp(turn=1, place="started c1"), "caller  hangs up while c1 runs"),
+    "hung up at the model": (CallerHungUp(turn=1, place="model"), "caller  hangs up while the model is asked"),
     "nobody waits for the model": (
         ModelFailure(m=1, conversation="main", status=0, how="hung_up"),
         "model   is not waited for",
     ),
-    "shown text": (Shown(turn=1, what="text", text="Hi"), 'caller  is shown text "Hi"'),
-    "shown call": (Shown(turn=1, what="call", id="c1", tool="pay"), "caller  is shown a call of pay"),
-    "shown request": (Shown(turn=1, what="request", id="c1"), "caller  is shown a request"),
-    "shown end": (Shown(turn=1, what="end"), "caller  is shown the end"),
+    "shown text": (StreamShown(turn=1, what="text", text="Hi"), 'caller  is shown text "Hi"'),
+    "shown call": (StreamShown(turn=1, what="call", id="c1", tool="pay"), "caller  is shown a call of pay"),
+    "shown request": (StreamShown(turn=1, what="request", id="c1"), "caller  is shown a request"),
+    "shown end": (StreamShown(turn=1, what="end"), "caller  is shown the end"),
     "skipped": (
-        Skipped(step="decide", label="c1", why="nothing surfaced"),
+        StepSkipped(step="decide", label="c1", why="nothing surfaced"),
         "caller  skips decide about c1: nothing surfaced",
     ),
     "stuck": (
-        Stuck(rounds=3, requests=["q2", "q1"]),
+        CallerStuck(rounds=3, requests=["q2", "q1"]),
         "caller  gives up on q1, q2: nothing moves after 3 answers",
     ),
-    "signal": (Signalled(name="go"), "caller  gives the signal go"),
+    "signal": (SignalSent(name="go"), "caller  gives the signal go"),
     "nested question": (
         ModelRequest(m=1, conversation="o1/helper", agent="helper", items=[{"kind": "user", "text": "Hi"}]),
         'model   o1/helper is asked "Hi"',
@@ -174,15 +177,15 @@ ALONE: dict[str, tuple[Event, str]] = {
     "exhausted": (ModelExhausted(m=1, conversation="main"), "model   has no further reply"),
     "limit": (ModelExhausted(m=1, conversation="main", limit=50), "model   is asked more than 50 times"),
     "policy": (
-        Gate(tool="pay", arguments={"amount": 5}, call_id="c1", answer=True),
+        PolicyAsked(tool="pay", arguments={"amount": 5}, call_id="c1", answer=True),
         "tool    pay(amount=5): the policy wants approval",
     ),
     "policy lets run": (
-        Gate(tool="pay", arguments={"amount": 5}, call_id="c1", answer=False),
+        PolicyAsked(tool="pay", arguments={"amount": 5}, call_id="c1", answer=False),
         "tool    pay(amount=5): the policy lets it run",
     ),
     "policy fails": (
-        Gate(tool="pay", arguments={"amount": 5}, call_id="c1", raised="no"),
+        PolicyAsked(tool="pay", arguments={"amount": 5}, call_id="c1", raised="no"),
         "tool    pay(amount=5): the policy fails",
     ),
     "execution of nothing": (ToolStart(x=1, tool="pay", arguments={"amount": 5}), "tool    pay(amount=5) starts"),
@@ -194,25 +197,25 @@ ALONE: dict[str, tuple[Event, str]] = {
     "raised": (ToolEnd(x=7, how="raised", error=["ToolRaised", "no"]), "tool    an unknown call raises ToolRaised"),
     "asks again": (ToolEnd(x=7, how="asked"), "tool    an unknown call asks again"),
     "tool is cancelled": (ToolEnd(x=7, how="cancelled"), "tool    an unknown call is cancelled"),
-    "saved": (Saved(name="save-1", mode="json"), "store   saved as json"),
+    "saved": (StateSaved(name="save-1", mode="json"), "store   saved as json"),
     "not saved": (
-        Saved(name="save-1", mode="json", error=["TypeError", "no"]),
+        StateSaved(name="save-1", mode="json", error=["TypeError", "no"]),
         "store   saved as json, which fails with TypeError",
     ),
-    "restored": (Restored(name="save-1", mode="json"), "store   restored from json"),
+    "restored": (StateRestored(name="save-1", mode="json"), "store   restored from json"),
     "rewritten": (
-        Rewritten(name="save-1", old="a", new="b", where="shown", places=2),
+        StateRewritten(name="save-1", old="a", new="b", where="shown", places=2),
         'store   what was saved says "b" in place of "a", where it is shown',
     ),
     "rewritten nowhere": (
-        Rewritten(name="save-1", old="a", new="b", where="hidden", places=0),
+        StateRewritten(name="save-1", old="a", new="b", where="hidden", places=0),
         'store   nothing that was saved says "a", where it is not shown',
     ),
     "rewritten everywhere": (
-        Rewritten(name="save-1", old="a", new="b", where="every", places=2),
+        StateRewritten(name="save-1", old="a", new="b", where="every", places=2),
         'store   what was saved says "b" in place of "a"',
     ),
-    "trimmed": (Trimmed(keep=1), "store   trimmed to the last 1 message"),
+    "trimmed": (HistoryTrimmed(keep=1), "store   trimmed to the last 1 message"),
 }
 
 
@@ -222,7 +225,7 @@ class TestEventsAlone:
         """Every event can be said by itself, whatever else the journal lacks."""
         events = numbered(event)
 
-        assert [line] == Sentences(History.of(events)).of(event)
+        assert [line] == EventDescriber(History.of(events)).of(event)
 
     def test_every_kind_of_event_is_said(self) -> None:
         """No event is without words."""
@@ -232,7 +235,7 @@ class TestEventsAlone:
 class TestEventsTogether:
     def test_calls_are_said_by_their_labels(self) -> None:
         """What requests, executions and results are about is recognised, and said by the label of the call."""
-        events = journal("""
+        events = parse_notation("""
             tool delete(path: string) always
             send Delete both
             model I will.; c1 delete(path=a); c2 delete(path=b)
@@ -272,7 +275,7 @@ class TestEventsTogether:
 
     def test_results_are_said_in_the_order_of_their_calls(self) -> None:
         """Which of two tools was faster makes no difference to what the model is told."""
-        events = journal("""
+        events = parse_notation("""
             tool read(path: string) never
             send Read
             model c1 read(path=a); c2 read(path=b)
@@ -288,7 +291,7 @@ class TestEventsTogether:
 
     def test_a_rewritten_history_is_said(self) -> None:
         """An input that does not repeat the one before is told from where it differs."""
-        events = journal("""
+        events = parse_notation("""
             tool read(path: string) never
             send Read
             model c1 read(path=a)
@@ -311,7 +314,7 @@ class TestEventsTogether:
 
     def test_a_refused_turn_is_no_failed_one(self) -> None:
         """A turn that failed before it reached a model or a tool was refused."""
-        events = journal("""
+        events = parse_notation("""
             tool pay(amount: integer) always
             send Pay
             model c1 pay(amount=5)
@@ -325,7 +328,7 @@ class TestEventsTogether:
 
     def test_going_back_is_said(self) -> None:
         """Taking up a save after which a turn ended is a rewind; taking up the latest is not."""
-        events = journal("""
+        events = parse_notation("""
             tool pay(amount: integer) always
             send Pay
             model c1 pay(amount=5)
@@ -351,7 +354,7 @@ class TestEventsTogether:
 
     def test_policies_are_said_about_their_call(self) -> None:
         """A question to the policy is told with the label of its call."""
-        events = journal("""
+        events = parse_notation("""
             tool pay(amount: integer) when amount > 10
             send Pay
             model c1 pay(amount=5)
@@ -397,11 +400,11 @@ class TestFates:
         """A call is told from being asked for to being told, in one line."""
         opening = "tool pay(amount: integer) always\nsend Pay\nmodel c1 pay(amount=5)\npause c1\n"
 
-        assert fate == fate_of("c1", journal(f"{opening}{story}\nmodel Done.\nfinish Done."))
+        assert fate == fate_of("c1", parse_notation(f"{opening}{story}\nmodel Done.\nfinish Done."))
 
     def test_a_standing_decision(self) -> None:
         """A call that an earlier decision covers was decided before."""
-        events = journal("""
+        events = parse_notation("""
             tool pay(amount: integer) always
             send Pay
             model c1 pay(amount=5)
@@ -421,7 +424,9 @@ class TestFates:
         """A call that needs no approval was not gated; one that the agent forgot to ask about was not asked."""
         story = "send Pay\nmodel c1 pay(amount=5)\nrun c1 -> paid\nmodel Done.\nfinish Done."
 
-        fates = [fate_of("c1", journal(f"tool pay(amount: integer) {gate}\n{story}")) for gate in ("never", "always")]
+        fates = [
+            fate_of("c1", parse_notation(f"tool pay(amount: integer) {gate}\n{story}")) for gate in ("never", "always")
+        ]
 
         assert ['not gated → ran → told "paid"', 'not asked → ran → told "paid"'] == fates
 
@@ -431,7 +436,7 @@ def last_question(events: Sequence[Event]) -> int:
 
 
 def fate_of(label: str, events: Sequence[Event]) -> str:
-    from pytest_approvals.journal.wording import said_fate
+    from pytest_approvals.journal.formatting import format_call_lifecycle
 
     call: Any = History.of(events).call(label)
-    return said_fate(call)
+    return format_call_lifecycle(call)

@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract import Condition, Parameter
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
 from pytest_approvals.journal.events import Event, Header, ModelAnswer
-from pytest_approvals.journal.normalise import Passage, in_reading_order, placeholders
-from pytest_approvals.journal.notation import journal
+from pytest_approvals.journal.normalization import TranscriptPassage, build_placeholder_replacer, sort_passages
+from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.scenario.parts import (
-    Answer,
-    Behaviour,
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.model import (
     Call,
-    LetOracle,
-    Reply,
-    Restore,
-    Save,
+    LetOracleStep,
+    RestoreStep,
+    SaveStep,
     Scenario,
     Script,
+    ScriptedDecision,
+    ScriptedReply,
     Tool,
-    Turn,
+    ToolBehaviour,
+    TurnStep,
     Variant,
 )
 from pytest_approvals.simulation.reference import ReferenceAgent
@@ -53,7 +53,7 @@ def cut_before(kind: type[Event], events: list[Event]) -> list[Event]:
 
 
 def lines(text: str) -> list[str]:
-    return Transcript.of(journal(text)).render().splitlines()
+    return Transcript.of(parse_notation(text)).render().splitlines()
 
 
 class TestTranscript:
@@ -88,7 +88,7 @@ calls
   c1 delete(path="a"): asked → approved → ran → told "deleted a"
   c2 delete(path="b"): asked → rejected: keep b → not run → told "rejected"
   c3 read(path="c"): not gated → ran → told "C"
-""" == Transcript.of(journal(ONE_OF_TWO)).render()
+""" == Transcript.of(parse_notation(ONE_OF_TWO)).render()
 
     def test_a_journal_that_was_cut_off_is_told_as_far_as_it_goes(self) -> None:
         """A transcript needs no end."""
@@ -98,7 +98,7 @@ calls
             '  model   is asked "Delete both"',
             "",
             "end",
-        ] == Transcript.of(cut_before(ModelAnswer, journal(ONE_OF_TWO))).render().splitlines()
+        ] == Transcript.of(cut_before(ModelAnswer, parse_notation(ONE_OF_TWO))).render().splitlines()
 
     def test_an_empty_journal_has_a_transcript(self) -> None:
         """Nothing happened, and that can be said."""
@@ -222,7 +222,7 @@ calls
 class TestValue:
     def test_transcripts_are_equal_where_their_texts_are(self) -> None:
         """A transcript equals another with the same text, and can be taken up from it."""
-        one = Transcript.of(journal(ONE_OF_TWO))
+        one = Transcript.of(parse_notation(ONE_OF_TWO))
 
         assert Transcript.parse(one.render()) == one
         assert {one} == {one, Transcript.parse(str(one))}
@@ -231,7 +231,7 @@ class TestValue:
     def test_differences_are_lines_with_their_surroundings(self) -> None:
         """What differs between two transcripts is said line by line."""
         one, other = (
-            Transcript.of(journal(text)) for text in (ONE_OF_TWO, ONE_OF_TWO.replace("finish Done", "finish X"))
+            Transcript.of(parse_notation(text)) for text in (ONE_OF_TWO, ONE_OF_TWO.replace("finish Done", "finish X"))
         )
 
         assert ['-  agent   finishes with "Done."', '+  agent   finishes with "X."'] == [
@@ -241,7 +241,7 @@ class TestValue:
 
     def test_its_repr_is_its_text(self) -> None:
         """In a failing comparison pytest shows the text, not the object."""
-        one = Transcript.of(journal(ONE_OF_TWO))
+        one = Transcript.of(parse_notation(ONE_OF_TWO))
 
         assert one.render() == repr(one)
 
@@ -260,7 +260,7 @@ class TestMadeUpValues:
             model Done.
             finish Done.
         """
-        events = journal(text)
+        events = parse_notation(text)
         header: Any = events[0]
         assert isinstance(header, Header)
         header.fakes = {'Zoë "Z" O\'Hara': "<name 1>"}
@@ -273,7 +273,7 @@ class TestMadeUpValues:
 
     def test_the_longest_value_goes_first(self) -> None:
         """A value that begins like another one is replaced as a whole."""
-        assert "<b> <a>" == placeholders({"Ann": "<a>", "Ann Lee": "<b>"})("Ann Lee Ann")
+        assert "<b> <a>" == build_placeholder_replacer({"Ann": "<a>", "Ann Lee": "<b>"})("Ann Lee Ann")
 
 
 class TestReadingOrder:
@@ -331,12 +331,12 @@ class TestReadingOrder:
         ] == told(passages)
 
 
-def passage(sentence: str, *place: int) -> Passage:
-    return Passage(place=place, sentences=(sentence,))
+def passage(sentence: str, *place: int) -> TranscriptPassage:
+    return TranscriptPassage(place=place, sentences=(sentence,))
 
 
-def told(passages: list[Passage]) -> list[str]:
-    return [sentence for each in in_reading_order(passages) for sentence in each.sentences]
+def told(passages: list[TranscriptPassage]) -> list[str]:
+    return [sentence for each in sort_passages(passages) for sentence in each.sentences]
 
 
 # --- the reference agent in all variants ------------------------------------------------------------------------------
@@ -348,14 +348,14 @@ def call(label: str, path: str, tool: str = "delete", given: str | None = None) 
     return Call(label=label, id=given or label, tool=tool, arguments={"path": path})
 
 
-def story(name: str, tools: tuple[Tool, ...], *replies: Reply, **more: Any) -> Scenario:
+def story(name: str, tools: tuple[Tool, ...], *replies: ScriptedReply, **more: Any) -> Scenario:
     return Scenario(id=f"tests/{name}", title=name, tools=tools, agents={"main": Script(replies=replies)}, **more)
 
 
-DELETE = Tool(name="delete", parameters=PATH, approval="always", behaviours=(Behaviour(returns="deleted {path}"),))
-READ = Tool(name="read", parameters=PATH, behaviours=(Behaviour(returns="text of {path}"),))
+DELETE = Tool(name="delete", parameters=PATH, approval="always", behaviours=(ToolBehaviour(returns="deleted {path}"),))
+READ = Tool(name="read", parameters=PATH, behaviours=(ToolBehaviour(returns="text of {path}"),))
 SECRET = Tool(name="secret", parameters=PATH, approval=Condition(argument="path", starts_with="secret"))
-BREAK = Tool(name="break", parameters=PATH, approval="always", behaviours=(Behaviour(raises="broken"),))
+BREAK = Tool(name="break", parameters=PATH, approval="always", behaviours=(ToolBehaviour(raises="broken"),))
 ASK = Tool(name="ask", runs="helper", parameters={"input": Parameter()})
 HELPERS = Tool(name="wipe", parameters=PATH, approval="always", agent="helper")
 
@@ -365,34 +365,38 @@ STORIES = [
     story(
         "one-of-two",
         (DELETE, READ),
-        Reply(say="I will.", calls=(call("c1", "a"), call("c2", "b"), call("c3", "c", "read"))),
-        Reply(say="Done."),
-        caller=(Turn(text="Go"), Turn(answers=(Answer(label="c2", verdict="reject", reason="no"),)), LetOracle()),
+        ScriptedReply(say="I will.", calls=(call("c1", "a"), call("c2", "b"), call("c3", "c", "read"))),
+        ScriptedReply(say="Done."),
+        caller=(
+            TurnStep(text="Go"),
+            TurnStep(answers=(ScriptedDecision(label="c2", verdict="reject", reason="no"),)),
+            LetOracleStep(),
+        ),
     ),
     story(
         "policies-and-errors",
         (SECRET, BREAK),
-        Reply(calls=(call("c1", "plain", "secret"), call("c2", "secret", "secret"), call("c3", "x", "break"))),
-        Reply(say="Done."),
+        ScriptedReply(calls=(call("c1", "plain", "secret"), call("c2", "secret", "secret"), call("c3", "x", "break"))),
+        ScriptedReply(say="Done."),
     ),
     story(
         "an-id-comes-again",
         (DELETE,),
-        Reply(calls=(call("c1", "a"),)),
-        Reply(calls=(call("c1#2", "b", given="c1"),)),
-        Reply(say="Done."),
+        ScriptedReply(calls=(call("c1", "a"),)),
+        ScriptedReply(calls=(call("c1#2", "b", given="c1"),)),
+        ScriptedReply(say="Done."),
     ),
     story(
         GOING_BACK.removeprefix("tests/"),
         (DELETE,),
-        Reply(calls=(call("c1", "a"),)),
-        Reply(say="Done."),
+        ScriptedReply(calls=(call("c1", "a"),)),
+        ScriptedReply(say="Done."),
         caller=(
-            Turn(text="Go"),
-            Save(name="before"),
-            Turn(answers=(Answer(label="c1"),)),
-            Restore(name="before"),
-            Turn(answers=(Answer(label="c1", verdict="reject"),)),
+            TurnStep(text="Go"),
+            SaveStep(name="before"),
+            TurnStep(answers=(ScriptedDecision(label="c1"),)),
+            RestoreStep(name="before"),
+            TurnStep(answers=(ScriptedDecision(label="c1", verdict="reject"),)),
         ),
     ),
     Scenario(
@@ -402,19 +406,19 @@ STORIES = [
         agents={
             "main": Script(
                 replies=(
-                    Reply(
+                    ScriptedReply(
                         calls=(
                             Call(label="o1", id="o1", tool="ask", arguments={"input": "first"}),
                             Call(label="o2", id="o2", tool="ask", arguments={"input": "second"}),
                         )
                     ),
-                    Reply(say="Done."),
+                    ScriptedReply(say="Done."),
                 )
             ),
             "helper": Script(
                 by_prompt={
-                    "first": (Reply(calls=(call("c1", "a", "wipe"),)), Reply(say="one")),
-                    "second": (Reply(calls=(call("c1", "b", "wipe"),)), Reply(say="two")),
+                    "first": (ScriptedReply(calls=(call("c1", "a", "wipe"),)), ScriptedReply(say="one")),
+                    "second": (ScriptedReply(calls=(call("c1", "b", "wipe"),)), ScriptedReply(say="two")),
                 }
             ),
         },
@@ -432,7 +436,7 @@ VARIANTS = [
 
 
 def played(scenario: Scenario, variant: Variant) -> list[Event]:
-    source = InThisProcess(name="reference", adapter=ReferenceAgent, facts=facts_of(ReferenceAgent))
+    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
     return asyncio.run(run_scenario(scenario, variant, source)).events
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.journal.events import Event, Header, RunEnd, ToolEnd, ToolStart, TurnStart
-from pytest_approvals.journal.read import read_journal
-from pytest_approvals.journal.write import Journal
+from pytest_approvals.journal.files import Journal, read_journal
 
 
 class Strange:

@@ -10,13 +10,13 @@ import pytest
 
 # What is imported here is not imported anew, and differently, in each run of pytest inside this process.
 import pytest_approvals.checks
-import pytest_approvals.pytest_side.approvals
-import pytest_approvals.pytest_side.ending
-import pytest_approvals.pytest_side.items
-import pytest_approvals.pytest_side.playing
-import pytest_approvals.report.files
+import pytest_approvals.plugin.approvals
+import pytest_approvals.plugin.collection
+import pytest_approvals.plugin.item_runner
+import pytest_approvals.plugin.session_finish
+import pytest_approvals.reporting.files
 import pytest_approvals.scenario.from_file
-import pytest_approvals.scenario.schema_errors
+import pytest_approvals.scenario.schema_base
 import pytest_approvals.scenario.variants
 import pytest_approvals.simulation.faults
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals import extensions
-from pytest_approvals.agent_side.contract import Agent
+from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.errors import UsageError
 from pytest_approvals.testing import AdapterTests
 
@@ -108,13 +108,13 @@ def test_a_conftest_can_bring_everything(project) -> None:
 
 def test_two_things_of_one_name_are_refused() -> None:
     """A plugin cannot silently take the place of another."""
-    extensions.bring("oracles", "mine", first := object())
+    extensions.register("oracles", "mine", first := object())
     try:
-        extensions.bring("oracles", "mine", first)
+        extensions.register("oracles", "mine", first)
         with pytest.raises(UsageError, match="two different oracles are called 'mine'"):
-            extensions.bring("oracles", "mine", object())
+            extensions.register("oracles", "mine", object())
     finally:
-        extensions.take_back()
+        extensions.unregister_all()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.pytest_side.options import OPTIONS
+from pytest_approvals.plugin.options import OPTIONS
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_requirements_without_an_environment_are_refused(project) -> None:
 
 def test_journals_can_be_kept(project) -> None:
     """One file a run, readable, complete."""
-    from pytest_approvals.journal.read import read_journal
+    from pytest_approvals.journal.files import read_journal
 
     project.scenario()
     project.run("scenarios", "--approvals-journals=kept", "--approvals-serialize=none", "--approvals-stream=off")
@@ -131,7 +131,7 @@ def test_journals_can_be_kept(project) -> None:
 
 def test_the_report_is_written(project) -> None:
     """All verdicts, header and footer; the same with workers."""
-    from pytest_approvals.report.files import read_report
+    from pytest_approvals.reporting.files import read_report
 
     project.scenario()
     words = ("scenarios", "--approvals-serialize=none", "--snapshot-update")
@@ -146,7 +146,7 @@ def test_the_report_is_written(project) -> None:
 
 def test_the_seed_is_in_every_header(project) -> None:
     """What was made up can be made up again."""
-    from pytest_approvals.journal.read import read_journal
+    from pytest_approvals.journal.files import read_journal
 
     project.scenario()
     project.run("scenarios", "--approvals-journals=kept", "--approvals-seed=7", "-k", "none-held")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.agent_side.failures import ModelDown, ModelRefused, ScriptExhausted
-from pytest_approvals.agent_side.neutral import MAIN, ModelCall, Reply
-from pytest_approvals.harness.chunking import cut
+from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted
+from pytest_approvals.agent_side.contract.types import MAIN, ModelCall, Reply
+from pytest_approvals.protocols.codec import create_codec
 from pytest_approvals.protocols.endpoint import Endpoint
-from pytest_approvals.protocols.format import format_named
-from pytest_approvals.protocols.rules import broken_rules
-from pytest_approvals.protocols.sse import style_named
+from pytest_approvals.protocols.input_rules import check_items
+from pytest_approvals.protocols.streaming import get_stream_style
 from pytest_approvals.protocols.transport import Transport
+from pytest_approvals.runner.stream_chunks import split_reply
 
 
 class Script:
@@ -24,7 +24,7 @@ class Script:
 
     async def __call__(self, items, asked):
         self.asked.append((tuple(items), asked))
-        broken = asked.complaints or broken_rules(items, self.name)
+        broken = asked.complaints or check_items(items, self.name)
         if broken:
             raise ModelRefused("; ".join(one.text for one in broken))
         if not self.replies:
@@ -40,8 +40,8 @@ class Wire:
 
     def __init__(self, name, *replies, style="plain", spoken=None):
         self.script = Script(name, replies)
-        self.format = spoken or format_named(name)
-        self.endpoint = Endpoint(self.format, self.script, style=style_named(style))
+        self.format = spoken or create_codec(name)
+        self.endpoint = Endpoint(self.format, self.script, style=get_stream_style(style))
 
     def transport(self):
         return Transport(self.endpoint)
@@ -57,7 +57,7 @@ def call(call_id, tool="pay", kind="function", server=None, **arguments):
 
 
 def reply(*calls, say=None, style="whole", hosted=(), answer=None, breaks_after=None, how="disconnect"):
-    chunks = cut(say, calls, style)
+    chunks = split_reply(say, calls, style)
     breaks = breaks_after is not None
     shown = chunks[:breaks_after] if breaks else chunks
     return Reply(say=say, calls=calls, hosted=hosted, answer=answer, chunks=shown, breaks=breaks, how=how)
@@ -73,7 +73,7 @@ class Making:
     @staticmethod
     def broken(asked, name):
         """Gives the broken neutral rules of a request."""
-        return broken_rules(asked.items, name)
+        return check_items(asked.items, name)
 
 
 @pytest.fixture

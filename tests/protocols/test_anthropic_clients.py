@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.harness.chunking import STYLES as CHUNKINGS
-from pytest_approvals.protocols.sse import STYLES
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.protocols.streaming import STREAM_STYLES
+from pytest_approvals.runner.stream_chunks import CHUNKINGS as CHUNKINGS
 
 anthropic = pytest.importorskip("anthropic", reason="test_other_clients.py makes a place for it")
 LIBRARY = "httpx2" if int(anthropic.__version__.split(".")[0]) >= 1 else "httpx"
@@ -60,7 +60,9 @@ def test_message(making):
     assert [("other", "be kind"), ("user", "go")] == [(item.kind, item.text) for item in wire.items]
 
 
-@pytest.mark.parametrize("style", sorted(set(STYLES) - {"unnamed"}))  # the client looks at the names of events only
+@pytest.mark.parametrize(
+    "style", sorted(set(STREAM_STYLES) - {"unnamed"})
+)  # the client looks at the names of events only
 @pytest.mark.parametrize("chunking", CHUNKINGS)
 def test_streamed_message(making, chunking, style):
     """The client's own helper puts a stream together, however its reply is cut and however the stream is written."""

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pytest_approvals.loopback.server import LoopbackServer
-from pytest_approvals.pytest_side.scripted import ScriptedModel
+from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.plugin.scripted_model import ScriptedModel
 from pytest_approvals.scenario.build import say
 
 httpx = pytest.importorskip("httpx")
@@ -36,7 +36,7 @@ def asking(request, model):
             model.mount(router)
             yield openai.OpenAI(api_key="none", max_retries=0)
     else:
-        with LoopbackServer().running() as server:
+        with ScriptedModelServer().running() as server:
             server.add(model.wire)
             url = server.url(model.wire.name)
             with openai.OpenAI(api_key="none", base_url=url, max_retries=0, timeout=0.5) as client:

@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side.neutral import Item, ModelCall
+from pytest_approvals.agent_side.contract.types import Item, ModelCall
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.protocols.format import format_named
-from pytest_approvals.protocols.responses import Responses
-from pytest_approvals.protocols.sse import STYLES, Event, Style, style_named, written
+from pytest_approvals.protocols.codec import create_codec
+from pytest_approvals.protocols.responses import ResponsesCodec
+from pytest_approvals.protocols.streaming import STREAM_STYLES, SseEvent, StreamStyle, encode_events, get_stream_style
 
 USER = {"role": "user", "content": "go"}
 
@@ -32,7 +32,7 @@ def streamed(wire, **body):
 def test_unknown_protocol():
     """A protocol that nobody speaks is answered with the nearest one."""
     with pytest.raises(UnknownName) as caught:
-        format_named("response")
+        create_codec("response")
     assert "no protocol is called 'response'; did you mean 'responses'?" == str(caught.value)
 
 
@@ -49,7 +49,7 @@ def test_chat_as_items():
         ],
         "tools": [{"type": "function", "function": {"name": "pay"}}],
     }
-    asked = format_named("chat").read(body)
+    asked = create_codec("chat").read(body)
     assert (
         Item(kind="other", text="be kind", message=0),
         Item(kind="user", text="go", message=1),
@@ -66,7 +66,7 @@ def test_broken_arguments_stay_text():
         {"id": f"c{number}", "type": "function", "function": {"name": "pay", "arguments": text}}
         for number, text in enumerate(["[5]", '{"amount": '])
     ]
-    asked = format_named("chat").read({"messages": [USER, {"role": "assistant", "tool_calls": made}]})
+    asked = create_codec("chat").read({"messages": [USER, {"role": "assistant", "tool_calls": made}]})
     assert ["[5]", '{"amount": '] == [item.arguments for item in asked.items if item.kind == "call"]
 
 
@@ -129,7 +129,7 @@ def test_stream_that_broke_is_not_kept(making):
 
 def test_conversation_holds_what_was_said(making):
     """A conversation is begun first, and then holds the items of all its requests and responses."""
-    spoken = Responses()
+    spoken = ResponsesCodec()
     name = spoken.begin_conversation()["id"]
     wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
     post(wire, input="go", conversation=name)
@@ -151,7 +151,7 @@ def test_ids_never_come_again(making):
 def test_servers_are_listed_once(making):
     """The provider lists a server's tools in its first response and not again while the list is in the conversation."""
     tools = [{"type": "mcp", "server_label": "web", "allowed_tools": {"tool_names": ["search"]}}]
-    spoken = Responses({"web": [{"name": "search", "input_schema": {}}, {"name": "buy", "input_schema": {}}]})
+    spoken = ResponsesCodec({"web": [{"name": "search", "input_schema": {}}, {"name": "buy", "input_schema": {}}]})
     wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
     _, first = post(wire, input="go", tools=tools)
     _, second = post(wire, input="more", tools=tools, previous_response_id=first["id"])
@@ -217,8 +217,8 @@ def test_answer_is_known_again(making):
 
 def test_stream_as_bytes():
     """A style changes how events are written, and nothing that they say."""
-    events = [Event(name="a", data={"text": "é"}), Event(data="[DONE]")]
-    shown = {name: b"".join(written(events, style)) for name, style in STYLES.items()}
+    events = [SseEvent(name="a", data={"text": "é"}), SseEvent(data="[DONE]")]
+    shown = {name: b"".join(encode_events(events, style)) for name, style in STREAM_STYLES.items()}
     assert 'event: a\ndata: {"text": "é"}\n\ndata: [DONE]\n\n' == shown["plain"].decode()
     assert 'event: a\r\ndata: {"text": "é"}\r\n\r\ndata: [DONE]\r\n\r\n' == shown["crlf"].decode()
     assert 'data: {"text": "é"}\n\ndata: [DONE]\n\n' == shown["unnamed"].decode()
@@ -230,7 +230,7 @@ def test_stream_as_bytes():
 
 def test_bytes_tear_characters():
     """A style with a size sends that many bytes at a time, in the middle of characters, too."""
-    pieces = list(written([Event(data="é")], Style(size=1)))
+    pieces = list(encode_events([SseEvent(data="é")], StreamStyle(size=1)))
     assert {1} == set(map(len, pieces))
     assert [b"\xc3", b"\xa9"] == pieces[6:8]
 
@@ -238,7 +238,7 @@ def test_bytes_tear_characters():
 def test_unknown_style():
     """A style that does not exist is answered with the nearest one."""
     with pytest.raises(UnknownName) as caught:
-        style_named("crfl")
+        get_stream_style("crfl")
     assert "no style of a stream is called 'crfl'; did you mean 'crlf'?" == str(caught.value)
 
 

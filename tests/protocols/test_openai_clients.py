@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.agent_side.neutral import HostedResult
-from pytest_approvals.harness.chunking import STYLES as CHUNKINGS
-from pytest_approvals.protocols.sse import STYLES
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import HostedResult
+from pytest_approvals.protocols.streaming import STREAM_STYLES
+from pytest_approvals.runner.stream_chunks import CHUNKINGS as CHUNKINGS
 
 openai = pytest.importorskip("openai")
 LIBRARY = "httpx2" if int(openai.__version__.split(".")[0]) >= 3 else "httpx"
@@ -66,7 +66,7 @@ def test_completion(making):
     assert [("user", "go", 0)] == [(item.kind, item.text, item.message) for item in wire.items]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", STREAM_STYLES)
 @pytest.mark.parametrize("chunking", CHUNKINGS)
 def test_streamed_completion(making, chunking, style):
     """The client's own helper puts a stream together, however its reply is cut and however the stream is written."""
@@ -120,7 +120,7 @@ def test_response(making):
     assert "completed" == got.status
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", STREAM_STYLES)
 @pytest.mark.parametrize("chunking", CHUNKINGS)
 def test_streamed_response(making, chunking, style):
     """The client's own helper puts a stream together, however its reply is cut and however the stream is written."""

@@ -7,12 +7,10 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side.failures import ModelRefused
-from pytest_approvals.agent_side.neutral import Reply
-from pytest_approvals.protocols.asked import Asked
-from pytest_approvals.protocols.endpoint import Endpoint
-from pytest_approvals.protocols.format import format_named
-from pytest_approvals.protocols.recent import LARGE, MANY, RecentRequests
+from pytest_approvals.agent_side.contract.exceptions import ModelRefused
+from pytest_approvals.agent_side.contract.types import Reply
+from pytest_approvals.protocols.codec import ParsedRequest, create_codec
+from pytest_approvals.protocols.endpoint import MAX_CACHED_BYTES, MAX_CACHED_REQUESTS, Endpoint, RequestCache
 
 GO = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
 
@@ -27,7 +25,7 @@ def endpoint(protocol, *replies):
             raise ModelRefused("broken")
         return left.pop(0)
 
-    return Endpoint(format_named(protocol), model), seen
+    return Endpoint(create_codec(protocol), model), seen
 
 
 def post(one, body):
@@ -78,10 +76,10 @@ def test_structured_answer_is_known_again():
 
 def test_it_does_not_grow():
     """The last few bodies are kept, and no large one."""
-    recent = RecentRequests()
+    recent = RequestCache()
     for number in range(100):
-        recent.keep(b"%d" % number, Asked(model=str(number)))
-    recent.keep(b"x" * (LARGE + 1), Asked())
+        recent.keep(b"%d" % number, ParsedRequest(model=str(number)))
+    recent.keep(b"x" * (MAX_CACHED_BYTES + 1), ParsedRequest())
     kept = [number for number in range(100) if recent.get(b"%d" % number)]
-    assert list(range(100 - MANY, 100)) == kept
-    assert recent.get(b"x" * (LARGE + 1)) is None
+    assert list(range(100 - MAX_CACHED_REQUESTS, 100)) == kept
+    assert recent.get(b"x" * (MAX_CACHED_BYTES + 1)) is None

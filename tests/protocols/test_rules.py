@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.agent_side.neutral import Item
+from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.protocols.rules import RULES, BrokenRule, broken_rules
+from pytest_approvals.protocols.input_rules import RULES, RuleViolation, check_items
 
 REAL = ("chat", "responses", "messages")
 
@@ -36,7 +36,7 @@ def response(request_id):
 
 
 def names(items, wire_rules):
-    return [broken.rule for broken in broken_rules(items, wire_rules)]
+    return [broken.rule for broken in check_items(items, wire_rules)]
 
 
 CLEAN = [
@@ -142,7 +142,7 @@ def test_every_rule_names_its_provider():
 
 def test_no_rules():
     """An agent that follows no provider's rules is refused nothing."""
-    assert [] == broken_rules([result("c1")], "none")
+    assert [] == check_items([result("c1")], "none")
 
 
 def test_the_calls_concerned_are_named():
@@ -150,8 +150,8 @@ def test_the_calls_concerned_are_named():
     items = [user(), call("c1"), call("c2"), result("c1")]
 
     assert [
-        BrokenRule(rule="call-without-result", ids=("c2",), text="no result for the calls c2"),
-    ] == broken_rules(items, "chat")
+        RuleViolation(rule="call-without-result", ids=("c2",), text="no result for the calls c2"),
+    ] == check_items(items, "chat")
 
 
 def test_items_are_read_like_their_written_form():
@@ -164,4 +164,4 @@ def test_items_are_read_like_their_written_form():
 def test_unknown_wire_rules():
     """A set of rules that no provider has is refused, with the nearest one named."""
     with pytest.raises(UnknownName, match="no set of wire rules is called 'chats'; did you mean 'chat'"):
-        broken_rules([], "chats")
+        check_items([], "chats")

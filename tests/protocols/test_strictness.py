@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from pytest_approvals.protocols.chat.rules import RULES as CHAT_RULES
-from pytest_approvals.protocols.chat.rules import SHAPE as CHAT_SHAPE
-from pytest_approvals.protocols.messages.rules import RULES as MESSAGES_RULES
-from pytest_approvals.protocols.messages.rules import SHAPE as MESSAGES_SHAPE
-from pytest_approvals.protocols.responses.rules import RULES as RESPONSES_RULES
-from pytest_approvals.protocols.responses.rules import SHAPE as RESPONSES_SHAPE
-from pytest_approvals.protocols.rules import RULES as NEUTRAL
+from pytest_approvals.protocols.chat.requests import RULES as CHAT_RULES
+from pytest_approvals.protocols.chat.requests import SHAPE as CHAT_SHAPE
+from pytest_approvals.protocols.input_rules import RULES as NEUTRAL
+from pytest_approvals.protocols.messages.requests import RULES as MESSAGES_RULES
+from pytest_approvals.protocols.messages.requests import SHAPE as MESSAGES_SHAPE
+from pytest_approvals.protocols.responses.requests import RULES as RESPONSES_RULES
+from pytest_approvals.protocols.responses.requests import SHAPE as RESPONSES_SHAPE
 
 ALL = {
     "chat": (CHAT_SHAPE, CHAT_RULES),

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.neutral import Limits, Parameter
+from pytest_approvals.agent_side.contract.types import Condition, Limits, Parameter
 from pytest_approvals.errors import ScenarioError, UsageError
 from pytest_approvals.scenario import build
 from pytest_approvals.scenario.build import call, calls, fails, fake, raises, returns, say, scenario, tool, when
-from pytest_approvals.scenario.build_caller import (
+from pytest_approvals.scenario.build_steps import (
     always,
     approve,
     cancel,
@@ -38,8 +37,8 @@ from pytest_approvals.scenario.build_caller import (
     trim,
     unknown,
 )
-from pytest_approvals.scenario.load import scenario_from_text
-from pytest_approvals.scenario.parts import Behaviour, Call, Expect, Failure, Reply, Scenario
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Call, Expect, Scenario, ScriptedFailure, ScriptedReply, ToolBehaviour
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
 
@@ -213,7 +212,7 @@ def twin() -> Scenario:
 
 def test_a_file_and_its_twin_in_python_are_equal() -> None:
     """Whatever a file says can be built, and is then the same value."""
-    loaded = scenario_from_text(FILE, name="family/everything", path="everything.approval.yaml")
+    loaded = parse_scenario(FILE, name="family/everything", path="everything.approval.yaml")
 
     assert replace(loaded, path=None, lines={}) == twin()
 
@@ -233,24 +232,24 @@ def test_the_id_of_a_built_scenario_comes_from_its_title() -> None:
 @pytest.mark.parametrize(
     ("made", "reply"),
     [
-        (calls("pay", amount=5), Reply(calls=(Call(label="", id="", tool="pay", arguments={"amount": 5}),))),
-        (calls("pay", {"id": 5}), Reply(calls=(Call(label="", id="", tool="pay", arguments={"id": 5}),))),
-        (calls("pay", "{"), Reply(calls=(Call(label="", id="", tool="pay", arguments="{"),))),
-        (calls("note", say="hi"), Reply(calls=(Call(label="", id="", tool="note", arguments={"say": "hi"}),))),
+        (calls("pay", amount=5), ScriptedReply(calls=(Call(label="", id="", tool="pay", arguments={"amount": 5}),))),
+        (calls("pay", {"id": 5}), ScriptedReply(calls=(Call(label="", id="", tool="pay", arguments={"id": 5}),))),
+        (calls("pay", "{"), ScriptedReply(calls=(Call(label="", id="", tool="pay", arguments="{"),))),
+        (calls("note", say="hi"), ScriptedReply(calls=(Call(label="", id="", tool="note", arguments={"say": "hi"}),))),
         (
             calls(call("a"), call("b"), say="Both.", breaks_after=1),
-            Reply(
+            ScriptedReply(
                 say="Both.",
                 calls=(Call(label="", id="", tool="a"), Call(label="", id="", tool="b")),
-                failure=Failure(status=0, after_chunks=1),
+                failure=ScriptedFailure(status=0, after_chunks=1),
             ),
         ),
-        (fails(), Reply(failure=Failure(status=500))),
-        (fails("disconnect"), Reply(failure=Failure(status=0))),
-        (say("Hi."), Reply(say="Hi.")),
+        (fails(), ScriptedReply(failure=ScriptedFailure(status=500))),
+        (fails("disconnect"), ScriptedReply(failure=ScriptedFailure(status=0))),
+        (say("Hi."), ScriptedReply(say="Hi.")),
     ],
 )
-def test_replies_read_like_what_they_are(made: Reply, reply: Reply) -> None:
+def test_replies_read_like_what_they_are(made: ScriptedReply, reply: ScriptedReply) -> None:
     """`calls` with a tool makes one call, with calls several; `say` and `fails` make the rest."""
     assert reply == made
 
@@ -262,7 +261,7 @@ def test_conditions_are_made_by_name() -> None:
 
 def test_a_tool_that_says_nothing_returns_ok() -> None:
     """Without behaviours, a tool returns `ok`."""
-    assert (Behaviour(returns="ok"),) == tool("look").behaviours
+    assert (ToolBehaviour(returns="ok"),) == tool("look").behaviours
 
 
 def test_a_mistake_in_a_built_scenario_is_named() -> None:

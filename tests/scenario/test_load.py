@@ -7,32 +7,31 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.neutral import Limits, Parameter
+from pytest_approvals.agent_side.contract.types import Condition, Limits, Parameter
 from pytest_approvals.errors import ScenarioError
-from pytest_approvals.scenario.load import load_catalogue, load_scenario, scenario_from_text
-from pytest_approvals.scenario.parts import (
-    Answer,
-    Behaviour,
+from pytest_approvals.scenario.load import load_catalogue, load_scenario, parse_scenario
+from pytest_approvals.scenario.model import (
     Call,
-    Cancel,
+    CancelStep,
     Expect,
-    Failure,
-    Leave,
-    LetOracle,
-    Reply,
-    Restart,
-    Restore,
-    Rewrite,
-    Save,
+    LeaveStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    RewriteStep,
+    SaveStep,
     Scenario,
     Script,
-    Signal,
-    Stage,
-    Together,
+    ScriptedDecision,
+    ScriptedFailure,
+    ScriptedReply,
+    SignalStep,
+    StageStep,
+    TogetherStep,
     Tool,
-    Trim,
-    Turn,
+    ToolBehaviour,
+    TrimStep,
+    TurnStep,
 )
 
 CATALOGUE = Path(__file__).parents[2] / "scenarios"
@@ -41,7 +40,7 @@ PLAIN = "title: Nothing is called\nmodel: [{say: Done.}]\n"
 
 def loaded(text: str) -> Scenario:
     """The scenario of a text; what a story needs besides is put around it."""
-    return scenario_from_text(text, name="family/story", path="story.approval.yaml")
+    return parse_scenario(text, name="family/story", path="story.approval.yaml")
 
 
 def tool(written: str, *, more: str = "") -> Tool:
@@ -58,10 +57,10 @@ def paying(*, calls: str = "{id: c1, tool: pay, arguments: {amount: 5}}", more: 
     )
 
 
-def answers(written: str) -> tuple[Answer, ...]:
+def answers(written: str) -> tuple[ScriptedDecision, ...]:
     """The answers of a step that decides so."""
     step = (paying(more=f"caller: [{{send: Pay}}, {{decide: {written}}}]").caller or ())[1]
-    assert isinstance(step, Turn)
+    assert isinstance(step, TurnStep)
     return step.answers
 
 
@@ -110,18 +109,24 @@ def test_an_approval_is_a_word_or_a_condition(written: str, approval: object) ->
 @pytest.mark.parametrize(
     ("written", "behaviours"),
     [
-        ("{}", [Behaviour()]),
-        ("{returns: [1, null]}", [Behaviour(returns=[1, None])]),
-        ("{returns: null}", [Behaviour(returns=None)]),
-        ("{raises: no}", [Behaviour(raises="no")]),
-        ("{asks_again: Sure?}", [Behaviour(asks_again="Sure?"), Behaviour()]),
-        ("{asks_again: Sure?, raises: 1e3}", [Behaviour(asks_again="Sure?"), Behaviour(raises="1e3")]),
-        ("{does: [{raises: no}, {returns: yes it is}]}", [Behaviour(raises="no"), Behaviour(returns="yes it is")]),
-        ("{does: [{asks_again: Sure?}, {raises: no}]}", [Behaviour(asks_again="Sure?"), Behaviour(raises="no")]),
-        ("{does: [{asks_again: Sure?, returns: 5}]}", [Behaviour(asks_again="Sure?"), Behaviour(returns=5)]),
+        ("{}", [ToolBehaviour()]),
+        ("{returns: [1, null]}", [ToolBehaviour(returns=[1, None])]),
+        ("{returns: null}", [ToolBehaviour(returns=None)]),
+        ("{raises: no}", [ToolBehaviour(raises="no")]),
+        ("{asks_again: Sure?}", [ToolBehaviour(asks_again="Sure?"), ToolBehaviour()]),
+        ("{asks_again: Sure?, raises: 1e3}", [ToolBehaviour(asks_again="Sure?"), ToolBehaviour(raises="1e3")]),
+        (
+            "{does: [{raises: no}, {returns: yes it is}]}",
+            [ToolBehaviour(raises="no"), ToolBehaviour(returns="yes it is")],
+        ),
+        (
+            "{does: [{asks_again: Sure?}, {raises: no}]}",
+            [ToolBehaviour(asks_again="Sure?"), ToolBehaviour(raises="no")],
+        ),
+        ("{does: [{asks_again: Sure?, returns: 5}]}", [ToolBehaviour(asks_again="Sure?"), ToolBehaviour(returns=5)]),
     ],
 )
-def test_what_a_tool_does_stands_in_it_or_in_a_list(written: str, behaviours: list[Behaviour]) -> None:
+def test_what_a_tool_does_stands_in_it_or_in_a_list(written: str, behaviours: list[ToolBehaviour]) -> None:
     """One behaviour stands in the tool itself, successive ones in `does`; a question is followed by what comes next."""
     assert behaviours == list(tool(written).behaviours)
 
@@ -136,8 +141,8 @@ def test_single_calls_can_do_something_else() -> None:
     )
 
     assert {
-        "c1": (Behaviour(waits_for="ended c2", raises="gone"),),
-        "c2": (Behaviour(raises="busy"), Behaviour()),
+        "c1": (ToolBehaviour(waits_for="ended c2", raises="gone"),),
+        "c2": (ToolBehaviour(raises="busy"), ToolBehaviour()),
     } == story.tools[0].per_call
 
 
@@ -199,22 +204,28 @@ def test_what_looks_like_a_slip_is_meant_if_it_says_so(written: str, call: Call)
 @pytest.mark.parametrize(
     ("written", "reply"),
     [
-        ("{say: ''}", Reply(say="")),
-        ("{fails: 500}", Reply(failure=Failure(status=500))),
-        ("{fails: 429}", Reply(failure=Failure(status=429))),
-        ("{fails: disconnect}", Reply(failure=Failure(status=0))),
-        ("{say: Half a, breaks_after: 2}", Reply(say="Half a", failure=Failure(status=0, after_chunks=2))),
-        ("{fails: 429, retry_after: 2}", Reply(failure=Failure(status=429, retry_after=2))),
-        ("{fails: timeout}", Reply(failure=Failure(status=0, how="timeout"))),
+        ("{say: ''}", ScriptedReply(say="")),
+        ("{fails: 500}", ScriptedReply(failure=ScriptedFailure(status=500))),
+        ("{fails: 429}", ScriptedReply(failure=ScriptedFailure(status=429))),
+        ("{fails: disconnect}", ScriptedReply(failure=ScriptedFailure(status=0))),
+        (
+            "{say: Half a, breaks_after: 2}",
+            ScriptedReply(say="Half a", failure=ScriptedFailure(status=0, after_chunks=2)),
+        ),
+        ("{fails: 429, retry_after: 2}", ScriptedReply(failure=ScriptedFailure(status=429, retry_after=2))),
+        ("{fails: timeout}", ScriptedReply(failure=ScriptedFailure(status=0, how="timeout"))),
         (
             "{say: x, fails: garbled, breaks_after: 1}",
-            Reply(say="x", failure=Failure(status=0, how="garbled", after_chunks=1)),
+            ScriptedReply(say="x", failure=ScriptedFailure(status=0, how="garbled", after_chunks=1)),
         ),
-        ("{say: x, takes: 0.5}", Reply(say="x", takes=0.5)),
-        ("{say: x, fails: 500, breaks_after: 0}", Reply(say="x", failure=Failure(status=500, after_chunks=0))),
+        ("{say: x, takes: 0.5}", ScriptedReply(say="x", takes=0.5)),
+        (
+            "{say: x, fails: 500, breaks_after: 0}",
+            ScriptedReply(say="x", failure=ScriptedFailure(status=500, after_chunks=0)),
+        ),
     ],
 )
-def test_a_reply_says_calls_or_fails(written: str, reply: Reply) -> None:
+def test_a_reply_says_calls_or_fails(written: str, reply: ScriptedReply) -> None:
     """A reply is text or a failure, and a stream can break in it."""
     assert (reply,) == loaded(f"title: One reply\nmodel: [{written}]").agents["main"].replies
 
@@ -223,7 +234,7 @@ def test_a_script_can_be_keyed_by_the_first_user_message() -> None:
     """The lists of a mapping belong to conversations that begin so, `otherwise` to all others."""
     text = "title: Two openings\nprompt: Hello\nmodel: {Hello: [{say: Hi.}], otherwise: [{say: Bye.}]}"
 
-    expected = Script(replies=(Reply(say="Bye."),), by_prompt={"Hello": (Reply(say="Hi."),)})
+    expected = Script(replies=(ScriptedReply(say="Bye."),), by_prompt={"Hello": (ScriptedReply(say="Hi."),)})
     assert expected == loaded(text).agents["main"]
 
 
@@ -233,27 +244,30 @@ def test_a_script_can_be_keyed_by_the_first_user_message() -> None:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("{c1: approve}", [Answer(label="c1")]),
-        ("{c1: always}", [Answer(label="c1", verdict="always")]),
-        ("{c1: never}", [Answer(label="c1", verdict="never")]),
-        ("{c1: {reject: no}}", [Answer(label="c1", verdict="reject", reason="no")]),
-        ("{c1: {never: 1e3}}", [Answer(label="c1", verdict="never", reason="1e3")]),
-        ("{c1: {edit: {amount: 6}}}", [Answer(label="c1", verdict="edit", arguments={"amount": 6})]),
-        ("{c1: {edit: {}, tool: look}}", [Answer(label="c1", verdict="edit", arguments={}, tool="look")]),
-        ("{c1: {raw: null}}", [Answer(label="c1", verdict="raw")]),
-        ("{c1: {raw: [true]}}", [Answer(label="c1", verdict="raw", raw=[True])]),
-        ("{c1: {verdict: approve, source: rebuilt}}", [Answer(label="c1", source="rebuilt")]),
-        ("{c1: {verdict: approve, shows: {amount: 1}}}", [Answer(label="c1", shows={"amount": 1})]),
-        ("[{c1: approve}, {c1: reject}]", [Answer(label="c1"), Answer(label="c1", verdict="reject")]),
-        ("[{unknown: r9, verdict: approve}]", [Answer(unknown_id="r9")]),
+        ("{c1: approve}", [ScriptedDecision(label="c1")]),
+        ("{c1: always}", [ScriptedDecision(label="c1", verdict="always")]),
+        ("{c1: never}", [ScriptedDecision(label="c1", verdict="never")]),
+        ("{c1: {reject: no}}", [ScriptedDecision(label="c1", verdict="reject", reason="no")]),
+        ("{c1: {never: 1e3}}", [ScriptedDecision(label="c1", verdict="never", reason="1e3")]),
+        ("{c1: {edit: {amount: 6}}}", [ScriptedDecision(label="c1", verdict="edit", arguments={"amount": 6})]),
+        ("{c1: {edit: {}, tool: look}}", [ScriptedDecision(label="c1", verdict="edit", arguments={}, tool="look")]),
+        ("{c1: {raw: null}}", [ScriptedDecision(label="c1", verdict="raw")]),
+        ("{c1: {raw: [true]}}", [ScriptedDecision(label="c1", verdict="raw", raw=[True])]),
+        ("{c1: {verdict: approve, source: rebuilt}}", [ScriptedDecision(label="c1", source="rebuilt")]),
+        ("{c1: {verdict: approve, shows: {amount: 1}}}", [ScriptedDecision(label="c1", shows={"amount": 1})]),
+        (
+            "[{c1: approve}, {c1: reject}]",
+            [ScriptedDecision(label="c1"), ScriptedDecision(label="c1", verdict="reject")],
+        ),
+        ("[{unknown: r9, verdict: approve}]", [ScriptedDecision(unknown_id="r9")]),
         (
             "[{malformed: [5], reject: bad}]",
-            [Answer(malformed_address=True, address=[5], verdict="reject", reason="bad")],
+            [ScriptedDecision(malformed_address=True, address=[5], verdict="reject", reason="bad")],
         ),
-        ("[{malformed: null, verdict: approve}]", [Answer(malformed_address=True)]),
+        ("[{malformed: null, verdict: approve}]", [ScriptedDecision(malformed_address=True)]),
     ],
 )
-def test_answers_are_words_or_mappings(written: str, expected: list[Answer]) -> None:
+def test_answers_are_words_or_mappings(written: str, expected: list[ScriptedDecision]) -> None:
     """A decision is a word or a mapping, by label or about nothing that was asked."""
     assert expected == list(answers(written))
 
@@ -269,22 +283,22 @@ def test_steps_are_what_they_say() -> None:
         {together: [{decide: {c1: approve}}, {go_on: true}]}, {leave: true}]"""
 
     assert (
-        Turn(text="Pay", session="bob"),
-        Turn(text="Now", answers=(Answer(label="c1"),), hangs_up="started c1"),
-        Turn(),
-        LetOracle(),
-        LetOracle(rounds=2),
-        Stage(answers=(Answer(label="c1", verdict="reject"),)),
-        Save(name="here"),
-        Restore(name="here"),
-        Restart(),
-        Restart(fresh=True, without=("look",)),
-        Cancel(),
-        Trim(keep=4),
-        Rewrite(old="a", new="b"),
-        Rewrite(old="a", new="b", where="shown"),
-        Together(steps=(Turn(answers=(Answer(label="c1"),)), Turn())),
-        Leave(),
+        TurnStep(text="Pay", session="bob"),
+        TurnStep(text="Now", answers=(ScriptedDecision(label="c1"),), hangs_up="started c1"),
+        TurnStep(),
+        LetOracleStep(),
+        LetOracleStep(rounds=2),
+        StageStep(answers=(ScriptedDecision(label="c1", verdict="reject"),)),
+        SaveStep(name="here"),
+        RestoreStep(name="here"),
+        RestartStep(),
+        RestartStep(fresh=True, without=("look",)),
+        CancelStep(),
+        TrimStep(keep=4),
+        RewriteStep(old="a", new="b"),
+        RewriteStep(old="a", new="b", where="shown"),
+        TogetherStep(steps=(TurnStep(answers=(ScriptedDecision(label="c1"),)), TurnStep())),
+        LeaveStep(),
     ) == steps(written)
 
 
@@ -296,7 +310,7 @@ def test_signals_are_given_by_steps() -> None:
         "caller: [{together: [{send: Look}, {signal: the door opens}]}]"
     )
 
-    assert (Together(steps=(Turn(text="Look"), Signal(name="the door opens"))),) == story.caller
+    assert (TogetherStep(steps=(TurnStep(text="Look"), SignalStep(name="the door opens"))),) == story.caller
 
 
 # --- around the story -------------------------------------------------------------------------------------------------
@@ -346,7 +360,7 @@ def test_tools_can_be_held_back_until_a_restart() -> None:
     """`held_back` names tools that a restart `with` them brings."""
     story = paying(more="held_back: [look]\ncaller: [{send: Pay}, {restart: {with: [look]}}]")
 
-    assert (("look",), Restart(with_tools=("look",))) == (story.held_back, (story.caller or ())[1])
+    assert (("look",), RestartStep(with_tools=("look",))) == (story.held_back, (story.caller or ())[1])
 
 
 def test_equal_arguments_can_be_meant() -> None:

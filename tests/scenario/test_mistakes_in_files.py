@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.errors import ScenarioError
-from pytest_approvals.scenario.load import scenario_from_text
+from pytest_approvals.scenario.load import parse_scenario
 
 STORY = """\
 title: A payment and a helper
@@ -48,7 +48,7 @@ def refused(old: str, new: str) -> ScenarioError:
     assert old in STORY
 
     with pytest.raises(ScenarioError) as error:
-        scenario_from_text(STORY.replace(old, new, 1), name="family/story", path="story.approval.yaml")
+        parse_scenario(STORY.replace(old, new, 1), name="family/story", path="story.approval.yaml")
     return error.value
 
 
@@ -69,7 +69,7 @@ def test_all_entries_are_read() -> None:
 
 def test_the_story_itself_has_no_mistake() -> None:
     """What the mistakes are put into is a scenario."""
-    assert "family/story" == scenario_from_text(STORY, name="family/story", path="story.approval.yaml").id
+    assert "family/story" == parse_scenario(STORY, name="family/story", path="story.approval.yaml").id
 
 
 def test_an_error_begins_with_file_and_line_and_quotes_the_line() -> None:

@@ -6,22 +6,21 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.neutral import Limits
+from pytest_approvals.agent_side.contract.types import Condition, Limits
 from pytest_approvals.errors import ScenarioError
 from pytest_approvals.scenario.build import calls, say, scenario, tool
-from pytest_approvals.scenario.parts import (
-    Answer,
-    Behaviour,
-    Failure,
-    LetOracle,
-    Reply,
-    Rewrite,
-    Stage,
-    Together,
+from pytest_approvals.scenario.model import (
+    LetOracleStep,
+    RewriteStep,
+    ScriptedDecision,
+    ScriptedFailure,
+    ScriptedReply,
+    StageStep,
+    TogetherStep,
     Tool,
-    Trim,
-    Turn,
+    ToolBehaviour,
+    TrimStep,
+    TurnStep,
 )
 
 PAY = tool("pay", parameters={"amount": "integer"}, approval="always")
@@ -38,7 +37,7 @@ def gated(condition: Condition) -> dict[str, Any]:
     return paying(tools=[tool("pay", parameters={"amount": "integer"}, approval=condition)])
 
 
-def answered(answer: Answer) -> dict[str, Any]:
+def answered(answer: ScriptedDecision) -> dict[str, Any]:
     """A payment that is answered so."""
     return paying(caller=["Pay", answer])
 
@@ -67,7 +66,7 @@ def answered(answer: Answer) -> dict[str, Any]:
         ),
         (paying(tools=[PAY, Tool(name="look", behaviours=())]), "'look' does nothing at all; a tool returns or raises"),
         (
-            paying(tools=[PAY, tool("look", Behaviour(asks_again="Sure?", raises="no"), Behaviour())]),
+            paying(tools=[PAY, tool("look", ToolBehaviour(asks_again="Sure?", raises="no"), ToolBehaviour())]),
             "an execution that asks again ends there; what follows is the next one",
         ),
         (
@@ -80,38 +79,38 @@ def answered(answer: Answer) -> dict[str, Any]:
         ),
         (paying(model=[]), "the model of 'main' has no reply"),
         (
-            paying(model=[*PAYS, Reply(failure=Failure(status=501))]),
+            paying(model=[*PAYS, ScriptedReply(failure=ScriptedFailure(status=501))]),
             "a model fails with 429, 500, 503, 529, disconnect, timeout, truncated or garbled, not 501",
         ),
         (
-            paying(model=[*PAYS, Reply(failure=Failure(status=0, how="late"))]),
+            paying(model=[*PAYS, ScriptedReply(failure=ScriptedFailure(status=0, how="late"))]),
             "a model fails with 429, 500, 503, 529, disconnect, timeout, truncated or garbled, not late",
         ),
         (
-            paying(model=[*PAYS, Reply(failure=Failure(status=0, retry_after=1))]),
+            paying(model=[*PAYS, ScriptedReply(failure=ScriptedFailure(status=0, retry_after=1))]),
             "a provider says so with a status; write `fails: 429`, or 500, 503, 529",
         ),
         (
-            paying(model=[*PAYS, Reply(say="x", failure=Failure(status=0, after_chunks=-1))]),
+            paying(model=[*PAYS, ScriptedReply(say="x", failure=ScriptedFailure(status=0, after_chunks=-1))]),
             "a stream cannot break after -1 pieces",
         ),
         (paying(caller=[]), "the caller does nothing; leave it out, and the oracle answers until the end"),
-        (answered(Answer()), "an answer is about one thing: a label, an unknown id, or a malformed address"),
+        (answered(ScriptedDecision()), "an answer is about one thing: a label, an unknown id, or a malformed address"),
         (
-            answered(Answer(label="c1", unknown_id="r9")),
+            answered(ScriptedDecision(label="c1", unknown_id="r9")),
             "an answer is about one thing: a label, an unknown id, or a malformed address",
         ),
         (
-            answered(Answer(label="c1", verdict="edit")),
+            answered(ScriptedDecision(label="c1", verdict="edit")),
             "an edit says all arguments that the call shall have: {edit: {...}}",
         ),
-        (answered(Answer(label="c1", reason="fine")), "only a rejection has a reason, not 'approve'"),
-        (paying(caller=["Pay", Stage(answers=())]), "there is nothing to stage; give answers by label"),
-        (paying(caller=["Pay", LetOracle(rounds=0)]), "0 rounds of the oracle mean nothing; 1 is the least"),
-        (paying(caller=["Pay", Trim(keep=0)]), "a history of 0 messages is none; 1 is the least"),
-        (paying(caller=["Pay", Rewrite(old="a", new="a")]), "'a' in place of 'a' changes nothing"),
+        (answered(ScriptedDecision(label="c1", reason="fine")), "only a rejection has a reason, not 'approve'"),
+        (paying(caller=["Pay", StageStep(answers=())]), "there is nothing to stage; give answers by label"),
+        (paying(caller=["Pay", LetOracleStep(rounds=0)]), "0 rounds of the oracle mean nothing; 1 is the least"),
+        (paying(caller=["Pay", TrimStep(keep=0)]), "a history of 0 messages is none; 1 is the least"),
+        (paying(caller=["Pay", RewriteStep(old="a", new="a")]), "'a' in place of 'a' changes nothing"),
         (
-            paying(caller=["Pay", Together(steps=(Turn(),))]),
+            paying(caller=["Pay", TogetherStep(steps=(TurnStep(),))]),
             "two or more steps can be simultaneous, one of them a turn at least",
         ),
         (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.scenario import requirements
-from pytest_approvals.scenario.load import scenario_from_text
-from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.scenario.requirements import required, required_by_content
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.requirements import required_by_content, required_capabilities
 
 TOOLS = """
   pay: {approval: always, parameters: {amount: integer}}
@@ -29,7 +29,7 @@ def story(model: str = ONE, caller: str = "", *, tools: str = "", more: str = ""
     steps = f"caller: [{{send: Pay}}, {caller}]\n" if caller else ""
     helper = "agents: {helper: {model: [{calls: [{id: c1, tool: wipe, arguments: {path: a}}]}, {say: Wiped.}]}}\n"
     text = f"title: A story\ntools:{TOOLS}{tools}\n{helper}model:\n  {model}\n{steps}{more}"
-    return scenario_from_text(text, name="family/story", path="story.approval.yaml")
+    return parse_scenario(text, name="family/story", path="story.approval.yaml")
 
 
 def called(written: str, *, more: str = "") -> Scenario:
@@ -142,7 +142,7 @@ VARIANTS: list[tuple[str, Scenario, Variant]] = [
 
 def test_a_plain_story_needs_nothing() -> None:
     """One call that is asked about and answered is what every agent can do."""
-    assert frozenset() == required(story(caller="{decide: {c1: approve}}"), PLAIN)
+    assert frozenset() == required_capabilities(story(caller="{decide: {c1: approve}}"), PLAIN)
 
 
 @pytest.mark.parametrize(("capability", "scenario"), CONTENT, ids=[name for name, _ in CONTENT])
@@ -154,7 +154,7 @@ def test_the_content_shows_what_it_needs(capability: str, scenario: Scenario) ->
 @pytest.mark.parametrize(("capability", "scenario", "variant"), VARIANTS)
 def test_the_variant_shows_what_it_needs(capability: str, scenario: Scenario, variant: Variant) -> None:
     """Where the state goes, how a turn runs and what a decision is made from are capabilities."""
-    assert capability in required(scenario, variant)
+    assert capability in required_capabilities(scenario, variant)
     assert capability not in required_by_content(scenario)
 
 
@@ -200,7 +200,7 @@ def test_the_table_names_every_capability() -> None:
 )
 def test_what_only_looks_alike_is_not_needed(capability: str, scenario: Scenario) -> None:
     """A story is judged by what is open when a step comes, not by the step alone."""
-    assert capability not in required(scenario, PLAIN)
+    assert capability not in required_capabilities(scenario, PLAIN)
 
 
 # --- what is open, followed on paper ----------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ def test_an_answer_before_anything_was_sent_is_about_nothing() -> None:
         "caller: [{decide: {c1: approve}}, {send: Pay}]"
     )
 
-    assert frozenset() == required_by_content(scenario_from_text(text, name="a/b", path="a/b"))
+    assert frozenset() == required_by_content(parse_scenario(text, name="a/b", path="a/b"))
 
 
 def test_nothing_is_concluded_where_a_condition_changes_its_mind() -> None:

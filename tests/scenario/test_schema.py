@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pytest_approvals.scenario.nodes import read
 from pytest_approvals.scenario.schema import json_schema
+from pytest_approvals.yaml_files.document import parse_yaml
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "docs" / "scenario.schema.json"
@@ -22,7 +22,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 def complaints(text: str) -> list[str]:
     """What the schema says against a scenario file."""
-    return [error.message for error in VALIDATOR.iter_errors(read(text).value)]
+    return [error.message for error in VALIDATOR.iter_errors(parse_yaml(text).value)]
 
 
 def test_the_published_schema_is_current() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.scenario.load import scenario_from_text
-from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.scenario.requirements import required
-from pytest_approvals.scenario.variants import allowed_variants, missing_capabilities, variants
-from pytest_approvals.scenario.words import DIMENSIONS
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.requirements import required_capabilities
+from pytest_approvals.scenario.variants import allowed_variants, missing_capabilities, plan_variants
+from pytest_approvals.scenario.vocabulary import DIMENSIONS
 
 ALL = frozenset(CAPABILITIES)
 
@@ -46,7 +46,7 @@ def story(more: str = "", *, caller: str = "[{send: Pay}, {decide: {c1: approve}
         "tools: {pay: {approval: always, parameters: {amount: integer}}, look: {}}\n"
         f"model: [{{calls: [{{id: c1, tool: pay, arguments: {{amount: 5}}}}]}}, {{say: Paid.}}]\n{steps}{more}"
     )
-    return scenario_from_text(text, name="family/story", path="story.approval.yaml")
+    return parse_scenario(text, name="family/story", path="story.approval.yaml")
 
 
 DECIDED = story()
@@ -82,7 +82,7 @@ def test_every_combination_that_can_stand_together_is_covered(strength: int, sce
     """Each value, pair or triple that is in any allowed variant is in one that is run."""
     allowed = [one for one in allowed_variants(scenario, facts, {}) if one.resume != "cold"]
     wanted = set().union(*(together(one, strength) for one in allowed))
-    covered = set().union(*(together(one, strength) for one in variants(scenario, facts, strength=strength)))
+    covered = set().union(*(together(one, strength) for one in plan_variants(scenario, facts, strength=strength)))
 
     assert set() == wanted - covered
 
@@ -92,11 +92,11 @@ def test_every_combination_that_can_stand_together_is_covered(strength: int, sce
 @pytest.mark.parametrize("strength", ["1", "2", "3", "full"])
 def test_no_variant_is_forbidden(strength: str, scenario: Scenario, facts: Facts) -> None:
     """What is run can stand together, is claimed by the agent, and is run once."""
-    found = variants(scenario, facts, strength=strength)
+    found = plan_variants(scenario, facts, strength=strength)
 
     for one in found:
         saved, leaves = one.serialize != "none", one.serialize not in ("none", "copy")
-        assert required(scenario, one) <= facts.capabilities
+        assert required_capabilities(scenario, one) <= facts.capabilities
         assert leaves or one.resume == "same"
         assert one.serialize == "json" or one.history == "whole"
         assert one.stream or one.chunking == "whole"
@@ -107,12 +107,12 @@ def test_no_variant_is_forbidden(strength: str, scenario: Scenario, facts: Facts
 
 def test_full_strength_runs_everything() -> None:
     """With `full`, every allowed variant is run."""
-    assert set(allowed_variants(DECIDED, ABLE, {})) <= set(variants(DECIDED, ABLE, strength="full"))
+    assert set(allowed_variants(DECIDED, ABLE, {})) <= set(plan_variants(DECIDED, ABLE, strength="full"))
 
 
 def test_pairs_are_far_fewer_than_everything() -> None:
     """The default strength runs less than half of all variants where there is much to combine."""
-    assert 2 * len(variants(VARIED, ABLE)) < len(variants(VARIED, ABLE, strength="full"))
+    assert 2 * len(plan_variants(VARIED, ABLE)) < len(plan_variants(VARIED, ABLE, strength="full"))
 
 
 def test_the_same_question_has_the_same_answer() -> None:
@@ -121,7 +121,7 @@ def test_the_same_question_has_the_same_answer() -> None:
         capabilities=frozenset(sorted(ABLE.capabilities, reverse=True)), stores=dict(sorted(ABLE.stores.items()))
     )
 
-    assert variants(VARIED, ABLE) == variants(VARIED, facts)
+    assert plan_variants(VARIED, ABLE) == plan_variants(VARIED, facts)
     assert [
         "none-held",
         "none-rebuilt",
@@ -130,13 +130,13 @@ def test_the_same_question_has_the_same_answer() -> None:
         "json-rebuilt",
         "json-restored",
         "json-fresh-restored",
-    ] == ids(variants(DECIDED, NO_STREAM))
+    ] == ids(plan_variants(DECIDED, NO_STREAM))
 
 
 def test_an_unknown_strength_is_refused() -> None:
     """A strength is 1, 2, 3 or full."""
     with pytest.raises(UnknownName) as refused:
-        variants(DECIDED, ABLE, strength="4")
+        plan_variants(DECIDED, ABLE, strength="4")
 
     assert "no strength is called '4'; valid: 1, 2, 3, full" == str(refused.value)
 
@@ -161,14 +161,14 @@ def test_an_unknown_strength_is_refused() -> None:
 )
 def test_the_plainest_variant_comes_first(scenario: Scenario, base: Variant) -> None:
     """The first variant is the plainest one that the scenario allows."""
-    assert base == variants(scenario, ABLE)[0]
+    assert base == plan_variants(scenario, ABLE)[0]
 
 
 def test_a_scenario_that_an_agent_cannot_play_has_no_variants() -> None:
     """What is missing is named instead."""
     scenario = story("requires: [edit]", caller="[{send: Pay}, {decide: {c1: {reject: no}}}]")
 
-    assert () == variants(scenario, ABSENT)
+    assert () == plan_variants(scenario, ABSENT)
     assert {"edit", "reject_reason"} == missing_capabilities(scenario, ABSENT)
 
 
@@ -189,44 +189,46 @@ def test_nothing_is_missing_where_a_scenario_can_be_played() -> None:
 
 def test_every_store_of_the_agent_is_a_serialize_mode() -> None:
     """`native.NAME` is run for each store."""
-    assert {"none", "copy", "json", "native.redis", "native.sqlite"} == values_of(variants(DECIDED, ABLE), "serialize")
+    assert {"none", "copy", "json", "native.redis", "native.sqlite"} == values_of(
+        plan_variants(DECIDED, ABLE), "serialize"
+    )
 
 
 def test_a_story_can_be_pinned_to_whatever_stores_an_agent_has() -> None:
     """`native` under `only` stands for all durable stores of the agent; one that has none cannot run the story."""
     durable = story("only: {serialize: [none, native]}")
     alone = story("only: {serialize: native}")
-    assert {"none", "native.redis", "native.sqlite"} == values_of(variants(durable, ABLE), "serialize")
-    assert {"none"} == values_of(variants(durable, NO_STREAM), "serialize")
-    assert () == variants(alone, NO_STREAM)
+    assert {"none", "native.redis", "native.sqlite"} == values_of(plan_variants(durable, ABLE), "serialize")
+    assert {"none"} == values_of(plan_variants(durable, NO_STREAM), "serialize")
+    assert () == plan_variants(alone, NO_STREAM)
     assert frozenset({"native"}) == missing_capabilities(alone, NO_STREAM)
 
 
 def test_held_requests_do_not_outlive_a_save_by_default() -> None:
     """Decisions are made from the held object across a save only where the scenario varies that."""
-    across = {one.source for one in variants(DECIDED, ABLE, strength="full") if one.serialize != "none"}
-    varied = {one.source for one in variants(VARIED, ABLE, strength="full") if one.serialize != "none"}
+    across = {one.source for one in plan_variants(DECIDED, ABLE, strength="full") if one.serialize != "none"}
+    varied = {one.source for one in plan_variants(VARIED, ABLE, strength="full") if one.serialize != "none"}
 
     assert ({"restored", "rebuilt"}, {"held", "restored", "rebuilt"}) == (across, varied)
 
 
 def test_a_scenario_can_pin_the_held_object_across_a_save() -> None:
     """Pinning the source to `held` and the mode to `json` is the special case itself."""
-    found = variants(story("only: {source: held, serialize: json}"), ABLE)
+    found = plan_variants(story("only: {source: held, serialize: json}"), ABLE)
 
     assert {("json", "held")} == {(one.serialize, one.source) for one in found}
 
 
 def test_one_variant_goes_on_in_a_fresh_process() -> None:
     """By default, another process is started for one variant, from json and restored."""
-    elsewhere = [one for one in variants(DECIDED, ABLE) if one.resume != "same"]
+    elsewhere = [one for one in plan_variants(DECIDED, ABLE) if one.resume != "same"]
 
     assert [Variant(serialize="json", resume="fresh", source="restored")] == elsewhere
 
 
 def test_a_story_that_varies_where_it_goes_on_has_fresh_pairs_and_no_cold_start() -> None:
     """Fresh processes are combined with the rest; a cold one is started only where a scenario names it."""
-    found = variants(VARIED, ABLE)
+    found = plan_variants(VARIED, ABLE)
 
     assert 0 == [one.resume for one in found].count("cold")
     assert {"json", "native.redis", "native.sqlite"} == {one.serialize for one in found if one.resume == "fresh"}
@@ -234,13 +236,13 @@ def test_a_story_that_varies_where_it_goes_on_has_fresh_pairs_and_no_cold_start(
 
 def test_a_pinned_cold_start_is_one_variant() -> None:
     """However much there is to combine, a cold process is started once."""
-    assert ["json-cold-restored"] == ids(variants(story("only: {resume: cold, serialize: json}"), ABLE))
+    assert ["json-cold-restored"] == ids(plan_variants(story("only: {resume: cold, serialize: json}"), ABLE))
 
 
 def test_pieces_are_appended_only_where_the_scenario_varies_history() -> None:
     """`append` goes with json, and is no default."""
-    assert {"whole"} == values_of(variants(DECIDED, ABLE), "history")
-    assert {"json"} == {one.serialize for one in variants(VARIED, ABLE) if one.history == "append"}
+    assert {"whole"} == values_of(plan_variants(DECIDED, ABLE), "history")
+    assert {"json"} == {one.serialize for one in plan_variants(VARIED, ABLE) if one.history == "append"}
 
 
 @pytest.mark.parametrize(
@@ -255,15 +257,15 @@ def test_pieces_are_appended_only_where_the_scenario_varies_history() -> None:
 )
 def test_the_oracle_is_varied_where_it_decides(scenario: Scenario, oracles: set[str]) -> None:
     """A story that decides itself, or is left, has no oracle; others have their own, or both constant ones."""
-    assert oracles == values_of(variants(scenario, ABLE), "oracle")
+    assert oracles == values_of(plan_variants(scenario, ABLE), "oracle")
 
 
 def test_nothing_is_left_to_an_oracle_where_no_tool_asks() -> None:
     """Without any gated tool there is nobody to decide."""
     text = "title: x\ntools: {look: {}}\nmodel: [{say: y}]"
-    scenario = scenario_from_text(text, name="a", path="a")
+    scenario = parse_scenario(text, name="a", path="a")
 
-    assert {"script"} == values_of(variants(scenario, ABLE), "oracle")
+    assert {"script"} == values_of(plan_variants(scenario, ABLE), "oracle")
 
 
 # --- what a person asks for -------------------------------------------------------------------------------------------
@@ -274,19 +276,19 @@ def test_overrides_take_the_place_of_the_defaults() -> None:
     asked = {"serialize": ("json", "none"), "stream": (True,), "source": ("held",), "chunking": ("whole",)}
 
     assert ["none-stream-held", "json-stream-held"] == sorted(
-        ids(variants(DECIDED, ABLE, overrides=asked)), reverse=True
+        ids(plan_variants(DECIDED, ABLE, overrides=asked)), reverse=True
     )
 
 
 def test_overrides_do_not_free_what_a_scenario_pins() -> None:
     """A value that the scenario excludes gives no variant."""
-    assert () == variants(PINNED, ABLE, overrides={"serialize": ("none",)})
-    assert () == variants(PINNED, ABLE, overrides={"stream": (False,)})
+    assert () == plan_variants(PINNED, ABLE, overrides={"serialize": ("none",)})
+    assert () == plan_variants(PINNED, ABLE, overrides={"stream": (False,)})
 
 
 def test_asking_for_a_process_gives_exactly_that() -> None:
     """`fresh` is combined like any value where a person asks for it, and nothing else is run."""
-    found = variants(DECIDED, ABLE, overrides={"resume": ("fresh",), "stream": (False,)})
+    found = plan_variants(DECIDED, ABLE, overrides={"resume": ("fresh",), "stream": (False,)})
 
     assert {"fresh"} == values_of(found, "resume")
     assert {"json", "native.redis", "native.sqlite"} == values_of(found, "serialize")
@@ -294,10 +296,10 @@ def test_asking_for_a_process_gives_exactly_that() -> None:
 
 def test_the_extra_process_follows_what_a_person_asks_for() -> None:
     """Where a person asks for streaming, or for no json, the fresh variant does so, too."""
-    streamed = variants(DECIDED, ABLE, overrides={"stream": (True,)})
+    streamed = plan_variants(DECIDED, ABLE, overrides={"stream": (True,)})
 
     assert "json-fresh-stream-restored" == streamed[-1].id
-    assert {"same"} == values_of(variants(DECIDED, ABLE, overrides={"serialize": ("none",)}), "resume")
+    assert {"same"} == values_of(plan_variants(DECIDED, ABLE, overrides={"serialize": ("none",)}), "resume")
 
 
 # --- protocols --------------------------------------------------------------------------------------------------------
@@ -310,17 +312,17 @@ def over(protocol: str, found: tuple[Variant, ...]) -> list[str]:
 
 def test_a_protocol_is_met_in_the_plainest_variant_and_in_the_farthest() -> None:
     """Two variants show a protocol with and without saves, streams and copies of requests."""
-    found = variants(LEFT_OPEN, WIRED)
+    found = plan_variants(LEFT_OPEN, WIRED)
 
     assert ["none-held-approve-all-responses", "json-stream-interleaved-rebuilt-reject-all-responses"] == over(
         "responses", found
     )
-    assert over("native", found) == ids(variants(LEFT_OPEN, Facts()))
+    assert over("native", found) == ids(plan_variants(LEFT_OPEN, Facts()))
 
 
 def test_what_is_missing_over_a_protocol_is_left_out_there() -> None:
     """An agent without streams over a protocol has none there, and nothing that needs one."""
-    found = variants(DECIDED, WIRED)
+    found = plan_variants(DECIDED, WIRED)
 
     assert ["none-held-chat", "json-rebuilt-chat"] == over("chat", found)
 
@@ -330,13 +332,13 @@ def test_a_story_whose_content_a_protocol_lacks_is_not_played_over_it() -> None:
     facts = Facts(protocols={"chat": {"reject_reason": "no place for it"}})
     reasoned = story(caller="[{send: Pay}, {decide: {c1: {reject: too much}}}]")
 
-    assert [] == over("chat", variants(reasoned, facts))
-    assert over("chat", variants(DECIDED, facts))
+    assert [] == over("chat", plan_variants(reasoned, facts))
+    assert over("chat", plan_variants(DECIDED, facts))
 
 
 def test_protocols_stay_in_this_process() -> None:
     """A story that varies where it goes on does so with the native model only."""
-    found = variants(VARIED, WIRED)
+    found = plan_variants(VARIED, WIRED)
 
     assert {"same"} == values_of(tuple(one for one in found if one.protocol != "native"), "resume")
 
@@ -345,20 +347,20 @@ def test_two_sessions_are_not_told_apart_over_a_protocol() -> None:
     """The client of a shared agent does not say which session asks."""
     two = story(caller="[{send: Pay, session: a}, {send: Pay, session: b}]")
 
-    assert {"native"} == values_of(variants(two, WIRED), "protocol")
+    assert {"native"} == values_of(plan_variants(two, WIRED), "protocol")
 
 
 def test_a_protocol_that_is_asked_for_is_covered_like_any_value() -> None:
     """A person gets all pairs over the protocols that they name, as far as the agent speaks them."""
-    found = variants(DECIDED, WIRED, overrides={"protocol": ("responses", "messages")})
+    found = plan_variants(DECIDED, WIRED, overrides={"protocol": ("responses", "messages")})
 
     assert {"responses"} == values_of(found, "protocol")
-    assert len(found) == len(variants(DECIDED, Facts()))
+    assert len(found) == len(plan_variants(DECIDED, Facts()))
 
 
 def test_a_story_can_vary_the_protocol() -> None:
     """Where a story varies it, every pair with a protocol is covered."""
-    found = variants(story("vary: [protocol]"), WIRED)
+    found = plan_variants(story("vary: [protocol]"), WIRED)
 
     assert {"none", "copy", "json"} == {one.serialize for one in found if one.protocol == "responses"}
 
@@ -367,18 +369,18 @@ def test_a_story_can_be_kept_from_a_protocol() -> None:
     """`only` says which protocols may be, and adds no variants; one without the native model runs over the others."""
     kept = story("only: {protocol: [native, responses]}")
 
-    assert [] == over("chat", variants(kept, WIRED))
-    assert over("responses", variants(DECIDED, WIRED)) == over("responses", variants(kept, WIRED))
-    assert {"chat"} == values_of(variants(story("only: {protocol: chat}"), WIRED), "protocol")
+    assert [] == over("chat", plan_variants(kept, WIRED))
+    assert over("responses", plan_variants(DECIDED, WIRED)) == over("responses", plan_variants(kept, WIRED))
+    assert {"chat"} == values_of(plan_variants(story("only: {protocol: chat}"), WIRED), "protocol")
 
 
 def test_what_no_model_can_do_over_a_protocol_is_not_played_over_it() -> None:
     """A call without an id has a place in no protocol, whatever an agent claims."""
-    nameless = scenario_from_text(
+    nameless = parse_scenario(
         "title: A payment\ntools: {pay: {}}\n"
         "model: [{calls: [{id: null, tool: pay, label: c1, arguments: {}}]}, {say: Paid.}]\n",
         name="family/nameless",
         path="nameless.approval.yaml",
     )
 
-    assert {"native"} == values_of(variants(nameless, WIRED), "protocol")
+    assert {"native"} == values_of(plan_variants(nameless, WIRED), "protocol")

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_approvals.harness.elsewhere import OtherProcesses
-from pytest_approvals.harness.host import HostPool
-from pytest_approvals.harness.sources import InThisProcess, facts_of
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.processes.process_pool import ProcessPool
+from pytest_approvals.processes.remote_agents import SubprocessFactory
 from pytest_approvals.simulation import ReferenceAgent
 
 
 @pytest.fixture(scope="session")
-def reference() -> Iterator[InThisProcess]:
+def reference() -> Iterator[InProcessSource]:
     """The reference agent in this process; the processes in which a story may go on are ended at the end."""
-    pool = HostPool()
+    pool = ProcessPool()
     name = f"{ReferenceAgent.__module__}:{ReferenceAgent.__qualname__}"
-    yield InThisProcess(
+    yield InProcessSource(
         name="reference",
         adapter=ReferenceAgent,
-        facts=facts_of(ReferenceAgent),
-        elsewhere=OtherProcesses(agent=name, pool=pool),
+        facts=describe_adapter(ReferenceAgent),
+        elsewhere=SubprocessFactory(agent=name, pool=pool),
     )
     pool.close_now()

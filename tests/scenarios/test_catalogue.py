@@ -14,18 +14,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_approvals.catalogues import stock_folder
 from pytest_approvals.checks import judge, judge_group
-from pytest_approvals.checks.verdicts import Verdict
-from pytest_approvals.harness.play import Limit
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import InThisProcess
+from pytest_approvals.checks._verdicts import Verdict
+from pytest_approvals.devtools.pages.catalogue import CATALOGUE_FAMILIES
+from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
-from pytest_approvals.journal.reached import reached
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue
-from pytest_approvals.scenario.page import FAMILIES
-from pytest_approvals.scenario.parts import Scenario, Variant
-from pytest_approvals.scenario.variants import variants
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.variants import plan_variants
 
 CATALOGUE = load_catalogue([stock_folder()])
 
@@ -41,7 +41,7 @@ class TestWords:
         sizes = Counter(scenario.family for scenario in CATALOGUE)
 
         assert 80 <= len(CATALOGUE)
-        assert set(FAMILIES) == set(sizes)
+        assert set(CATALOGUE_FAMILIES) == set(sizes)
         assert 5 <= min(sizes.values())
 
     def test_no_two_have_one_title(self) -> None:
@@ -92,23 +92,25 @@ class TestStories:
         assert scenario.reaches or "gate" in scenario.options
 
     @each
-    def test_a_correct_agent_passes(self, scenario: Scenario, reference: InThisProcess) -> None:
+    def test_a_correct_agent_passes(self, scenario: Scenario, reference: InProcessSource) -> None:
         """In a few variants nothing fails, nothing is unknown, and the story is told."""
         played = [play(scenario, variant, reference) for variant in a_few(scenario, reference)]
 
         assert [] == [wrong for history in played for wrong in findings(scenario, history)]
 
     @each
-    def test_all_variants_but_the_first_add_something(self, scenario: Scenario, reference: InThisProcess) -> None:
+    def test_all_variants_but_the_first_add_something(self, scenario: Scenario, reference: InProcessSource) -> None:
         """No variant is there twice, and the plainest one comes first."""
-        names = [variant.id for variant in variants(scenario, reference.facts)]
+        names = [variant.id for variant in plan_variants(scenario, reference.facts)]
 
         assert names
         assert len(set(names)) == len(names)
 
-    def test_the_whole_catalogue_is_played_in_minutes(self, reference: InThisProcess) -> None:
+    def test_the_whole_catalogue_is_played_in_minutes(self, reference: InProcessSource) -> None:
         """Fewer than 3,500 runs stay in one process, which are played in about two minutes."""
-        sizes = [sum(one.resume == "same" for one in variants(scenario, reference.facts)) for scenario in CATALOGUE]
+        sizes = [
+            sum(one.resume == "same" for one in plan_variants(scenario, reference.facts)) for scenario in CATALOGUE
+        ]
 
         assert sum(sizes) < 3500
 
@@ -116,29 +118,29 @@ class TestStories:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @each
-def test_a_correct_agent_passes_in_every_variant(scenario: Scenario, reference: InThisProcess) -> None:
+def test_a_correct_agent_passes_in_every_variant(scenario: Scenario, reference: InProcessSource) -> None:
     """In all variants, in fresh and cold processes, too, and in what they must have in common."""
-    played = [play(scenario, variant, reference) for variant in variants(scenario, reference.facts)]
+    played = [play(scenario, variant, reference) for variant in plan_variants(scenario, reference.facts)]
 
     assert [] == [wrong for history in played for wrong in findings(scenario, history)]
     assert [] == bad(judge_group(played))
 
 
-def a_few(scenario: Scenario, reference: InThisProcess) -> list[Variant]:
+def a_few(scenario: Scenario, reference: InProcessSource) -> list[Variant]:
     """The plainest variant, and the last streamed one and the last one at all that stay in this process."""
-    here = [one for one in variants(scenario, reference.facts) if one.resume == "same"]
+    here = [one for one in plan_variants(scenario, reference.facts) if one.resume == "same"]
     streamed = [one for one in here if one.stream]
     return list(dict.fromkeys((*here[:1], *streamed[-1:], *here[-1:])))
 
 
-def play(scenario: Scenario, variant: Variant, reference: InThisProcess) -> History:
-    run = asyncio.run(run_scenario(scenario, variant, reference, limit=Limit(seconds=30)))
+def play(scenario: Scenario, variant: Variant, reference: InProcessSource) -> History:
+    run = asyncio.run(run_scenario(scenario, variant, reference, limit=RunLimits(seconds=30)))
     return History.of(run.events)
 
 
 def findings(scenario: Scenario, history: History) -> list[str]:
     """What a check complains about, and what was not reached, which no complaint excuses here."""
-    counts = reached(history)
+    counts = count_reached(history)
     missing = [
         f"{word} {counts.get(word, 0)}x" for word, wanted in scenario.reaches.items() if counts.get(word, 0) < wanted
     ]

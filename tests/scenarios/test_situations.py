@@ -12,33 +12,33 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.catalogues import stock_folder
-from pytest_approvals.scenario.labels import tool_of
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.scenario.catalogue import stock_folder
+from pytest_approvals.scenario.labels import find_tool
 from pytest_approvals.scenario.load import load_catalogue
-from pytest_approvals.scenario.parts import (
-    Answer,
-    Behaviour,
+from pytest_approvals.scenario.model import (
     Call,
-    Cancel,
-    Leave,
-    LetOracle,
-    Reply,
-    Restart,
-    Restore,
-    Save,
+    CancelStep,
+    LeaveStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    SaveStep,
     Scenario,
-    Signal,
-    Stage,
+    ScriptedDecision,
+    ScriptedReply,
+    SignalStep,
+    StageStep,
     Step,
-    Together,
+    TogetherStep,
     Tool,
-    Trim,
-    Turn,
+    ToolBehaviour,
+    TrimStep,
+    TurnStep,
 )
-from pytest_approvals.scenario.requirements import replies_of, required_by_content, steps_of
-from pytest_approvals.scenario.words import DIMENSIONS, PARAMETER_TYPES, REACHES
+from pytest_approvals.scenario.requirements import all_replies, all_steps, required_by_content
+from pytest_approvals.scenario.vocabulary import DIMENSIONS, PARAMETER_TYPES, REACHES
 
 CATALOGUE = load_catalogue([stock_folder()])
 
@@ -49,38 +49,38 @@ Situation = Callable[[Scenario], object]
 
 
 def steps(story: Scenario, *kinds: type[Step]) -> list[Any]:
-    return [step for step in steps_of(story) if isinstance(step, kinds or (object,))]
+    return [step for step in all_steps(story) if isinstance(step, kinds or (object,))]
 
 
-def answers(story: Scenario) -> Iterator[Answer]:
-    return (answer for step in steps(story, Turn, Stage) for answer in step.answers)
+def answers(story: Scenario) -> Iterator[ScriptedDecision]:
+    return (answer for step in steps(story, TurnStep, StageStep) for answer in step.answers)
 
 
 def submissions(story: Scenario) -> Iterator[Sequence[str]]:
     """The verdicts of each submission, in their order."""
-    return ([answer.verdict for answer in turn.answers] for turn in steps(story, Turn))
+    return ([answer.verdict for answer in turn.answers] for turn in steps(story, TurnStep))
 
 
 def about_one_call(story: Scenario) -> Iterator[Sequence[str]]:
     """The verdicts of several answers about one call in one submission, in their order."""
-    for turn in steps(story, Turn):
+    for turn in steps(story, TurnStep):
         for label in {answer.label for answer in turn.answers if answer.label is not None}:
             yield [answer.verdict for answer in turn.answers if answer.label == label]
 
 
-def scripts(story: Scenario) -> Iterator[Sequence[Reply]]:
+def scripts(story: Scenario) -> Iterator[Sequence[ScriptedReply]]:
     for script in story.agents.values():
         yield script.replies
         yield from script.by_prompt.values()
 
 
 def calls(story: Scenario) -> Iterator[tuple[Tool | None, Call]]:
-    for agent, reply in replies_of(story):
+    for agent, reply in all_replies(story):
         for call in reply.calls:
-            yield tool_of(story, agent, call.tool), call
+            yield find_tool(story, agent, call.tool), call
 
 
-def behaviours(story: Scenario) -> Iterator[Behaviour]:
+def behaviours(story: Scenario) -> Iterator[ToolBehaviour]:
     return (one for tool in story.tools for several in (tool.behaviours, *tool.per_call.values()) for one in several)
 
 
@@ -102,7 +102,7 @@ def texts_for_numbers(story: Scenario) -> Iterator[str]:
                 yield value
 
 
-def behind_calls(story: Scenario) -> Iterator[Reply]:
+def behind_calls(story: Scenario) -> Iterator[ScriptedReply]:
     """Replies right after one with calls."""
     for replies in scripts(story):
         yield from (after for before, after in pairwise(replies) if before.calls)
@@ -133,7 +133,7 @@ def contradicts(first: str, second: str) -> Situation:
 
 def right_after_malformed(story: Scenario) -> bool:
     wrong: set[str | None] = set()
-    for turn in steps(story, Turn):
+    for turn in steps(story, TurnStep):
         if any(answer.label in wrong and answer.verdict != "raw" for answer in turn.answers):
             return True
         wrong |= {answer.label for answer in turn.answers if answer.verdict == "raw"}
@@ -142,22 +142,22 @@ def right_after_malformed(story: Scenario) -> bool:
 
 def one_more_message(story: Scenario) -> bool:
     """A message is the last that the caller does, after an answer."""
-    turns = [step for step in steps(story) if not isinstance(step, Leave)]
+    turns = [step for step in steps(story) if not isinstance(step, LeaveStep)]
     last = turns[-1] if turns else None
-    answered = any(isinstance(step, LetOracle) or getattr(step, "answers", ()) for step in turns[:-1])
-    return isinstance(last, Turn) and last.text is not None and not last.answers and answered
+    answered = any(isinstance(step, LetOracleStep) or getattr(step, "answers", ()) for step in turns[:-1])
+    return isinstance(last, TurnStep) and last.text is not None and not last.answers and answered
 
 
 def answers_after_a_message(story: Scenario) -> bool:
     """An answer that comes when something else was said since the question."""
-    turns = steps(story, Turn)
+    turns = steps(story, TurnStep)
     went_on = [k for k, turn in enumerate(turns) if k > 0 and turn.text is not None and not turn.answers]
     late = went_on and any(turn.answers for turn in turns[went_on[0] :])
     return "message_while_pending" in required_by_content(story) and bool(late)
 
 
 def rounds(story: Scenario) -> int:
-    return sum(bool(turn.answers) for turn in steps(story, Turn))
+    return sum(bool(turn.answers) for turn in steps(story, TurnStep))
 
 
 # --- what there must be -----------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ TOOLS: dict[str, Situation] = {
         for kind in (str, dict, list, int, type(None))
     },
     "a tool that waits for a signal": lambda story: (
-        steps(story, Signal) and [one for one in behaviours(story) if one.waits_for]
+        steps(story, SignalStep) and [one for one in behaviours(story) if one.waits_for]
     ),
     "tools released in another order": lambda story: (
         2 <= sum(bool(one.waits_for and one.waits_for.startswith("ended ")) for one in behaviours(story))
@@ -261,12 +261,12 @@ MODEL: dict[str, Situation] = {
     "a stream that breaks right after calls": lambda story: [
         one for one in behind_calls(story) if one.failure and one.failure.after_chunks is not None
     ],
-    "a stream that breaks in a call": lambda story: [one for _, one in replies_of(story) if one.failure and one.calls],
+    "a stream that breaks in a call": lambda story: [one for _, one in all_replies(story) if one.failure and one.calls],
     "an id that comes twice in one reply": lambda story: [
-        one for _, one in replies_of(story) if len({call.id for call in one.calls}) < len(one.calls)
+        one for _, one in all_replies(story) if len({call.id for call in one.calls}) < len(one.calls)
     ],
     "an id that comes again in a later reply": lambda story: [
-        one for _, one in replies_of(story) if len(one.calls) == 1 and one.calls[0].repeats
+        one for _, one in all_replies(story) if len(one.calls) == 1 and one.calls[0].repeats
     ],
     "no id": needs("missing_ids"),
     "a tool that does not exist": needs("unknown_tools"),
@@ -318,25 +318,26 @@ CALLER: dict[str, Situation] = {
     "approve and reject at the same time": lambda story: [
         step
         for step in story.caller or ()
-        if isinstance(step, Together) and "reject" in [a.verdict for t in step.steps for a in getattr(t, "answers", ())]
+        if isinstance(step, TogetherStep)
+        and "reject" in [a.verdict for t in step.steps for a in getattr(t, "answers", ())]
     ],
     **{
         f"{first} before {second} in one submission": one_after_the_other(first, second)
         for standing, explicit in (("always", "reject"), ("never", "approve"))
         for first, second in ((standing, explicit), (explicit, standing))
     },
-    "a save that is taken up again": lambda story: steps(story, Save) and steps(story, Restore),
-    "an older save that is answered otherwise": lambda story: 2 <= rounds(story) and steps(story, Restore),
-    "a decision put into the state": lambda story: steps(story, Stage),
-    "a fresh process": lambda story: [step for step in steps(story, Restart) if step.fresh],
+    "a save that is taken up again": lambda story: steps(story, SaveStep) and steps(story, RestoreStep),
+    "an older save that is answered otherwise": lambda story: 2 <= rounds(story) and steps(story, RestoreStep),
+    "a decision put into the state": lambda story: steps(story, StageStep),
+    "a fresh process": lambda story: [step for step in steps(story, RestartStep) if step.fresh],
     "a cold process": lambda story: "cold" in story.only.get("resume", ()),
     "another process in every mode": lambda story: "resume" in story.vary,
     "a history that is kept in pieces": lambda story: "history" in story.vary,
-    "trimming in between": lambda story: steps(story, Trim),
-    "giving up": lambda story: steps(story, Cancel),
-    "a tool that is gone after a restart": lambda story: [step for step in steps(story, Restart) if step.without],
-    "a tool that came with a restart": lambda story: [step for step in steps(story, Restart) if step.with_tools],
-    "nobody answers": lambda story: steps(story, Leave) and not rounds(story),
+    "trimming in between": lambda story: steps(story, TrimStep),
+    "giving up": lambda story: steps(story, CancelStep),
+    "a tool that is gone after a restart": lambda story: [step for step in steps(story, RestartStep) if step.without],
+    "a tool that came with a restart": lambda story: [step for step in steps(story, RestartStep) if step.with_tools],
+    "nobody answers": lambda story: steps(story, LeaveStep) and not rounds(story),
     "two sessions": needs("sessions"),
     "the request that was held since before the save": lambda story: "held" in story.only.get("source", ()),
     "values of all kinds made up": lambda story: story.fakes,

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.conditions import needs_approval
-from pytest_approvals.agent_side.failures import ConditionRaised
-from pytest_approvals.agent_side.neutral import (
+from pytest_approvals.agent_side.contract.exceptions import ConditionRaised
+from pytest_approvals.agent_side.contract.types import (
     MAIN,
     Blueprint,
     Chunk,
@@ -23,6 +22,7 @@ from pytest_approvals.agent_side.neutral import (
     Reply,
     Request,
     ToolSpec,
+    needs_approval,
 )
 from pytest_approvals.simulation import ReferenceAgent
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.checks import CHECKS
+from pytest_approvals.devtools.pages.faults import describe_defect, format_faults_page
 from pytest_approvals.errors import UnknownName, UsageError
-from pytest_approvals.simulation.faults import FAMILIES, FAULTS, Fault, faulty, load_fault
-from pytest_approvals.simulation.faults.table import defect, faults_page
+from pytest_approvals.simulation.faults import FAMILIES, FAULTS, Fault, build_faulty_agent, load_fault
 from pytest_approvals.simulation.reference import ReferenceAgent
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
@@ -48,7 +48,7 @@ def test_a_fault_says_what_it_is(name):
     """One sentence states the defect, the sources are public reports, and the check exists."""
     fault = FAULTS[name]
 
-    assert re.fullmatch(r"[A-Z`].*[^.]\.", defect(fault))
+    assert re.fullmatch(r"[A-Z`].*[^.]\.", describe_defect(fault))
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", source) for source in fault.source)
     assert fault.caught_by in CHECKS
 
@@ -106,9 +106,9 @@ def test_a_wrong_name_gets_a_clear_error(outside, name, error, message):
 
 def test_a_faulty_agent_is_the_reference_agent_with_the_fault(outside):
     """It can be built like any other agent."""
-    assert issubclass(faulty(outside.RunsTwice), ReferenceAgent)
+    assert issubclass(build_faulty_agent(outside.RunsTwice), ReferenceAgent)
 
 
 def test_the_page_about_faults_is_current():
     """It is written by the command that it names."""
-    assert faults_page() == PAGE.read_text(encoding="utf-8")
+    assert format_faults_page() == PAGE.read_text(encoding="utf-8")

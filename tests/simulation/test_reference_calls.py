@@ -6,9 +6,16 @@ import asyncio
 
 import pytest
 
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.failures import AsksAgain, ModelDown, ToolRaised
-from pytest_approvals.agent_side.neutral import Finished, Limits, ModelCall, Parameter, Paused, ToolSpec
+from pytest_approvals.agent_side.contract.exceptions import AsksAgain, ModelDown, ToolRaised
+from pytest_approvals.agent_side.contract.types import (
+    Condition,
+    Finished,
+    Limits,
+    ModelCall,
+    Parameter,
+    Paused,
+    ToolSpec,
+)
 from pytest_approvals.simulation import ReferenceAgent, ReferenceAgentOverChat
 from pytest_approvals.simulation.reference.refusals import LimitReached
 

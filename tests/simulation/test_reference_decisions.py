@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_approvals.agent_side.failures import AsksAgain
-from pytest_approvals.agent_side.neutral import Decision, Finished, ToolSpec
+from pytest_approvals.agent_side.contract.exceptions import AsksAgain
+from pytest_approvals.agent_side.contract.types import Decision, Finished, ToolSpec
+from pytest_approvals.simulation.reference.feedback import INTERRUPTED
 from pytest_approvals.simulation.reference.refusals import (
     AlreadySettled,
     Busy,
@@ -17,7 +18,6 @@ from pytest_approvals.simulation.reference.refusals import (
     NothingToGoOn,
     UnknownRequest,
 )
-from pytest_approvals.simulation.reference.wording import CUT_SHORT
 
 
 @pytest.mark.parametrize(
@@ -291,4 +291,4 @@ def test_a_turn_that_is_cancelled_from_outside_leaves_the_session_usable(paused,
 
     assert [second] == list(bench.pending())
     assert Finished(output="done") == bench.decide(kit.answer(second, "reject"))
-    assert [CUT_SHORT, "Not executed: the user rejected this call."] == bench.world.told()[:2]
+    assert [INTERRUPTED, "Not executed: the user rejected this call."] == bench.world.told()[:2]

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from pytest_approvals.agent_side.neutral import Finished, ToolSpec
+from pytest_approvals.agent_side.contract.types import Finished, ToolSpec
 from pytest_approvals.simulation import ReferenceAgent
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, Busy
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.agent_side.neutral import Finished, Parameter, ToolSpec
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import Finished, Parameter, ToolSpec
 
 TOOLS = (
     ToolSpec(name="ask", parameters={"input": Parameter()}, runs="helper"),

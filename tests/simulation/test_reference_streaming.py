@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.agent_side.neutral import Finished, ModelCall
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import Finished, ModelCall
 
 
 @pytest.fixture

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agents import adapter_names, flavours
-from pytest_approvals.registries import PYPI
+from pytest_approvals.agents.adapters import list_adapter_names, load_flavours
+from pytest_approvals.agents.package_registries import PYPI
 from pytest_approvals.testing import AdapterTests
 
 FOLDERS = Path(__file__).parents[1] / "agent_side" / "adapters"
-SIMULATIONS = [name for name in adapter_names() if flavours(name)[""].framework is None]
-FRAMEWORKS = [name for name in adapter_names() if name not in SIMULATIONS and flavours(name)[""].registry == PYPI.name]
+SIMULATIONS = [name for name in list_adapter_names() if load_flavours(name)[""].framework is None]
+FRAMEWORKS = [
+    name for name in list_adapter_names() if name not in SIMULATIONS and load_flavours(name)[""].registry == PYPI.name
+]
 
 
 def _class_name(name: str, flavour: str) -> str:
@@ -26,7 +28,7 @@ def _class_name(name: str, flavour: str) -> str:
 
 
 for _name in SIMULATIONS:
-    for _flavour, _adapter in flavours(_name).items():
+    for _flavour, _adapter in load_flavours(_name).items():
         _tests = type(
             _class_name(_name, _flavour), (AdapterTests,), {"adapter": _adapter, "__doc__": f"{_name}.{_flavour}"}
         )
@@ -47,4 +49,4 @@ def test_every_flavour_of_a_framework_has_its_tests(name: str) -> None:
         each for module in modules for each in re.findall(r"^    adapter = (\w+)$", module.read_text(), re.MULTILINE)
     }
 
-    assert {adapter.__name__ for adapter in flavours(name).values()} == tested
+    assert {adapter.__name__ for adapter in load_flavours(name).values()} == tested

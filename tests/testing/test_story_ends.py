@@ -8,10 +8,11 @@ import warnings
 
 import pytest
 
-from pytest_approvals.agent_side.contract import Blueprint, Unsupported, World
+from pytest_approvals.agent_side.contract import Blueprint, Unsupported
+from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.simulation.reference import ReferenceAgent
-from pytest_approvals.testing import Story
-from pytest_approvals.testing.world import SmallWorld
+from pytest_approvals.testing import AdapterSession
+from pytest_approvals.testing.world import FakeWorld
 
 
 class Refuses(ReferenceAgent):
@@ -27,7 +28,7 @@ def test_a_story_that_cannot_begin_leaves_nothing_open() -> None:
     with warnings.catch_warnings(record=True) as left:
         warnings.simplefilter("always")
         with pytest.raises(Unsupported):
-            Story(Refuses, Blueprint(), SmallWorld([], []))
+            AdapterSession(Refuses, Blueprint(), FakeWorld([], []))
         asyncio.set_event_loop(None)  # which is what the next one does
         gc.collect()
 

@@ -30,16 +30,15 @@ from pytest_approvals import (
     when,
 )
 from pytest_approvals.checks import Finding
-from pytest_approvals.journal.calls import Asked, Execution
+from pytest_approvals.journal.history import Exchange, Execution, SurfacedRequest
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.journal.turns import Exchange
-from pytest_approvals.pytest_side.approvals import Approvals
-from pytest_approvals.pytest_side.own_run import OwnRun
-from pytest_approvals.pytest_side.scripted import ScriptedModel
-from pytest_approvals.pytest_side.wire import ModelServer
-from pytest_approvals.scenario import parts
+from pytest_approvals.plugin.approvals import Approvals
+from pytest_approvals.plugin.run_result import RunResult
+from pytest_approvals.plugin.scripted_model import ScriptedModel
+from pytest_approvals.plugin.servers import ModelServer
+from pytest_approvals.scenario import model
 from pytest_approvals.simulation import ReferenceAgent
-from pytest_approvals.testing import AdapterTests, SmallWorld
+from pytest_approvals.testing import AdapterTests, FakeWorld
 
 
 def a_test_of_ones_own(approvals: Approvals, scripted_model: ScriptedModel, factory: object) -> None:
@@ -55,9 +54,9 @@ def a_test_of_ones_own(approvals: Approvals, scripted_model: ScriptedModel, fact
         serialize="json",
         stream=True,
     )
-    assert_type(run, OwnRun)
+    assert_type(run, RunResult)
     assert_type(run.calls["refund"].runs, list[Execution])
-    assert_type(run.requests, list[Asked])
+    assert_type(run.requests, list[SurfacedRequest])
     assert_type(run.transcript, Transcript)
     approvals.run(factory, model=scripted_model.calls("refund", order=42).says("Refunded."))
     scripted_model.fails("timeout").fails(429, retry_after=2).speaks("messages", chunking="split").transport()
@@ -73,7 +72,7 @@ def a_test_of_an_own_client(scripted_model: ScriptedModel, model_server: ModelSe
 async def an_asynchronous_test(approvals: Approvals, factory: object) -> None:
     """The same, awaited."""
     run = await approvals.arun(factory, model=[say("Hello.")], caller=["Hello", approve("c1"), send("More")])
-    assert_type(run, OwnRun)
+    assert_type(run, RunResult)
 
 
 def oracles() -> None:
@@ -94,7 +93,7 @@ def a_scenario() -> None:
         model=[calls(call("refund", order=42), call("refund", order=43), say="Both."), say("Done.")],
         caller=["Refund them", [approve("c1"), reject("c2", "no")], decide(approve("c1"))],
     )
-    assert_type(story, parts.Scenario)
+    assert_type(story, model.Scenario)
 
 
 def findings(error: CheckFailed) -> tuple[Finding, ...]:
@@ -108,6 +107,6 @@ class ToyTests(AdapterTests):
     adapter = ReferenceAgent
 
 
-def a_world(results: Mapping[str, object]) -> SmallWorld:
+def a_world(results: Mapping[str, object]) -> FakeWorld:
     """A world for tests of an adapter."""
-    return SmallWorld([], [], results)
+    return FakeWorld([], [], results)

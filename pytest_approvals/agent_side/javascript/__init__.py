@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..contract import Agent, Decision, Outcome, Request, Unsupported
+from ..contract import Decision, Outcome, Request, Unsupported
+from ..contract.agent import Agent
 
 _NOT_HERE = "it is written in JavaScript and runs in a process of node"
 

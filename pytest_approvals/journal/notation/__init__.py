@@ -48,16 +48,14 @@ of its label, or given as `LABEL@ID`, `LABEL@-` for none.
 
 from __future__ import annotations
 
-from pytest_approvals.errors import JournalError, nearest
-from pytest_approvals.journal.events import Event, HungUp, ModelFailure
+from pytest_approvals.errors import JournalError, suggest_name
+from pytest_approvals.journal.events import CallerHungUp, Event, ModelFailure
+from pytest_approvals.journal.notation.builder import CallerLines, SideLines
 
-from .caller import CallerLines
-from .sides import SideLines
-
-__all__ = ["journal"]
+__all__ = ["parse_notation"]
 
 
-class _Lines(CallerLines, SideLines):
+class JournalBuilder(CallerLines, SideLines):
     """All lines, and those that stand for several."""
 
     def on_done(self, rest: str) -> None:
@@ -67,7 +65,7 @@ class _Lines(CallerLines, SideLines):
     def on_hangup(self, rest: str) -> None:
         place = f"started {rest}" if rest else "model"
         m = None if rest else self._question("main")
-        self.add(HungUp(turn=self.turns[-1], place=place))
+        self.add(CallerHungUp(turn=self.turns[-1], place=place))
         if m is not None:
             self.add(ModelFailure(m=m, conversation="main", status=0, how="hung_up"))
         for label, running in self.running.items():
@@ -82,22 +80,22 @@ class _Lines(CallerLines, SideLines):
         return self.events
 
 
-def journal(text: str) -> list[Event]:
+def parse_notation(text: str) -> list[Event]:
     """
     Gives the events of a journal in short lines.
 
     Errors:
         JournalError: A line is none of those above.
     """
-    scribe = _Lines()
+    scribe = JournalBuilder()
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition(" #")[0].strip()
         if words and not words.startswith("#"):
-            _write(scribe, number, words)
+            _parse_line(scribe, number, words)
     return scribe.finished()
 
 
-def _write(scribe: _Lines, number: int, line: str) -> None:
+def _parse_line(scribe: JournalBuilder, number: int, line: str) -> None:
     turn, colon, rest = line.partition(": ")
     if colon and turn.isdigit():
         scribe.ending, line = int(turn), rest
@@ -105,7 +103,7 @@ def _write(scribe: _Lines, number: int, line: str) -> None:
     write = getattr(scribe, f"on_{verb}", None)
     if write is None:
         verbs = [name[3:] for name in dir(scribe) if name.startswith("on_")]
-        raise JournalError("notation", number, f"no line begins with {verb!r}{nearest(verb, verbs)}")
+        raise JournalError("notation", number, f"no line begins with {verb!r}{suggest_name(verb, verbs)}")
     try:
         write(rest.strip())
     except (KeyError, ValueError, AttributeError, IndexError) as error:

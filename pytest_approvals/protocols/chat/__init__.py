@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .protocol import Chat
+from pytest_approvals.protocols.chat.codec import ChatCodec
 
-__all__ = ["Chat"]
+__all__ = ["ChatCodec"]

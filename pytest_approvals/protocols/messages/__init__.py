@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .protocol import Messages
+from pytest_approvals.protocols.messages.codec import MessagesCodec
 
-__all__ = ["Messages"]
+__all__ = ["MessagesCodec"]

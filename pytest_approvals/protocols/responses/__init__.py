@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .protocol import Responses
+from pytest_approvals.protocols.responses.codec import ResponsesCodec
 
-__all__ = ["Responses"]
+__all__ = ["ResponsesCodec"]

@@ -7,9 +7,9 @@ as people quote them in the issue trackers of the client libraries; the others f
 
 from __future__ import annotations
 
-from pytest_approvals.protocols.asked import Asked
-from pytest_approvals.protocols.complaints import Complaint
-from pytest_approvals.protocols.rules import BrokenRule
+from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.input_rules import RuleViolation
+from pytest_approvals.protocols.provider_errors import ProviderError
 
 _WORDS = {
     "call-without-result": "No tool output found for function call {ids}.",
@@ -25,11 +25,11 @@ _WORDS = {
 }
 
 
-def worded(broken: BrokenRule, asked: Asked) -> Complaint:
+def express(broken: RuleViolation, asked: ParsedRequest) -> ProviderError:
     """Gives a broken rule in the provider's words; a complaint of the protocol's own is in them already."""
-    if isinstance(broken, Complaint):
+    if isinstance(broken, ProviderError):
         return broken
     # Of several calls without an output, the provider names the first only.
     ids = broken.ids[0] if broken.rule == "call-without-result" and broken.ids else ", ".join(broken.ids)
     text = _WORDS.get(broken.rule, "Invalid input: {text}.").format(ids=ids, text=broken.text)
-    return Complaint(rule=broken.rule, ids=broken.ids, text=text, param="input")
+    return ProviderError(rule=broken.rule, ids=broken.ids, text=text, param="input")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from pytest_approvals.agent_side.contract import Agent
+from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.errors import UnknownName, UsageError
-
-from . import (
+from pytest_approvals.simulation.faults import (
     asking,
     decisions,
     ending,
@@ -27,12 +26,12 @@ from . import (
     streaming,
     telling,
 )
-from .fault import Fault
+from pytest_approvals.simulation.faults.fault import Fault
 
-__all__ = ["FAMILIES", "FAULTS", "Fault", "faulty", "load_fault"]
+__all__ = ["FAMILIES", "FAULTS", "Fault", "build_faulty_agent", "load_fault"]
 
 
-def _of(module: ModuleType) -> dict[str, type[Fault]]:
+def _faults_in(module: ModuleType) -> dict[str, type[Fault]]:
     return {
         name: found
         for name, found in vars(module).items()
@@ -41,7 +40,7 @@ def _of(module: ModuleType) -> dict[str, type[Fault]]:
 
 
 FAMILIES: dict[str, dict[str, type[Fault]]] = {
-    module.__name__.rpartition(".")[2]: _of(module)
+    module.__name__.rpartition(".")[2]: _faults_in(module)
     for module in (
         execution,
         asking,
@@ -82,21 +81,21 @@ def load_fault(name: str) -> type[Fault]:
     except ImportError as error:
         raise UsageError(f"the module of fault {name!r} cannot be imported: {error}") from error
     if not hasattr(module, what):
-        raise UnknownName(f"fault in {where}", what, _of(module))
-    return _checked(name, getattr(module, what))
+        raise UnknownName(f"fault in {where}", what, _faults_in(module))
+    return _validate_fault(name, getattr(module, what))
 
 
-def faulty(fault: type[Fault]) -> type[Agent]:
+def build_faulty_agent(fault: type[Fault]) -> type[Agent]:
     """
     Gives the agent class that has *fault*.
 
     Errors:
         UsageError: The fault lacks what every fault says of itself.
     """
-    return _checked(fault.__name__, fault)
+    return _validate_fault(fault.__name__, fault)
 
 
-def _checked(name: str, found: object) -> type[Fault]:
+def _validate_fault(name: str, found: object) -> type[Fault]:
     if not (isinstance(found, type) and issubclass(found, Fault)) or found is Fault:
         raise UsageError(f"{name!r} is no fault; derive a class from pytest_approvals.simulation.faults.Fault")
     lacking = [

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.conditions import Condition
-from pytest_approvals.agent_side.neutral import Finished, Outcome, Request, ToolSpec
-from pytest_approvals.simulation.reference.conversing import Turn
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
-from pytest_approvals.simulation.reference.working import waiting
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.types import Condition, Finished, Outcome, Request, ToolSpec
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
 
 
 class RaisingPolicyOpensTheGate(Fault):
@@ -20,7 +17,7 @@ class RaisingPolicyOpensTheGate(Fault):
     source = ("crewAIInc/crewAI#6859",)
     caught_by = "policy-fails-closed"
 
-    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
         if spec is None or not isinstance(spec.approval, Condition):
             return await super().needs_approval(conversation, call, spec)
         try:
@@ -35,7 +32,7 @@ class BrokenArgumentsOpenTheGate(Fault):
     source = ("NousResearch/hermes-agent#80498",)
     caught_by = "approval-before-execution"
 
-    async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def look_at(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         if isinstance(call.arguments, Mapping):
             return await super().look_at(conversation, call, turn)
         call.arguments = {}
@@ -48,7 +45,7 @@ class PolicyJudgesWhatTheModelWrote(Fault):
     source = ("openai/openai-agents-python#5077",)
     caught_by = "approval-before-execution"
 
-    async def look_at(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def look_at(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         spec, written = self.spec_of(conversation, call), call.arguments
         compares = spec is not None and isinstance(spec.approval, Condition) and spec.approval.argument is not None
         await super().look_at(conversation, call, turn)
@@ -65,7 +62,7 @@ class PolicyIsAskedAgainAfterApproval(Fault):
     source = ("openai/openai-agents-js#1418",)
     caught_by = "asked-once"
 
-    async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def carry_out(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         spec = self.spec_of(conversation, call)
         conditional = spec is not None and isinstance(spec.approval, Condition)
         if conditional and not call.entered and await self.needs_approval(conversation, call, spec):
@@ -80,7 +77,7 @@ class PolicyReleasesAWaitingCall(Fault):
     source = ("openai/openai-agents-python#3259",)
     caught_by = "unanswered-stays-pending"
 
-    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
         for call in conversation.calls:
             spec = self.spec_of(conversation, call)
             conditional = spec is not None and isinstance(spec.approval, Condition)
@@ -95,7 +92,7 @@ class UngatedSiblingsAreAskedToo(Fault):
     source = ("dotnet/extensions#7549",)
     caught_by = "only-gated-asked"
 
-    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
         specs = [self.spec_of(conversation, other) for other in conversation.calls]
         if any(other is not None and other.approval == "always" for other in specs):
             return True
@@ -108,7 +105,7 @@ class RequestShowsTheFirstSibling(Fault):
     source = ("BloopAI/vibe-kanban#977",)
     caught_by = "request-shows-the-call"
 
-    def request_for(self, conversation: Conversation, call: Call) -> Request:
+    def request_for(self, conversation: ConversationState, call: CallState) -> Request:
         first = next(other for other in conversation.calls if other.tool == call.tool)
         return replace(super().request_for(conversation, call), arguments=first.arguments)
 
@@ -119,7 +116,7 @@ class RequestHidesTheArguments(Fault):
     source = ("deepset-ai/haystack#12060",)
     caught_by = "request-shows-the-call"
 
-    def request_for(self, conversation: Conversation, call: Call) -> Request:
+    def request_for(self, conversation: ConversationState, call: CallState) -> Request:
         return replace(super().request_for(conversation, call), arguments={})
 
 
@@ -131,7 +128,7 @@ class RequestIdIsTheNameOfTheTool(Fault):
 
     def number_requests(self) -> None:
         super().number_requests()
-        for _, call in waiting(self.state.main):
+        for _, call in waiting_calls(self.state.main):
             call.request = call.tool
 
 
@@ -143,7 +140,7 @@ class RequestIdIsTheCallId(Fault):
 
     def number_requests(self) -> None:
         super().number_requests()
-        for _, call in waiting(self.state.main):
+        for _, call in waiting_calls(self.state.main):
             call.request = call.id
 
 
@@ -163,7 +160,7 @@ class TextBesideACallEndsTheTurn(Fault):
     source = ("microsoft/agent-framework#5535",)
     caught_by = "nothing-left-pending"
 
-    def outcome(self, turn: Turn) -> Outcome:
+    def outcome(self, turn: TurnContext) -> Outcome:
         outcome = super().outcome(turn)
         return outcome if self.state.main.output is None else Finished(output=self.state.main.output)
 
@@ -174,7 +171,7 @@ class ApprovedCallIsAskedAgain(Fault):
     source = ("openai/openai-agents-python#2487", "lvndry/jazz#521")
     caught_by = "asked-once"
 
-    def approve(self, call: Call) -> None:
+    def approve(self, call: CallState) -> None:
         call.request = None
 
 
@@ -185,10 +182,10 @@ class PartialAnswerLooksFinished(Fault):
     caught_by = "unanswered-stays-pending"
     _partial = False
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         super().settle(answers, turn)
         self._partial = bool(answers)
 
-    def outcome(self, turn: Turn) -> Outcome:
+    def outcome(self, turn: TurnContext) -> Outcome:
         partial, self._partial = self._partial, False
         return Finished(output=None) if partial and self.open_requests() else super().outcome(turn)

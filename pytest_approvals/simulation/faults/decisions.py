@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.neutral import Decision, Outcome
-from pytest_approvals.simulation.reference import wording
-from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.agent_side.contract.types import Decision, Outcome
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference import feedback
+from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, MalformedDecision, Refused, UnknownRequest
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
-from pytest_approvals.simulation.reference.working import waiting
-
-from .fault import Fault
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
 
 
 class TruthyVerdictApproves(Fault):
@@ -21,7 +19,7 @@ class TruthyVerdictApproves(Fault):
     source = ("pydantic/pydantic-ai#6922",)
     caught_by = "invalid-decision-refused"
 
-    def judge(self, decision: Decision) -> Answer:
+    def judge(self, decision: Decision) -> AcceptedDecision:
         if decision.verdict == "raw" and decision.raw:
             decision = replace(decision, verdict="approve")
         return super().judge(decision)
@@ -33,7 +31,7 @@ class MissingVerdictApproves(Fault):
     source = ("pydantic/pydantic-ai#8060",)
     caught_by = "invalid-decision-refused"
 
-    def judge(self, decision: Decision) -> Answer:
+    def judge(self, decision: Decision) -> AcceptedDecision:
         if decision.verdict == "raw" and decision.raw is None:
             decision = replace(decision, verdict="approve")
         return super().judge(decision)
@@ -45,11 +43,11 @@ class UnknownRequestMeansTheFirstOpenOne(Fault):
     source = ("langchain-ai/langgraph#8579", "langchain-ai/langchain#40206")
     caught_by = "invalid-decision-refused"
 
-    def find(self, request: object) -> tuple[Conversation, Call]:
+    def find(self, request: object) -> tuple[ConversationState, CallState]:
         try:
             return super().find(request)
         except UnknownRequest:
-            return next(waiting(self.state.main))
+            return next(waiting_calls(self.state.main))
 
 
 class UnknownRequestIsIgnored(Fault):
@@ -58,7 +56,7 @@ class UnknownRequestIsIgnored(Fault):
     source = ("langchain-ai/langgraph#8836",)
     caught_by = "invalid-decision-refused"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         return super().judge_all([decision for decision in decisions if self._is_known(decision)])
 
     def _is_known(self, decision: Decision) -> bool:
@@ -77,13 +75,16 @@ class NoRequestMeansAll(Fault):
     source = ("pydantic/pydantic-ai#7815",)
     caught_by = "invalid-decision-refused"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
             return super().judge_all(decisions)
         except MalformedDecision:
             if all(decision.request is not None for decision in decisions):
                 raise
-            return [Answer(request=call.request or "", verdict="approve") for _, call in waiting(self.state.main)]
+            return [
+                AcceptedDecision(request=call.request or "", verdict="approve")
+                for _, call in waiting_calls(self.state.main)
+            ]
 
 
 class RefusalKillsTheSession(Fault):
@@ -93,7 +94,7 @@ class RefusalKillsTheSession(Fault):
     caught_by = "usable-after-refusal"
     _dead = False
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
             if self._dead:
                 raise MalformedDecision("the session is in an error state")
@@ -109,12 +110,12 @@ class RefusedDecisionClosesTheRequest(Fault):
     source = ("respawn-llc/kent#780",)
     caught_by = "usable-after-refusal"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
             return super().judge_all(decisions)
         except Refused:
-            for _, call in list(waiting(self.state.main)):
-                self.refuse(call, wording.CANCELLED, Turn(stream=False))
+            for _, call in list(waiting_calls(self.state.main)):
+                self.refuse(call, feedback.CANCELLED, TurnContext(stream=False))
             raise
 
 
@@ -124,11 +125,13 @@ class GoodPartOfARefusedSubmissionCounts(Fault):
     source = ("letta-ai/letta-code#101",)
     caught_by = "pending-survives"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
             return super().judge_all(decisions)
         except Refused:
-            self.settle([self.judge(decision) for decision in decisions if self._is_good(decision)], Turn(stream=False))
+            self.settle(
+                [self.judge(decision) for decision in decisions if self._is_good(decision)], TurnContext(stream=False)
+            )
             raise
 
     def _is_good(self, decision: Decision) -> bool:
@@ -147,13 +150,15 @@ class SettledRequestIsTakenAgain(Fault):
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
-        self._settled: dict[str, Call] = {}
+        self._settled: dict[str, CallState] = {}
 
-    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+    def apply(
+        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    ) -> None:
         self._settled[answer.request] = replace(call)
         super().apply(conversation, call, answer, turn)
 
-    def find(self, request: object) -> tuple[Conversation, Call]:
+    def find(self, request: object) -> tuple[ConversationState, CallState]:
         try:
             return super().find(request)
         except AlreadySettled:
@@ -169,13 +174,13 @@ class SupersededRequestCanBeApproved(Fault):
 
     source = ("microsoft/agent-framework#7872",)
     caught_by = "settled-stays-settled"
-    _superseded: dict[str, Call] | None = None
+    _superseded: dict[str, CallState] | None = None
 
-    def close_open(self, text: str, turn: Turn) -> None:
-        self._superseded = {call.request or "": replace(call) for _, call in waiting(self.state.main)}
+    def close_open(self, text: str, turn: TurnContext) -> None:
+        self._superseded = {call.request or "": replace(call) for _, call in waiting_calls(self.state.main)}
         super().close_open(text, turn)
 
-    def find(self, request: object) -> tuple[Conversation, Call]:
+    def find(self, request: object) -> tuple[ConversationState, CallState]:
         try:
             return super().find(request)
         except AlreadySettled:
@@ -192,8 +197,8 @@ class ApprovalWinsInOneSubmission(Fault):
     source = ("microsoft/agent-framework#7111",)
     caught_by = "contradiction-not-executed"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
-        answers: dict[str, Answer] = {}
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+        answers: dict[str, AcceptedDecision] = {}
         for answer in map(self.judge, decisions):
             if answer.verdict != "reject" or answer.request not in answers:
                 answers[answer.request] = answer
@@ -206,7 +211,7 @@ class LastDecisionOfASubmissionCounts(Fault):
     source = ("microsoft/agent-framework#7111",)
     caught_by = "contradiction-not-executed"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         return list({answer.request: answer for answer in map(self.judge, decisions)}.values())
 
 
@@ -216,7 +221,7 @@ class FirstStagedDecisionStands(Fault):
     source = ("langchain-ai/langgraph#6663",)
     caught_by = "rejected-never-runs"
 
-    def with_staged(self, answers: list[Answer]) -> list[Answer]:
+    def with_staged(self, answers: list[AcceptedDecision]) -> list[AcceptedDecision]:
         older = {answer.request for answer in self.state.staged}
         return self.state.staged + [answer for answer in answers if answer.request not in older]
 
@@ -229,7 +234,7 @@ class GoingOnRejects(Fault):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         if text is None and not decisions and not self.state.staged:
-            self.close_open(wording.rejected(None), Turn(stream=False))
+            self.close_open(feedback.rejection_text(None), TurnContext(stream=False))
         return await super().turn(text, decisions, stream=stream)
 
 
@@ -239,10 +244,10 @@ class PartialAnswerRejectsTheRest(Fault):
     source = ("letta-ai/letta-code#101",)
     caught_by = "unanswered-stays-pending"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         super().settle(answers, turn)
         if answers:
-            self.close_open(wording.rejected(None), turn)
+            self.close_open(feedback.rejection_text(None), turn)
 
 
 class CancelKeepsTheRequestsOpen(Fault):
@@ -272,7 +277,7 @@ class MessageOutweighsAnswers(Fault):
     source = ("vercel/eve#312",)
     caught_by = "approved-runs"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         super().settle([] if self._has_message else answers, turn)
 
     _has_message = False

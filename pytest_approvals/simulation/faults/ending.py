@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from pytest_approvals.agent_side.contract import Agent, World
-from pytest_approvals.agent_side.neutral import Decision
-from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.types import Decision
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, LimitReached
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
-from pytest_approvals.simulation.reference.working import waiting
-
-from .fault import Fault
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
 
 
 class FailingToolHangs(Fault):
@@ -23,12 +21,12 @@ class FailingToolHangs(Fault):
     source = ("microsoft/autogen#7956",)
     caught_by = "run-ends"
 
-    def finish(self, call: Call, text: str, turn: Turn) -> None:
+    def finish(self, call: CallState, text: str, turn: TurnContext) -> None:
         if text.startswith("Error: ") and call.entered:
             raise asyncio.InvalidStateError
         super().finish(call, text, turn)
 
-    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def run_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         try:
             await super().run_tool(conversation, call, turn)
         except asyncio.InvalidStateError:
@@ -41,7 +39,7 @@ class FailingToolLosesTheRequests(Fault):
     source = ("huggingface/smolagents#2554",)
     caught_by = "every-gated-call-asked"
 
-    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
         await super().work_off(conversation, turn)
         if any((call.result or "").startswith("Error: ") and call.entered for call in conversation.calls):
             for call in conversation.calls:
@@ -56,7 +54,7 @@ class FirstAnswerIsGivenAgain(Fault):
     caught_by = "answer-given"
     first: object = None
 
-    def take_answer(self, conversation: Conversation, answer: Mapping[str, Any]) -> None:
+    def take_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
         super().take_answer(conversation, answer)
         if not conversation.asks_model:
             self.first = conversation.output = self.first or conversation.output
@@ -68,7 +66,7 @@ class LimitLosesTheCalls(Fault):
     source = ("Cloudgeni-ai/opengeni#41",)
     caught_by = "model-input-well-formed"
 
-    async def go_on(self, conversation: Conversation, turn: Turn) -> bool:
+    async def go_on(self, conversation: ConversationState, turn: TurnContext) -> bool:
         try:
             return await super().go_on(conversation, turn)
         except LimitReached:
@@ -82,7 +80,7 @@ class SecondQuestionIsSkipped(Fault):
     source = ("langchain-ai/langchain#40206",)
     caught_by = "approval-before-execution"
 
-    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def run_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         await super().run_tool(conversation, call, turn)
         if call.stage == "waiting":
             await super().run_tool(conversation, call, turn)
@@ -94,7 +92,7 @@ class ToolThatIsGoneLeavesTheCallOpen(Fault):
     source = ("pipecat-ai/pipecat#4300",)
     caught_by = "model-input-well-formed"
 
-    async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def carry_out(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         if call.kind != "hosted_mcp" and self.spec_of(conversation, call) is None:
             call.stage = "done"
             conversation.calls = [other for other in conversation.calls if other is not call]
@@ -118,7 +116,7 @@ class SecondTurnRunsTheSameCalls(Fault):
             with super().one_at_a_time():
                 yield
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[Answer]:
+    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
             return super().judge_all(decisions)
         except AlreadySettled:
@@ -147,11 +145,11 @@ class RequestsOutliveTheirCalls(Fault):
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
-        self._listed: dict[str, tuple[Conversation, Call]] = {}
+        self._listed: dict[str, tuple[ConversationState, CallState]] = {}
 
     def number_requests(self) -> None:
         super().number_requests()
-        for conversation, call in waiting(self.state.main):
+        for conversation, call in waiting_calls(self.state.main):
             self._listed[call.request or ""] = conversation, call
 
     async def pending(self) -> Sequence[object]:  # type: ignore[override]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.agent_side.neutral import Decision, ToolSpec
-from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import Decision, ToolSpec
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
 from pytest_approvals.simulation.reference.refusals import UnknownRequest
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation, detached
-from pytest_approvals.simulation.reference.working import waiting
-
-from .fault import Fault
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, copy_json
 
 
 class GatedCallRunsUnasked(Fault):
@@ -21,7 +19,7 @@ class GatedCallRunsUnasked(Fault):
     source = ("langchain-ai/langchain#38838",)
     caught_by = "approval-before-execution"
 
-    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
         if spec is not None and spec.approval == "always":
             return False
         return await super().needs_approval(conversation, call, spec)
@@ -33,10 +31,10 @@ class OneApprovalReleasesAll(Fault):
     source = ("pydantic/pydantic-ai#3350",)
     caught_by = "approval-before-execution"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         super().settle(answers, turn)
         if any(answer.verdict == "approve" for answer in answers):
-            for _, call in list(waiting(self.state.main)):
+            for _, call in list(waiting_calls(self.state.main)):
                 self.approve(call)
 
 
@@ -46,7 +44,9 @@ class RejectedCallRuns(Fault):
     source = ("google/adk-python#7148", "mastra-ai/mastra#20470")
     caught_by = "rejected-never-runs"
 
-    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+    def apply(
+        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    ) -> None:
         if answer.verdict == "reject":
             return self.approve(call)
         return super().apply(conversation, call, answer, turn)
@@ -58,7 +58,9 @@ class ApprovedCallNeverRuns(Fault):
     source = ("agno-agi/agno#8029", "microsoft/agent-framework#4963")
     caught_by = "approved-runs"
 
-    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+    def apply(
+        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    ) -> None:
         if answer.verdict == "approve" and call.kind != "hosted_mcp":
             return self.finish(call, "done", turn)
         return super().apply(conversation, call, answer, turn)
@@ -69,13 +71,13 @@ class ApprovedCallRunsAgainOnRetry(Fault):
 
     source = ("langchain-ai/langgraph#7361", "langchain-ai/langgraph#7561")
     caught_by = "runs-at-most-once"
-    _told: tuple[int, int, list[Call]] | None = None
+    _told: tuple[int, int, list[CallState]] | None = None
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         self._told = len(conversation.items), conversation.messages, conversation.calls
         super().tell(conversation)
 
-    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
+    async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
         try:
             await super().ask_model(conversation, turn)
         except ModelDown:
@@ -83,7 +85,7 @@ class ApprovedCallRunsAgainOnRetry(Fault):
             raise
         self._told = None
 
-    def _take_back(self, conversation: Conversation) -> None:
+    def _take_back(self, conversation: ConversationState) -> None:
         if self._told is not None:
             kept, conversation.messages, conversation.calls = self._told
             del conversation.items[kept:]
@@ -97,7 +99,7 @@ class DecidedCallRunsAgainWithTheRest(Fault):
     source = ("google/adk-python#7108",)
     caught_by = "runs-at-most-once"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         for call in self.state.main.calls:
             spec = self.spec_of(self.state.main, call)
             if call.entered and call.stage == "done" and spec is not None and spec.approval == "always":
@@ -111,7 +113,7 @@ class UngatedSiblingRunsAgain(Fault):
     source = ("langchain-ai/langgraph#7361",)
     caught_by = "ungated-runs-once"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         for call in self.state.main.calls if answers else ():
             spec = self.spec_of(self.state.main, call)
             if call.entered and call.stage == "done" and spec is not None and spec.approval == "never":
@@ -125,13 +127,13 @@ class UngatedSiblingNeverRuns(Fault):
     source = ("HybridAIOne/hybridclaw#1470", "microsoft/agent-framework#7388")
     caught_by = "ungated-runs-once"
 
-    async def work_on(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def work_on(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         gates = {other.tool: self._approval(conversation, other) for other in conversation.calls}
         if "always" in gates.values() and gates[call.tool] == "never":
             return self.finish(call, "", turn)
         return await super().work_on(conversation, call, turn)
 
-    def _approval(self, conversation: Conversation, call: Call) -> object:
+    def _approval(self, conversation: ConversationState, call: CallState) -> object:
         spec = self.spec_of(conversation, call)
         return spec.approval if spec is not None and spec.runs is None else None
 
@@ -142,7 +144,7 @@ class ApprovedCallIsDroppedBesideARejectedOne(Fault):
     source = ("microsoft/agent-framework#6910",)
     caught_by = "approved-runs"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         if any(answer.verdict == "reject" for answer in answers):
             answers = [replace(answer, verdict="reject") for answer in answers]
         super().settle(answers, turn)
@@ -154,7 +156,7 @@ class EditRunsWhatTheModelWrote(Fault):
     source = ("cymoo/lovia#40",)
     caught_by = "arguments-as-approved"
 
-    def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
+    def change(self, conversation: ConversationState, call: CallState, answer: AcceptedDecision) -> None:
         if answer.tool == call.tool:
             answer = replace(answer, arguments=call.arguments)
         super().change(conversation, call, answer)
@@ -166,7 +168,7 @@ class EditKeepsTheModelsTool(Fault):
     source = ("langchain-ai/langchain#32988",)
     caught_by = "arguments-as-approved"
 
-    def change(self, conversation: Conversation, call: Call, answer: Answer) -> None:
+    def change(self, conversation: ConversationState, call: CallState, answer: AcceptedDecision) -> None:
         super().change(conversation, call, replace(answer, tool=call.tool))
 
 
@@ -176,10 +178,10 @@ class ToolGetsOtherArgumentsThanShown(Fault):
     source = ("pydantic/pydantic-ai#6968", "deepset-ai/haystack#12060")
     caught_by = "arguments-as-approved"
 
-    def approve(self, call: Call) -> None:
+    def approve(self, call: CallState) -> None:
         super().approve(call)
         if isinstance(call.arguments, dict):
-            call.arguments = {name: rewritten(value) for name, value in call.arguments.items()}
+            call.arguments = {name: alter_value(value) for name, value in call.arguments.items()}
 
 
 class TamperedCopyRuns(Fault):
@@ -188,11 +190,11 @@ class TamperedCopyRuns(Fault):
     source = ("microsoft/agent-framework#7383", "openai/openai-agents-python#4257")
     caught_by = "arguments-as-approved"
 
-    def judge(self, decision: Decision) -> Answer:
+    def judge(self, decision: Decision) -> AcceptedDecision:
         answer = super().judge(decision)
         if decision.request is not None and answer.verdict == "approve":
             _, call = self.find(decision.request.id)
-            call.tool, call.arguments = decision.request.tool, detached(decision.request.arguments)
+            call.tool, call.arguments = decision.request.tool, copy_json(decision.request.arguments)
         return answer
 
 
@@ -202,7 +204,7 @@ class StoredCallIsNotCheckedAgain(Fault):
     source = ("vercel/ai#15947",)
     caught_by = "arguments-as-approved"
 
-    def tool_for(self, conversation: Conversation, call: Call, turn: Turn) -> ToolSpec | None:
+    def tool_for(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
         spec = self.spec_of(conversation, call)
         return spec if spec is not None and call.stage == "approved" else super().tool_for(conversation, call, turn)
 
@@ -213,24 +215,26 @@ class ForgedApprovalRuns(Fault):
     source = ("microsoft/agent-framework#7383", "vercel/ai#15947")
     caught_by = "only-model-calls-run"
 
-    def judge(self, decision: Decision) -> Answer:
+    def judge(self, decision: Decision) -> AcceptedDecision:
         try:
             return super().judge(decision)
         except UnknownRequest:
             if decision.request is None:
                 raise
             forged = decision.request
-            call = Call(id=forged.id, tool=forged.tool, arguments=forged.arguments, stage="waiting", request=forged.id)
+            call = CallState(
+                id=forged.id, tool=forged.tool, arguments=forged.arguments, stage="waiting", request=forged.id
+            )
             self.state.main.calls.append(call)
-            return Answer(request=forged.id, verdict="approve")
+            return AcceptedDecision(request=forged.id, verdict="approve")
 
-    async def carry_out(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def carry_out(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         if self.spec_of(conversation, call) is not None:
             return await super().carry_out(conversation, call, turn)
         return await self.run_tool(conversation, call, turn)
 
 
-def rewritten(value: object) -> object:
+def alter_value(value: object) -> object:
     """Gives another value of the same type."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_approvals.agent_side.contract import Decision
-from pytest_approvals.agent_side.neutral import MAIN
-from pytest_approvals.simulation.reference.conversing import Turn
+from pytest_approvals.agent_side.contract.types import MAIN
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.refusals import UnknownRequest
-from pytest_approvals.simulation.reference.state import Answer, Conversation
-
-from .fault import Fault
+from pytest_approvals.simulation.reference.state import AcceptedDecision, ConversationState
 
 
 class HandOffForgetsWhatWaits(Fault):
@@ -20,7 +19,7 @@ class HandOffForgetsWhatWaits(Fault):
     source = ("openai/openai-agents-python#2151",)
     caught_by = "every-gated-call-asked"
 
-    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
         await super().work_off(conversation, turn)
         if any(call.hands_over_to for call in conversation.calls):
             for call in conversation.calls:
@@ -46,11 +45,11 @@ class RefusedAnswerStandsInTheWay(Fault):
     caught_by = "usable-after-refusal"
     _refused = False
 
-    def take_answer(self, conversation: Conversation, answer: Mapping[str, Any]) -> None:
+    def take_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
         super().take_answer(conversation, answer)
         self._refused = conversation.asks_model and bool(conversation.calls)
 
-    def judge(self, decision: Decision) -> Answer:
+    def judge(self, decision: Decision) -> AcceptedDecision:
         if self._refused:
             raise UnknownRequest("the answer")
         return super().judge(decision)

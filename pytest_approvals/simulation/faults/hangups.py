@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pytest_approvals.agent_side.neutral import Decision, Outcome
-from pytest_approvals.simulation.reference.conversing import Turn
-from pytest_approvals.simulation.reference.state import Call, Conversation
-from pytest_approvals.simulation.reference.wording import CUT_SHORT
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.types import Decision, Outcome
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.feedback import INTERRUPTED
+from pytest_approvals.simulation.reference.state import CallState, ConversationState
 
 
 class CancelledCallRunsAgain(Fault):
@@ -19,8 +18,8 @@ class CancelledCallRunsAgain(Fault):
     source = ("strands-agents/harness-sdk#3615",)
     caught_by = "runs-at-most-once"
 
-    def finish(self, call: Call, text: str, turn: Turn) -> None:
-        if text != CUT_SHORT:
+    def finish(self, call: CallState, text: str, turn: TurnContext) -> None:
+        if text != INTERRUPTED:
             super().finish(call, text, turn)
 
 
@@ -30,7 +29,7 @@ class CancelledCallStaysOpen(Fault):
     source = ("langchain-ai/langgraph#6726", "google/adk-python#2425")
     caught_by = "model-input-well-formed"
 
-    async def run_tool(self, conversation: Conversation, call: Call, turn: Turn) -> None:
+    async def run_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         try:
             await super().run_tool(conversation, call, turn)
         except asyncio.CancelledError:
@@ -45,7 +44,7 @@ class CancelledTurnIsForgotten(Fault):
     source = ("microsoft/agent-framework#2889", "agno-agi/agno#8290")
     caught_by = "cancelled-calls-told"
 
-    async def go_on(self, conversation: Conversation, turn: Turn) -> bool:
+    async def go_on(self, conversation: ConversationState, turn: TurnContext) -> bool:
         try:
             return await super().go_on(conversation, turn)
         except asyncio.CancelledError:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_approvals.agent_side.neutral import Item, ToolSpec
-from pytest_approvals.simulation.reference.conversing import Turn
-from pytest_approvals.simulation.reference.state import Call, Conversation
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.types import Item, ToolSpec
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import CallState, ConversationState
 
 
 class HostedCallIsApprovedUnasked(Fault):
@@ -17,7 +16,7 @@ class HostedCallIsApprovedUnasked(Fault):
     source = ("pydantic/pydantic-ai#3162", "smg-project/smg#159")
     caught_by = "approval-before-execution"
 
-    async def needs_approval(self, conversation: Conversation, call: Call, spec: ToolSpec | None) -> bool:
+    async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
         return call.kind != "hosted_mcp" and await super().needs_approval(conversation, call, spec)
 
 
@@ -27,7 +26,7 @@ class HostedDecisionIsNotSent(Fault):
     source = ("microsoft/agent-framework#7125", "openai/openai-agents-python#2230")
     caught_by = "approved-runs"
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         conversation.calls = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         super().tell(conversation)
 
@@ -38,7 +37,7 @@ class HostedRejectionApproves(Fault):
     source = ("smg-project/smg#1246",)
     caught_by = "rejected-never-runs"
 
-    def response_item(self, call: Call, message: int) -> Item:
+    def response_item(self, call: CallState, message: int) -> Item:
         return replace(super().response_item(call, message), approved=True)
 
 
@@ -48,7 +47,7 @@ class HostedDecisionIsSentTwice(Fault):
     source = ("vercel/ai#18605",)
     caught_by = "model-input-well-formed"
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         hosted = [call for call in conversation.calls if call.kind == "hosted_mcp"]
         super().tell(conversation)
         self.remember(conversation, [self.response_item(call, conversation.messages) for call in hosted])
@@ -60,7 +59,7 @@ class HostedRequestIsLostBesideOthers(Fault):
     source = ("microsoft/agent-framework#5535",)
     caught_by = "every-gated-call-asked"
 
-    async def work_off(self, conversation: Conversation, turn: Turn) -> None:
+    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         conversation.calls = functions or conversation.calls
         await super().work_off(conversation, turn)

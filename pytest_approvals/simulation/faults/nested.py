@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from pytest_approvals.agent_side.contract import Agent, World
-from pytest_approvals.simulation.reference.conversing import Turn
-from pytest_approvals.simulation.reference.state import Call, Conversation
-from pytest_approvals.simulation.reference.working import waiting
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
+from pytest_approvals.simulation.reference.state import CallState, ConversationState
 
 
 class NestedPauseBecomesAResult(Fault):
@@ -19,7 +17,7 @@ class NestedPauseBecomesAResult(Fault):
     source = ("sagents-ai/sagents#7", "openai/openai-agents-js#243", "microsoft/agent-framework#4963")
     caught_by = "every-gated-call-asked"
 
-    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         await super().run_agent(agent, call, turn)
         if call.inner is not None:
             self.finish(call, "The agent has nothing to say.", turn)
@@ -32,8 +30,8 @@ class NestedAgentStartsOver(Fault):
     source = ("langchain-ai/langgraph#7561", "strands-agents/harness-sdk#3076")
     caught_by = "approved-runs"
 
-    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
-        if call.inner is not None and not any(waiting(call.inner)):
+    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        if call.inner is not None and not any(waiting_calls(call.inner)):
             call.inner = None
         await super().run_agent(agent, call, turn)
 
@@ -44,10 +42,12 @@ class OnlyTheFirstNestedAgentIsHeard(Fault):
     source = ("mastra-ai/mastra#19435", "MODSetter/SurfSense#1393")
     caught_by = "every-gated-call-asked"
 
-    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         await super().run_agent(agent, call, turn)
         others = [other for other in self.state.main.calls if other is not call and other.inner is not None]
-        if call.inner is not None and any(any(waiting(other.inner)) for other in others if other.inner is not None):
+        if call.inner is not None and any(
+            any(waiting_calls(other.inner)) for other in others if other.inner is not None
+        ):
             self.finish(call, "The agent has nothing to say.", turn)
             call.inner = None
 
@@ -63,7 +63,7 @@ class NestedDecisionIsLostAfterRestoring(Fault):
         await super().load(parts)
         self._loaded = True
 
-    def approve(self, call: Call) -> None:
+    def approve(self, call: CallState) -> None:
         if self._loaded and not any(call is own for own in self.state.main.calls):
             call.request = None
         else:
@@ -78,14 +78,14 @@ class SessionsShareNestedConversations(Fault):
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
-        self._shared: dict[tuple[str, str], Conversation] = {}
+        self._shared: dict[tuple[str, str], ConversationState] = {}
 
     async def another_session(self, world: World) -> Agent:
         other = cast("SessionsShareNestedConversations", await super().another_session(world))
         other._shared = self._shared
         return other
 
-    async def run_agent(self, agent: str, call: Call, turn: Turn) -> None:
+    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         key = agent, call.id
         if call.inner is None and key in self._shared:
             call.inner = self._shared[key]
@@ -100,9 +100,9 @@ class AnswerGoesToTheFirstCallWithThatId(Fault):
     source = ("mastra-ai/mastra#24733", "pydantic/pydantic-ai#6241")
     caught_by = "approval-before-execution"
 
-    def find(self, request: object) -> tuple[Conversation, Call]:
+    def find(self, request: object) -> tuple[ConversationState, CallState]:
         _, meant = super().find(request)
-        return next((where, call) for where, call in waiting(self.state.main) if call.id == meant.id)
+        return next((where, call) for where, call in waiting_calls(self.state.main) if call.id == meant.id)
 
     def judge_repetition(self, answer: object, before: object) -> None:
         """Lets both answers pass."""

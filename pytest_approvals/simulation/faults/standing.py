@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from pytest_approvals.agent_side.contract import Agent, World
-from pytest_approvals.simulation.reference.conversing import Turn
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
-from pytest_approvals.simulation.reference.working import waiting
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
 
 
 class StandingDecisionCrossesAgents(Fault):
@@ -19,7 +17,7 @@ class StandingDecisionCrossesAgents(Fault):
     source = ("openai/openai-agents-python#5144",)
     caught_by = "approval-before-execution"
 
-    def stands_for(self, conversation: Conversation, call: Call) -> list[str | None]:
+    def stands_for(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         return super().stands_for(conversation, call)[1:]
 
 
@@ -29,7 +27,7 @@ class StandingDecisionCrossesServers(Fault):
     source = ("openai/openai-agents-python#4256",)
     caught_by = "approval-before-execution"
 
-    def stands_for(self, conversation: Conversation, call: Call) -> list[str | None]:
+    def stands_for(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         agent, _, tool = super().stands_for(conversation, call)
         return [agent, tool]
 
@@ -40,7 +38,7 @@ class StandingDecisionCrossesTools(Fault):
     source = ("microsoft/agent-framework#6486",)
     caught_by = "approval-before-execution"
 
-    def stands_for(self, conversation: Conversation, call: Call) -> list[str | None]:
+    def stands_for(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         return super().stands_for(conversation, call)[:2]
 
 
@@ -50,12 +48,12 @@ class StandingDecisionBeatsAnExplicitOne(Fault):
     source = ("openai/openai-agents-python#4429", "openai/openai-agents-js#1694")
     caught_by = "rejected-never-runs"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         released = {answer.request for answer in answers if answer.verdict == "always"}
         kept = [answer for answer in answers if not released or answer.request in released]
         super().settle(kept, turn)
         explicit = {answer.request: answer for answer in answers}
-        for conversation, call in list(waiting(self.state.main)):
+        for conversation, call in list(waiting_calls(self.state.main)):
             if call.request in explicit:
                 self.apply(conversation, call, explicit[call.request], turn)
 

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from pytest_approvals.agent_side.contract import Agent
-from pytest_approvals.simulation.reference.keeping import Keeping
-from pytest_approvals.simulation.reference.state import Call, Session, to_json
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import Keeping
+from pytest_approvals.simulation.reference.state import CallState, SessionState, state_to_json
 
 
 class PendingIsLostInTheDump(Fault):
@@ -21,7 +20,7 @@ class PendingIsLostInTheDump(Fault):
     source = ("pydantic/pydantic-ai#4830",)
     caught_by = "pending-survives"
 
-    def encode(self, state: Session) -> str:
+    def encode(self, state: SessionState) -> str:
         return super().encode(replace(state, main=replace(state.main, calls=[])))
 
 
@@ -31,7 +30,7 @@ class StagedDecisionIsLostInTheDump(Fault):
     source = ("objectstack-ai/objectstack#4420",)
     caught_by = "decision-survives"
 
-    def encode(self, state: Session) -> str:
+    def encode(self, state: SessionState) -> str:
         return super().encode(replace(state, staged=[]))
 
 
@@ -41,7 +40,7 @@ class StandingDecisionIsLostInTheDump(Fault):
     source = ("lvndry/jazz#521",)
     caught_by = "same-outcome-in-every-mode"
 
-    def encode(self, state: Session) -> str:
+    def encode(self, state: SessionState) -> str:
         return super().encode(replace(state, standing=[]))
 
 
@@ -51,11 +50,11 @@ class ResultsAreLostInTheDump(Fault):
     source = ("openai/openai-agents-python#4827",)
     caught_by = "ungated-runs-once"
 
-    def encode(self, state: Session) -> str:
+    def encode(self, state: SessionState) -> str:
         calls = [self._forgotten(call) if call.stage == "done" else call for call in state.main.calls]
         return super().encode(replace(state, main=replace(state.main, calls=calls)))
 
-    def _forgotten(self, call: Call) -> Call:
+    def _forgotten(self, call: CallState) -> CallState:
         return replace(call, stage="new", result=None, entered=False)
 
 
@@ -65,7 +64,7 @@ class NestedConversationIsLostInTheDump(Fault):
     source = ("strands-agents/harness-sdk#3076",)
     caught_by = "pending-survives"
 
-    def encode(self, state: Session) -> str:
+    def encode(self, state: SessionState) -> str:
         calls = [replace(call, inner=None) for call in state.main.calls]
         return super().encode(replace(state, main=replace(state.main, calls=calls)))
 
@@ -76,7 +75,7 @@ class DumpIsNeverTheSame(Fault):
     source = ("microsoft/agent-framework#5189",)
     caught_by = "round-trip-stable"
 
-    def encode(self, state: Session) -> str:
+    def encode(self, state: SessionState) -> str:
         return super().encode(replace(state, asked=state.asked + 1))
 
 
@@ -101,7 +100,7 @@ class AdditionsLackTheResults(Fault):
         addition: dict[str, Any] = json.loads(super().encode_addition())
         if addition["items"] and addition["items"][0]["kind"] == "result":
             addition["items"][0] = {**addition["items"][0], "kind": "other"}
-        return to_json(addition)
+        return state_to_json(addition)
 
 
 class AdditionsRepeatTheHistory(Fault):
@@ -110,12 +109,12 @@ class AdditionsRepeatTheHistory(Fault):
     source = ("microsoft/agent-framework#7267",)
     caught_by = "history-not-rewritten"
 
-    def fold(self, additions: Sequence[dict[str, Any]]) -> Session:
+    def fold(self, additions: Sequence[dict[str, Any]]) -> SessionState:
         session = super().fold(additions)
         session.main.items = [item for part in additions for item in self._items(part, session)]
         return session
 
-    def _items(self, part: dict[str, Any], session: Session) -> list[Any]:
+    def _items(self, part: dict[str, Any], session: SessionState) -> list[Any]:
         end = part["first"] + len(part["items"])
         return session.main.items[max(0, part["first"] - 1) : end]
 

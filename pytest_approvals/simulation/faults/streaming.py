@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_approvals.agent_side.neutral import Chunk, Finished, Outcome, Paused, Reply
-from pytest_approvals.simulation.reference.conversing import Partial, Turn
-
-from .fault import Fault
+from pytest_approvals.agent_side.contract.types import Chunk, Finished, Outcome, Paused, Reply
+from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import PartialCall, TurnContext
 
 
 class StreamHidesRequests(Fault):
@@ -16,7 +15,7 @@ class StreamHidesRequests(Fault):
     source = ("langchain-ai/langgraph#5409",)
     caught_by = "stream-shows-everything"
 
-    def outcome(self, turn: Turn) -> Outcome:
+    def outcome(self, turn: TurnContext) -> Outcome:
         outcome = super().outcome(replace(turn, stream=False))
         if not turn.stream or not isinstance(outcome, Paused):
             return outcome
@@ -31,7 +30,7 @@ class StreamedPauseLooksFinished(Fault):
     source = ("microsoft/agent-framework#5535", "dotnet/extensions#6903")
     caught_by = "every-gated-call-asked"
 
-    def outcome(self, turn: Turn) -> Outcome:
+    def outcome(self, turn: TurnContext) -> Outcome:
         outcome = super().outcome(turn)
         return Finished(output=self.state.main.output) if turn.stream else outcome
 
@@ -42,7 +41,7 @@ class DeltasGoToTheLatestCall(Fault):
     source = ("maximhq/bifrost#1829", "continuedev/continue#13223")
     caught_by = "every-gated-call-asked"
 
-    def add_chunk(self, partial: dict[int, Partial], chunk: Chunk) -> None:
+    def add_chunk(self, partial: dict[int, PartialCall], chunk: Chunk) -> None:
         if chunk.tool is None and partial:
             chunk = replace(chunk, call=max(partial))
         super().add_chunk(partial, chunk)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_approvals.agent_side.failures import ModelDown
-from pytest_approvals.agent_side.neutral import Decision, Item, Outcome
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
+from pytest_approvals.agent_side.contract.types import Decision, Item, Outcome
+from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgentOverChat
-from pytest_approvals.simulation.reference.conversing import Turn
-from pytest_approvals.simulation.reference.state import Answer, Call, Conversation
-
-from .fault import Fault
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
 
 
 class ResultIsDeliveredTwice(Fault):
@@ -20,7 +19,7 @@ class ResultIsDeliveredTwice(Fault):
     source = ("microsoft/agent-framework#7267",)
     caught_by = "result-delivered-once"
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         super().tell(conversation)
         for call in functions:
@@ -33,7 +32,7 @@ class ResultsAreSwapped(Fault):
     source = ("UKGovernmentBEIS/inspect_ai#3866",)
     caught_by = "result-matches-its-call"
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         for call, result in zip(functions, [call.result for call in reversed(functions)], strict=True):
             call.result = result
@@ -46,7 +45,7 @@ class ResultOfAnEarlierTurnIsReplaced(Fault):
     source = ("microsoft/agent-framework#6910", "openai/openai-agents-python#3004")
     caught_by = "result-matches-its-call"
 
-    def settle(self, answers: Sequence[Answer], turn: Turn) -> None:
+    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         for call in self.state.main.calls:
             if call.stage == "done" and call.entered:
                 call.result = "skipped"
@@ -59,7 +58,7 @@ class RejectionIsAnEmptyResult(Fault):
     source = ("NousResearch/hermes-agent#14806", "vercel/eve#312")
     caught_by = "rejection-told"
 
-    def refuse(self, call: Call, text: str, turn: Turn) -> None:
+    def refuse(self, call: CallState, text: str, turn: TurnContext) -> None:
         super().refuse(call, "", turn)
 
 
@@ -69,7 +68,9 @@ class ReasonIsDropped(Fault):
     source = ("dotnet/extensions#7139",)
     caught_by = "reason-told"
 
-    def apply(self, conversation: Conversation, call: Call, answer: Answer, turn: Turn) -> None:
+    def apply(
+        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    ) -> None:
         super().apply(conversation, call, replace(answer, reason=None), turn)
 
 
@@ -79,7 +80,7 @@ class RejectedCallHasNoResult(Fault):
     source = ("vercel/ai#14428",)
     caught_by = "model-input-well-formed"
 
-    def refuse(self, call: Call, text: str, turn: Turn) -> None:
+    def refuse(self, call: CallState, text: str, turn: TurnContext) -> None:
         super().refuse(call, text, turn)
         if call.kind != "hosted_mcp":
             self.state.main.calls = [other for other in self.state.main.calls if other is not call]
@@ -92,7 +93,7 @@ class NewMessageLeavesTheCallOpen(Fault):
     source = ("pydantic/pydantic-ai#6319",)
     caught_by = "model-input-well-formed"
 
-    def close_open(self, text: str, turn: Turn) -> None:
+    def close_open(self, text: str, turn: TurnContext) -> None:
         self.state.main.calls = []
 
 
@@ -102,7 +103,7 @@ class NewMessageDropsResults(Fault):
     source = ("2witstudios/PageSpace#2629",)
     caught_by = "result-matches-its-call"
 
-    def close_open(self, text: str, turn: Turn) -> None:
+    def close_open(self, text: str, turn: TurnContext) -> None:
         super().close_open(text, turn)
         for call in self.state.main.calls:
             if call.entered and call.stage == "done":
@@ -115,7 +116,7 @@ class DecisionGoesToTheModel(Fault):
     source = ("Agenta-AI/agenta#5089",)
     caught_by = "no-function-approvals-in-model-input"
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         gated = [call for call in conversation.calls if call.kind == "function"]
         super().tell(conversation)
         said = [
@@ -140,7 +141,7 @@ class MessageComesBeforeTheResults(Fault, ReferenceAgentOverChat):
     source = ("dotnet/extensions#7616",)
     caught_by = "model-input-well-formed"
 
-    def tell(self, conversation: Conversation) -> None:
+    def tell(self, conversation: ConversationState) -> None:
         for text in conversation.inbox:
             self.hear(conversation, text)
         conversation.inbox = []
@@ -153,7 +154,7 @@ class RejectionIsForgottenLater(Fault):
     source = ("mastra-ai/mastra#17218",)
     caught_by = "history-not-rewritten"
 
-    def hear(self, conversation: Conversation, text: str) -> None:
+    def hear(self, conversation: ConversationState, text: str) -> None:
         super().hear(conversation, text)
         conversation.items = [
             replace(item, text="Error: the tool failed.") if (item.text or "").startswith("Not executed") else item
@@ -167,7 +168,7 @@ class TrimmingPartsCallsFromResults(Fault):
     source = ("langchain-ai/langchain#33245",)
     caught_by = "model-input-well-formed"
 
-    def items_to_forget(self, conversation: Conversation, keep: int) -> int:
+    def items_to_forget(self, conversation: ConversationState, keep: int) -> int:
         oldest = conversation.messages - keep
         return sum(item.message < oldest for item in conversation.items)
 
@@ -178,7 +179,7 @@ class FailedModelLosesResults(Fault):
     source = ("agno-agi/agno#10461",)
     caught_by = "model-input-well-formed"
 
-    async def ask_model(self, conversation: Conversation, turn: Turn) -> None:
+    async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
         try:
             await super().ask_model(conversation, turn)
         except ModelDown:

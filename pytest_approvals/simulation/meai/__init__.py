@@ -10,35 +10,40 @@ store makes two copies of it; one copy is flagged as dealt with, the other is no
 `python -m pytest_approvals.simulation.meai < case.json > outcome.json` plays one case.
 """
 
-from .behaviours import BEHAVIOURS, Behaviour
-from .binding import Binding, BoundClient
-from .cases import Case, read_case, run_case
-from .client import FunctionInvokingClient, Model
-from .contents import FunctionCall, FunctionResult, Message, Text, ToolApprovalRequest, ToolApprovalResponse
-from .failures import ClientFailure, DuplicateKey, InvalidOperation, ToolError
-from .invoking import Tool
-from .json_text import read_json, write_json
-from .reading import Note, Reader, read_messages
-from .writing import written_messages
+from pytest_approvals.simulation.meai.binding import ApprovalBinding, BoundClient
+from pytest_approvals.simulation.meai.cases import Case, read_case, run_case
+from pytest_approvals.simulation.meai.client import ChatModel, FunctionInvokingClient, FunctionTool
+from pytest_approvals.simulation.meai.contents import (
+    FunctionCall,
+    FunctionResult,
+    Message,
+    Text,
+    ToolApprovalRequest,
+    ToolApprovalResponse,
+)
+from pytest_approvals.simulation.meai.errors import ClientFailure, DuplicateKey, InvalidOperation, ToolError
+from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, read_messages, write_messages
+from pytest_approvals.simulation.meai.json_text import read_json, write_json
+from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
 
 __all__ = [
     "BEHAVIOURS",
-    "Behaviour",
-    "Binding",
+    "ApprovalBinding",
     "BoundClient",
     "Case",
+    "ChatModel",
     "ClientFailure",
     "DuplicateKey",
     "FunctionCall",
     "FunctionInvokingClient",
     "FunctionResult",
+    "FunctionTool",
     "InvalidOperation",
     "Message",
-    "Model",
-    "Note",
-    "Reader",
+    "MessageReader",
+    "ReadNote",
+    "ReleaseBehaviour",
     "Text",
-    "Tool",
     "ToolApprovalRequest",
     "ToolApprovalResponse",
     "ToolError",
@@ -47,5 +52,5 @@ __all__ = [
     "read_messages",
     "run_case",
     "write_json",
-    "written_messages",
+    "write_messages",
 ]

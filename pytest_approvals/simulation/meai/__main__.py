@@ -11,10 +11,9 @@ import sys
 from typing import BinaryIO, TextIO
 
 from pytest_approvals.errors import ContentError
-from pytest_approvals.harmless import harmless
-
-from .cases import read_case, run_case
-from .json_text import read_json, write_json
+from pytest_approvals.reporting.printable import escape_control_characters
+from pytest_approvals.simulation.meai.cases import read_case, run_case
+from pytest_approvals.simulation.meai.json_text import read_json, write_json
 
 
 def main(given: BinaryIO, out: BinaryIO, complaints: TextIO) -> int:
@@ -23,9 +22,9 @@ def main(given: BinaryIO, out: BinaryIO, complaints: TextIO) -> int:
         case = read_case(read_json(given.read()))
         outcome = write_json(run_case(case)) + "\n"
     except ContentError as error:
-        complaints.write(f"meai: {harmless(str(error))}\n")
+        complaints.write(f"meai: {escape_control_characters(str(error))}\n")
         return 2
-    complaints.writelines(f"meai: note: {harmless(str(note))}\n" for note in case.notes)
+    complaints.writelines(f"meai: note: {escape_control_characters(str(note))}\n" for note in case.notes)
     out.write(outcome.encode("utf-8"))
     return 0
 

@@ -1,4 +1,5 @@
-"""
+"""Between the neutral types of the harness and messages of Microsoft.Extensions.AI.
+
 The simulated client as an agent under test: the caller keeps the history, and sends all of it with each turn.
 
 A store writes a message as JSON: with history `whole` all of them each time, with `append` each message once, when it
@@ -10,26 +11,147 @@ approved with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
-from pytest_approvals.agent_side.contract import Agent, Blueprint, World
-from pytest_approvals.agent_side.failures import Unsupported
-from pytest_approvals.agent_side.neutral import MAIN, Decision, Finished, Outcome, Paused, Request, ToolSpec
-from pytest_approvals.simulation.reference.arguments import fitted
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
+from pytest_approvals.agent_side.contract.exceptions import ModelDown, Unsupported
+from pytest_approvals.agent_side.contract.types import (
+    MAIN,
+    Decision,
+    Finished,
+    Item,
+    ModelCall,
+    Outcome,
+    Paused,
+    Reply,
+    Request,
+    ToolSpec,
+)
+from pytest_approvals.simulation.meai.binding import STATE_KEY, ApprovalBinding, BoundClient
+from pytest_approvals.simulation.meai.client import FunctionInvokingClient, FunctionTool, coalesce_updates
+from pytest_approvals.simulation.meai.contents import (
+    Content,
+    FunctionCall,
+    FunctionResult,
+    Message,
+    Text,
+    ToolApprovalRequest,
+    ToolApprovalResponse,
+)
+from pytest_approvals.simulation.meai.json_messages import MessageReader, write_messages
+from pytest_approvals.simulation.meai.json_text import read_json, write_json
+from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
+from pytest_approvals.simulation.reference.arguments import fit_arguments
 
-from .behaviours import BEHAVIOURS, Behaviour
-from .binding import STATE_KEY, Binding, BoundClient
-from .client import FunctionInvokingClient
-from .contents import FunctionCall, FunctionResult, Message, Text, ToolApprovalRequest, ToolApprovalResponse
-from .invoking import Tool
-from .json_text import read_json, write_json
-from .reading import Reader
-from .updates import coalesced
-from .wire import WorldModel, response_to, shown_request, told
-from .writing import written_messages
+
+@dataclass(frozen=True, slots=True)
+class WorldModel:
+    """
+    The scripted model, as an inner client.
+
+    Attributes:
+        tools: The names that the model is offered.
+        message_id: Gives each answer an id.
+    """
+
+    world: World
+    tools: Sequence[str]
+    message_id: Callable[[], str]
+
+    async def respond(self, messages: Sequence[Message]) -> list[Message]:
+        """Gives the whole answer."""
+        reply = await self.world.model(to_items(messages), tools=self.tools)
+        contents = (*_text_contents(reply.say), *map(_to_function_call, reply.calls))
+        return [Message(role="assistant", contents=contents, message_id=self.message_id())]
+
+    async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message]:
+        """Gives text as it comes and calls at the end, as the provider clients do."""
+        reply = await self.world.model(to_items(messages), stream=True, tools=self.tools)
+        message_id = self.message_id()
+        for chunk in reply.chunks:
+            if chunk.text:
+                yield Message(role="assistant", contents=(Text(text=chunk.text),), message_id=message_id)
+        if reply.breaks:
+            raise ModelDown(0, reply.how)
+        if reply.calls or not _has_text(reply):
+            yield Message(role="assistant", contents=tuple(map(_to_function_call, reply.calls)), message_id=message_id)
+
+
+def to_items(messages: Sequence[Message]) -> list[Item]:
+    """Gives what a provider is sent; approvals of functions, which no provider knows, are left out."""
+    return [
+        item
+        for place, message in enumerate(messages)
+        for content in message.contents
+        for item in _content_items(content, message.role, place)
+    ]
+
+
+def _content_items(content: Content, role: str, place: int) -> list[Item]:
+    match content:
+        case Text(text=text) if text:
+            return [Item(kind="user" if role == "user" else "say", text=text, message=place)]
+        case FunctionCall():
+            arguments = dict(content.arguments or {})
+            return [Item(kind="call", id=content.call_id, tool=content.name, arguments=arguments, message=place)]
+        case FunctionResult():
+            return [Item(kind="result", id=content.call_id, text=format_function_result(content.result), message=place)]
+        case _:
+            return []
+
+
+def format_function_result(result: Any) -> str:
+    """Gives a result as the model reads it."""
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+
+def _text_contents(text: str | None) -> tuple[Content, ...]:
+    return (Text(text=text),) if text else ()
+
+
+def _has_text(reply: Reply) -> bool:
+    return any(chunk.text for chunk in reply.chunks)
+
+
+def _to_function_call(call: ModelCall) -> FunctionCall:
+    arguments = None if isinstance(call.arguments, str) else dict(call.arguments)
+    return FunctionCall(call_id=call.id or "", name=call.tool, arguments=arguments)
+
+
+def to_request(request: ToolApprovalRequest) -> Request:
+    """Gives a request as a person sees it."""
+    call = request.function
+    assert call is not None
+    return Request(
+        id=request.request_id,
+        call_id=call.call_id,
+        tool=call.name,
+        arguments=dict(call.arguments or {}),
+        handle=request,
+    )
+
+
+def to_response(decision: Decision) -> ToolApprovalResponse:
+    """
+    Gives a decision as the framework takes it: made by the request that was held, which shares its call; for a request
+    that was rebuilt, or tampered with, over a call made from what it says.
+    """
+    request = decision.request
+    assert request is not None
+    approved = decision.verdict == "approve"
+    held = request.handle
+    if isinstance(held, ToolApprovalRequest):
+        return held.response(approved, decision.reason)
+    arguments = dict(request.arguments) if not isinstance(request.arguments, str) else None
+    call = FunctionCall(call_id=request.call_id or "", name=request.tool, arguments=arguments or None)
+    return ToolApprovalResponse(request_id=request.id, approved=approved, tool_call=call, reason=decision.reason)
+
 
 MISSING: Mapping[str, str] = {
     "partial_answers": "the client refuses messages with a request that has no response",
@@ -74,7 +196,7 @@ class MeaiAgent(Agent):
         history: All messages, as objects: what shares a call object with what is part of the state.
     """
 
-    behaviour: ClassVar[Behaviour] = BEHAVIOURS["10.9"]
+    behaviour: ClassVar[ReleaseBehaviour] = BEHAVIOURS["10.9"]
     release = behaviour.name
     capabilities = frozenset(CAPABILITIES) - frozenset(MISSING)
     missing = MISSING
@@ -91,28 +213,32 @@ class MeaiAgent(Agent):
         sent = [*self.history, *self._new_messages(text, decisions)]
         produced = await (self._streamed(sent) if stream else self._respond(sent))
         self.history = [*sent, *produced]
-        requests = [shown_request(request) for request in _open(produced) if request.requires_confirmation]
-        return Paused(requests=tuple(requests), text=_said(produced)) if requests else Finished(output=_said(produced))
+        requests = [to_request(request) for request in _open_requests(produced) if request.requires_confirmation]
+        return (
+            Paused(requests=tuple(requests), text=_final_text(produced))
+            if requests
+            else Finished(output=_final_text(produced))
+        )
 
     async def pending(self) -> Sequence[Request]:
-        return [shown_request(request) for request in self._unanswered() if request.requires_confirmation]
+        return [to_request(request) for request in self._unanswered() if request.requires_confirmation]
 
     async def dump(self) -> str:
         first = self.written if self.blueprint.history == "append" else 0
         self.written = len(self.history)
-        return write_json({"messages": written_messages(self.history[first:]), **self._session()})
+        return write_json({"messages": write_messages(self.history[first:]), **self._session()})
 
     async def load(self, parts: Sequence[str]) -> None:
         documents = [read_json(part) for part in (parts if self.blueprint.history == "append" else parts[-1:])]
         for document in documents:
-            self.history += Reader().messages(document["messages"])
+            self.history += MessageReader().messages(document["messages"])
         self.written = len(self.history)
         self._take_session(documents[-1])
 
     async def copy_from(self, other: Agent) -> None:
         assert isinstance(other, MeaiAgent)
-        document = read_json(write_json({"messages": written_messages(other.history), **other._session()}))
-        self.history = Reader().messages(document["messages"])
+        document = read_json(write_json({"messages": write_messages(other.history), **other._session()}))
+        self.history = MessageReader().messages(document["messages"])
         self._take_session(document)
 
     async def another_session(self, world: World) -> Agent:
@@ -141,7 +267,7 @@ class MeaiAgent(Agent):
         for decision in decisions:
             if decision.verdict not in ("approve", "reject") or decision.request is None:
                 raise Unsupported("malformed_verdict" if decision.verdict == "raw" else decision.verdict)
-        responses = [response_to(decision) for decision in decisions]
+        responses = [to_response(decision) for decision in decisions]
         if responses:
             decided = {response.request_id for response in responses}
             along = [each for each in self._unanswered() if not each.requires_confirmation]
@@ -159,7 +285,7 @@ class MeaiAgent(Agent):
             updates.append(update)
             self._show(update, shown_before)
         self.world.shown("end")
-        return coalesced(updates)
+        return coalesce_updates(updates)
 
     def _show(self, update: Message, shown_before: set[int]) -> None:
         """Tells what an update shows; the calls that a request was about come once more, and are not news."""
@@ -173,13 +299,13 @@ class MeaiAgent(Agent):
                     self.world.shown("call", id=call.call_id, tool=call.name)
                     self.world.shown("request", id=content.request_id)
                 case FunctionResult():
-                    self.world.shown("result", id=content.call_id, text=told(content.result))
+                    self.world.shown("result", id=content.call_id, text=format_function_result(content.result))
 
-    def _tool(self, spec: ToolSpec) -> Tool:
+    def _tool(self, spec: ToolSpec) -> FunctionTool:
         async def run(call: FunctionCall) -> Any:
-            return await self.world.run(spec.name, fitted(spec, call.arguments or {}), call.call_id)
+            return await self.world.run(spec.name, fit_arguments(spec, call.arguments or {}), call.call_id)
 
-        return Tool(name=spec.name, run=run, gated=spec.approval == "always")
+        return FunctionTool(name=spec.name, run=run, gated=spec.approval == "always")
 
     def _next_id(self) -> str:
         self.answers += 1
@@ -189,7 +315,7 @@ class MeaiAgent(Agent):
         messages = self._since_last_request()
         contents = [content for message in messages for content in message.contents]
         answered = {content.request_id for content in contents if isinstance(content, ToolApprovalResponse)}
-        return [request for request in _open(messages) if request.request_id not in answered]
+        return [request for request in _open_requests(messages) if request.request_id not in answered]
 
     def _since_last_request(self) -> list[Message]:
         """Gives the messages from the last one with requests on; what was asked before is settled or forgotten."""
@@ -213,7 +339,7 @@ class BoundMeaiAgent(MeaiAgent):
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
-        self.binding = Binding()
+        self.binding = ApprovalBinding()
 
     def client(self) -> BoundClient:
         inner = super().client()
@@ -225,10 +351,10 @@ class BoundMeaiAgent(MeaiAgent):
 
     def _take_session(self, document: Mapping[str, Any]) -> None:
         super()._take_session(document)
-        self.binding = Binding.from_json(document[STATE_KEY])
+        self.binding = ApprovalBinding.from_json(document[STATE_KEY])
 
 
-def as_released(adapter: type[MeaiAgent], name: str) -> type[MeaiAgent]:
+def find_release_class(adapter: type[MeaiAgent], name: str) -> type[MeaiAgent]:
     """
     Gives an adapter that behaves as that range of releases; another process finds it among `RELEASED`.
 
@@ -242,7 +368,7 @@ def _class_name(adapter: type[MeaiAgent], name: str) -> str:
     return f"{adapter.__name__}_{name.replace('.', '_')}"
 
 
-def _playing(adapter: type[MeaiAgent], behaviour: Behaviour) -> type[MeaiAgent]:
+def _build_release_class(adapter: type[MeaiAgent], behaviour: ReleaseBehaviour) -> type[MeaiAgent]:
     name = _class_name(adapter, behaviour.name)
     said = {"behaviour": behaviour, "release": behaviour.name, "releases": ()}
     where = {"__module__": adapter.__module__, "__qualname__": f"RELEASED.{name}"}
@@ -256,11 +382,11 @@ RELEASED = SimpleNamespace()
 """The adapters for all releases, by the names of their classes."""
 
 for _adapter in (MeaiAgent, BoundMeaiAgent):
-    _adapter.releases = tuple(_playing(_adapter, behaviour) for behaviour in BEHAVIOURS.values())
+    _adapter.releases = tuple(_build_release_class(_adapter, behaviour) for behaviour in BEHAVIOURS.values())
     vars(RELEASED).update({each.__name__: each for each in _adapter.releases})
 
 
-def _open(messages: Sequence[Message]) -> list[ToolApprovalRequest]:
+def _open_requests(messages: Sequence[Message]) -> list[ToolApprovalRequest]:
     return [
         content
         for message in messages
@@ -280,7 +406,7 @@ def _decided_calls(messages: Sequence[Message]) -> list[FunctionCall]:
     ]
 
 
-def _said(produced: Sequence[Message]) -> str | None:
+def _final_text(produced: Sequence[Message]) -> str | None:
     if not produced:
         return None
     texts = [content.text for content in produced[-1].contents if isinstance(content, Text)]

@@ -12,17 +12,22 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .client import FunctionInvokingClient
-from .contents import Content, FunctionCall, Message, ToolApprovalRequest, ToolApprovalResponse
-from .reading import Reader
-from .writing import written_content
+from pytest_approvals.simulation.meai.client import FunctionInvokingClient
+from pytest_approvals.simulation.meai.contents import (
+    Content,
+    FunctionCall,
+    Message,
+    ToolApprovalRequest,
+    ToolApprovalResponse,
+)
+from pytest_approvals.simulation.meai.json_messages import MessageReader, write_content
 
 STATE_KEY = "_pendingApprovalRequests"
 """Where a session of the agent framework keeps the recorded requests."""
 
 
 @dataclass(slots=True)
-class Binding:
+class ApprovalBinding:
     """
     What one session has shown and nobody has decided about.
 
@@ -49,21 +54,21 @@ class Binding:
         binder = _Binder(dict(self.pending))
         self.pending.clear()
         bound = [(message, tuple(binder.bound(message.contents))) for message in messages]
-        return [_with(message, contents) for message, contents in bound if contents or not message.contents]
+        return [_with_contents(message, contents) for message, contents in bound if contents or not message.contents]
 
     def to_json(self) -> list[dict[str, Any]]:
         """Gives the recorded requests, as a session keeps them under STATE_KEY."""
-        return [written_content(request) for request in self.pending.values()]
+        return [write_content(request) for request in self.pending.values()]
 
     @classmethod
-    def from_json(cls, given: Any) -> Binding:
+    def from_json(cls, given: Any) -> ApprovalBinding:
         """
         Gives the layer of a stored session.
 
         Errors:
             ContentError: That is no list of contents.
         """
-        requests = Reader().contents(given, STATE_KEY)
+        requests = MessageReader().contents(given, STATE_KEY)
         return cls({each.request_id: each for each in requests if isinstance(each, ToolApprovalRequest)})
 
 
@@ -91,7 +96,9 @@ class _Binder:
             return None
         self.used.append(request)
         return (
-            response if _same(call, request.function) else replace(response, tool_call=request.tool_call, source=None)
+            response
+            if _is_same_call(call, request.function)
+            else replace(response, tool_call=request.tool_call, source=None)
         )
 
 
@@ -105,7 +112,7 @@ class BoundClient:
     """
 
     client: FunctionInvokingClient
-    binding: Binding
+    binding: ApprovalBinding
 
     async def respond(self, messages: Sequence[Message]) -> list[Message]:
         """Serves a request at once, as the client does."""
@@ -125,14 +132,14 @@ def _snapshot(request: ToolApprovalRequest, call: FunctionCall) -> ToolApprovalR
     return replace(request, tool_call=copied, requires_confirmation=True, source=None)
 
 
-def _same(one: FunctionCall, other: FunctionCall) -> bool:
+def _is_same_call(one: FunctionCall, other: FunctionCall) -> bool:
     """Compares as .NET does, where two values that were read from JSON are never equal."""
     if (one.call_id, one.name) != (other.call_id, other.name):
         return False
     return one.arguments is other.arguments or not (one.arguments or other.arguments)
 
 
-def _with(message: Message, contents: tuple[Content, ...]) -> Message:
+def _with_contents(message: Message, contents: tuple[Content, ...]) -> Message:
     unchanged = len(contents) == len(message.contents) and all(map(_identical, contents, message.contents))
     return message if unchanged else replace(message, contents=contents)
 

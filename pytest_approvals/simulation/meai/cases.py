@@ -16,19 +16,20 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_approvals.errors import ContentError, nearest
+from pytest_approvals.errors import ContentError, suggest_name
+from pytest_approvals.simulation.meai.client import (
+    TOOL_MESSAGE_ID,
+    FunctionInvokingClient,
+    FunctionTool,
+    coalesce_updates,
+)
+from pytest_approvals.simulation.meai.contents import FunctionCall, JsonNotation, Message
+from pytest_approvals.simulation.meai.errors import ClientFailure
+from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, require_shape, write_messages
+from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
 
-from .behaviours import BEHAVIOURS, Behaviour
-from .client import TOOL_MESSAGE_ID, FunctionInvokingClient
-from .contents import FunctionCall, Message, Notation
-from .failures import ClientFailure
-from .invoking import Tool
-from .reading import Note, Reader, expected
-from .updates import coalesced
-from .writing import written_messages
-
-_CASE = ("behaviour", "streaming", "conversation_id", "tools", "model", "model_updates", "messages")
-_TOOL = ("name", "approval_required", "returns", "raises", "terminates", "additional", "declaration_only")
+_CASE_KEYS = ("behaviour", "streaming", "conversation_id", "tools", "model", "model_updates", "messages")
+_TOOL_KEYS = ("name", "approval_required", "returns", "raises", "terminates", "additional", "declaration_only")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +62,17 @@ class Case:
         notes: What was odd about the messages.
     """
 
-    behaviour: Behaviour
+    behaviour: ReleaseBehaviour
     messages: tuple[Message, ...]
     replies: tuple[tuple[Message | None, ...] | None, ...]
     in_updates: bool = False
     tools: tuple[ToolPlan, ...] = ()
     streaming: bool = False
     conversation_id: str | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ReadNote, ...] = ()
 
     @property
-    def notation(self) -> Notation:
+    def notation(self) -> JsonNotation:
         """The generation that the outcome is written in: the earlier one where the caller's messages are in it."""
         contents = [content for message in self.messages for content in message.contents]
         return "earlier" if any(content.notation == "earlier" for content in contents) else "current"
@@ -84,52 +85,52 @@ def read_case(given: Any) -> Case:
     Errors:
         ContentError: Something has the wrong shape or is not known: where, and what is valid.
     """
-    document = expected(given, Mapping, "the case")
-    _refuse_others(document, _CASE, "")
-    reader = Reader()
-    tools = expected(_or(document, "tools", []), list, "tools")
+    document = require_shape(given, Mapping, "the case")
+    _reject_unknown_keys(document, _CASE_KEYS, "")
+    reader = MessageReader()
+    tools = require_shape(_get_or(document, "tools", []), list, "tools")
     in_updates = document.get("model_updates") is not None
     if in_updates and document.get("model") is not None:
         raise ContentError("model_updates", "stands beside model; the model answers either in messages or in updates")
     conversation_id = document.get("conversation_id")
     return Case(
-        behaviour=_behaviour(document),
-        messages=tuple(reader.messages(_required(document, "messages"))),
-        replies=_updates(reader, document) if in_updates else _replies(reader, document),
+        behaviour=_read_behaviour(document),
+        messages=tuple(reader.messages(_get_required(document, "messages"))),
+        replies=_read_updates(reader, document) if in_updates else _read_replies(reader, document),
         in_updates=in_updates,
-        tools=tuple(_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)),
-        streaming=expected(_or(document, "streaming", False), bool, "streaming"),
-        conversation_id=None if conversation_id is None else expected(conversation_id, str, "conversation_id"),
+        tools=tuple(_read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)),
+        streaming=require_shape(_get_or(document, "streaming", False), bool, "streaming"),
+        conversation_id=None if conversation_id is None else require_shape(conversation_id, str, "conversation_id"),
         notes=tuple(reader.notes),
     )
 
 
-def _behaviour(document: Mapping[str, Any]) -> Behaviour:
-    name = expected(_required(document, "behaviour"), str, "behaviour")
+def _read_behaviour(document: Mapping[str, Any]) -> ReleaseBehaviour:
+    name = require_shape(_get_required(document, "behaviour"), str, "behaviour")
     if name not in BEHAVIOURS:
         raise ContentError("behaviour", f"{name!r} is not known; valid: {', '.join(BEHAVIOURS)}")
     return BEHAVIOURS[name]
 
 
-def _replies(reader: Reader, document: Mapping[str, Any]) -> tuple[tuple[Message | None, ...] | None, ...]:
-    turns = expected(_or(document, "model", []), list, "model")
+def _read_replies(reader: MessageReader, document: Mapping[str, Any]) -> tuple[tuple[Message | None, ...] | None, ...]:
+    turns = require_shape(_get_or(document, "model", []), list, "model")
     return tuple(
         None if turn is None else tuple(reader.messages(turn, f"model[{place}]")) for place, turn in enumerate(turns)
     )
 
 
-def _updates(reader: Reader, document: Mapping[str, Any]) -> tuple[tuple[Message | None, ...], ...]:
-    turns = expected(document["model_updates"], list, "model_updates")
+def _read_updates(reader: MessageReader, document: Mapping[str, Any]) -> tuple[tuple[Message | None, ...], ...]:
+    turns = require_shape(document["model_updates"], list, "model_updates")
     return tuple(
         tuple(
-            _update(reader, update, f"model_updates[{place}][{index}]")
-            for index, update in enumerate(expected(turn, list, f"model_updates[{place}]"))
+            _read_update(reader, update, f"model_updates[{place}][{index}]")
+            for index, update in enumerate(require_shape(turn, list, f"model_updates[{place}]"))
         )
         for place, turn in enumerate(turns)
     )
 
 
-def _update(reader: Reader, given: Any, where: str) -> Message | None:
+def _read_update(reader: MessageReader, given: Any, where: str) -> Message | None:
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -137,15 +138,15 @@ def _update(reader: Reader, given: Any, where: str) -> Message | None:
     return Message(role="assistant", contents=reader.contents(given, where))
 
 
-def _tool(given: Any, where: str) -> ToolPlan:
-    tool = expected(given, Mapping, where)
-    _refuse_others(tool, _TOOL, where)
+def _read_tool(given: Any, where: str) -> ToolPlan:
+    tool = require_shape(given, Mapping, where)
+    _reject_unknown_keys(tool, _TOOL_KEYS, where)
     texts = {name: tool.get(name) for name in ("returns", "raises")}
     for name, text in texts.items():
         if text is not None:
-            expected(text, str, f"{where}.{name}")
+            require_shape(text, str, f"{where}.{name}")
     flags = {
-        field_name: expected(_or(tool, name, False), bool, f"{where}.{name}")
+        field_name: require_shape(_get_or(tool, name, False), bool, f"{where}.{name}")
         for field_name, name in (
             ("gated", "approval_required"),
             ("terminates", "terminates"),
@@ -153,29 +154,29 @@ def _tool(given: Any, where: str) -> ToolPlan:
             ("declared_only", "declaration_only"),
         )
     }
-    name = expected(_required(tool, "name", where), str, f"{where}.name")
+    name = require_shape(_get_required(tool, "name", where), str, f"{where}.name")
     return ToolPlan(name=name, returns=texts["returns"], raises=texts["raises"], **flags)
 
 
-def _required(document: Mapping[str, Any], name: str, where: str = "") -> Any:
+def _get_required(document: Mapping[str, Any], name: str, where: str = "") -> Any:
     if name not in document:
         raise ContentError(f"{where}.{name}" if where else name, "is missing")
     return document[name]
 
 
-def _or(document: Mapping[str, Any], name: str, default: Any) -> Any:
+def _get_or(document: Mapping[str, Any], name: str, default: Any) -> Any:
     value = document.get(name)
     return default if value is None else value
 
 
-def _refuse_others(document: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
+def _reject_unknown_keys(document: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
     for name in document:
         if name not in valid:
-            raise ContentError(f"{where}.{name}" if where else name, f"is not known here{nearest(name, valid)}")
+            raise ContentError(f"{where}.{name}" if where else name, f"is not known here{suggest_name(name, valid)}")
 
 
 @dataclass(slots=True)
-class _Played:
+class _CasePlayer:
     """
     Plays a case's model and tools, and records.
 
@@ -193,7 +194,7 @@ class _Played:
         if reply is None or any(update is None for update in reply):
             return None
         whole = [update for update in reply if update is not None]
-        return coalesced(whole) if self.case.in_updates else whole
+        return coalesce_updates(whole) if self.case.in_updates else whole
 
     async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message | None]:
         reply = self._next(messages)
@@ -207,7 +208,7 @@ class _Played:
 
     def _next(self, messages: Sequence[Message]) -> tuple[Message | None, ...] | None:
         turn = len(self.inputs)
-        self.inputs.append(written_messages(messages))
+        self.inputs.append(write_messages(messages))
         if turn >= len(self.case.replies):
             what = "model_updates" if self.case.in_updates else "model"
             raise ContentError(
@@ -215,9 +216,9 @@ class _Played:
             )
         return self.case.replies[turn]
 
-    def tools(self) -> list[Tool]:
+    def tools(self) -> list[FunctionTool]:
         return [
-            Tool(
+            FunctionTool(
                 name=plan.name,
                 run=None if plan.declared_only else self._runner(plan),
                 gated=plan.gated,
@@ -233,25 +234,25 @@ class _Played:
             self.invocations.append({"name": call.name, "arguments": dict(arguments)})
             if plan.raises is not None:
                 raise RuntimeError(plan.raises)
-            return None if plan.returns is None else _filled_in(plan.returns, arguments)
+            return None if plan.returns is None else _fill_template(plan.returns, arguments)
 
         return run
 
 
-def _filled_in(text: str, arguments: Mapping[str, Any]) -> str:
+def _fill_template(text: str, arguments: Mapping[str, Any]) -> str:
     """Puts arguments where a text says `{argument}`; a tool whose argument is missing fails, as a bound one does."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in arguments:
             raise LookupError(f"the required argument {found[1]!r} is missing")
-        return _as_text(arguments[found[1]])
+        return _to_dotnet_text(arguments[found[1]])
 
     return re.sub(r"\{(\w+)\}", value, text)
 
 
-def _as_text(value: Any) -> str:
+def _to_dotnet_text(value: Any) -> str:
     """Gives a value as .NET says it: texts as they are, True and False, nothing for null, JSON for what is composed."""
-    from .json_text import write_json
+    from pytest_approvals.simulation.meai.json_text import write_json
 
     if value is None or isinstance(value, bool | str):
         return "" if value is None else str(value)
@@ -269,7 +270,7 @@ def run_case(case: Case) -> dict[str, Any]:
 
 
 async def _run(case: Case) -> dict[str, Any]:
-    played = _Played(case)
+    played = _CasePlayer(case)
     client = FunctionInvokingClient(
         model=played,
         behaviour=case.behaviour,
@@ -291,10 +292,10 @@ async def _run(case: Case) -> dict[str, Any]:
     except ClientFailure as failure:
         error = {"type": failure.type, "text": str(failure)}
     return {
-        "messages": written_messages(coalesced(got) if case.streaming else got),
+        "messages": write_messages(coalesce_updates(got) if case.streaming else got),
         "model_inputs": played.inputs,
         "invocations": played.invocations,
-        "messages_after": written_messages(case.messages),
+        "messages_after": write_messages(case.messages),
         "error": error,
         "pulled": pulled if case.streaming else None,
     }

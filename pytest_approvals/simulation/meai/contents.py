@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from pytest_approvals.errors import ContentError
 
-Notation = Literal["current", "earlier"]
+JsonNotation = Literal["current", "earlier"]
 """The two generations of discriminators: from 10.4.0 on, and from 9.9 to 10.3.0."""
 
 
@@ -41,7 +41,7 @@ class Content:
     """
 
     source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    notation: Notation = field(default="current", compare=False, repr=False)
+    notation: JsonNotation = field(default="current", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +52,14 @@ class Text(Content):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Opaque(Content):
+class OpaqueContent(Content):
     """A known kind of content without a part in approvals; None is a content that only wrapped a provider's object."""
 
     kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unknown(Content):
+class UnknownContent(Content):
     """A content whose `$type` is not known."""
 
     kind: str

@@ -12,6 +12,6 @@ Beside them: `state.py`, what there is to keep; `arguments.py`, what fits a tool
 `wording.py`, what the model is told; `store.py`, the durable store.
 """
 
-from .agent import ReferenceAgent, ReferenceAgentOverChat
+from pytest_approvals.simulation.reference.agent import ReferenceAgent, ReferenceAgentOverChat
 
 __all__ = ["ReferenceAgent", "ReferenceAgentOverChat"]

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
 
-from pytest_approvals.agent_side.neutral import MAIN, Item, Kind, Verdict
+from pytest_approvals.agent_side.contract.types import MAIN, Item, Kind, Verdict
 
-Stage = Literal["new", "waiting", "approved", "done"]
+CallStage = Literal["new", "waiting", "approved", "done"]
 """Where a call stands: nobody looked at it, it waits for a decision, it may run, the model can be told."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Call:
+class CallState:
     """
     One call of the model's last reply.
 
@@ -40,18 +40,18 @@ class Call:
     arguments: Any
     kind: Kind = "function"
     server: str | None = None
-    stage: Stage = "new"
+    stage: CallStage = "new"
     request: str | None = None
     entered: bool = False
     note: str | None = None
     result: str | None = None
     approved: bool | None = None
-    inner: Conversation | None = None
+    inner: ConversationState | None = None
     hands_over_to: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
-class Conversation:
+class ConversationState:
     """
     A conversation with a model.
 
@@ -70,7 +70,7 @@ class Conversation:
     agent: str = MAIN
     items: list[Item] = field(default_factory=list)
     messages: int = 0
-    calls: list[Call] = field(default_factory=list)
+    calls: list[CallState] = field(default_factory=list)
     inbox: list[str] = field(default_factory=list)
     asks_model: bool = False
     output: Any = None
@@ -79,7 +79,7 @@ class Conversation:
 
 
 @dataclass(slots=True, kw_only=True)
-class Answer:
+class AcceptedDecision:
     """A decision that was found to be one: about an open request, with a verdict that exists."""
 
     request: str
@@ -90,7 +90,7 @@ class Answer:
 
 
 @dataclass(slots=True, kw_only=True)
-class Standing:
+class StandingDecision:
     """`always` or `never`, and what it is about: agent, server and tool."""
 
     about: list[str | None]
@@ -99,7 +99,7 @@ class Standing:
 
 
 @dataclass(slots=True, kw_only=True)
-class Session:
+class SessionState:
     """
     The whole state.
 
@@ -109,59 +109,64 @@ class Session:
         standing: The decisions for all further calls of a tool; the last one about it stands.
     """
 
-    main: Conversation = field(default_factory=Conversation)
+    main: ConversationState = field(default_factory=ConversationState)
     asked: int = 0
-    staged: list[Answer] = field(default_factory=list)
-    standing: list[Standing] = field(default_factory=list)
+    staged: list[AcceptedDecision] = field(default_factory=list)
+    standing: list[StandingDecision] = field(default_factory=list)
 
 
-def to_json(state: Any) -> str:
+def state_to_json(state: Any) -> str:
     """Gives a state, or a part of one, as JSON."""
     return _ENCODER.encode(state)
 
 
-def fields_of(value: Any) -> dict[str, Any]:
+def state_fields(value: Any) -> dict[str, Any]:
     """Gives the fields of one of the classes above; those that are None are left out."""
     cls = type(value)
-    return {name: part for name, part in zip(cls.__slots__, _PARTS[cls](value), strict=True) if part is not None}
+    return {
+        name: part for name, part in zip(cls.__slots__, _FIELD_GETTERS[cls](value), strict=True) if part is not None
+    }
 
 
-_PARTS = {cls: attrgetter(*cls.__slots__) for cls in (Item, Call, Conversation, Answer, Standing, Session)}
+_FIELD_GETTERS = {
+    cls: attrgetter(*cls.__slots__)
+    for cls in (Item, CallState, ConversationState, AcceptedDecision, StandingDecision, SessionState)
+}
 
 
-_ENCODER = json.JSONEncoder(default=fields_of, ensure_ascii=False, check_circular=False)
+_ENCODER = json.JSONEncoder(default=state_fields, ensure_ascii=False, check_circular=False)
 
 
-def session_from(written: Mapping[str, Any]) -> Session:
-    """Makes a session of what `to_json` wrote, parsed."""
-    return Session(
-        main=conversation_from(written["main"]),
+def session_from_fields(written: Mapping[str, Any]) -> SessionState:
+    """Makes a session of what `state_to_json` wrote, parsed."""
+    return SessionState(
+        main=conversation_from_fields(written["main"]),
         asked=written["asked"],
-        staged=[Answer(**answer) for answer in written["staged"]],
-        standing=[Standing(**standing) for standing in written["standing"]],
+        staged=[AcceptedDecision(**answer) for answer in written["staged"]],
+        standing=[StandingDecision(**standing) for standing in written["standing"]],
     )
 
 
-def conversation_from(written: Mapping[str, Any]) -> Conversation:
+def conversation_from_fields(written: Mapping[str, Any]) -> ConversationState:
     """Makes a conversation of its fields."""
     given = dict(written)
     given["items"] = [Item(**item) for item in given["items"]]
-    given["calls"] = [_call_from(call) for call in given["calls"]]
-    return Conversation(**given)
+    given["calls"] = [_call_from_fields(call) for call in given["calls"]]
+    return ConversationState(**given)
 
 
-def _call_from(written: Mapping[str, Any]) -> Call:
+def _call_from_fields(written: Mapping[str, Any]) -> CallState:
     given = dict(written)
     if "inner" in given:
-        given["inner"] = conversation_from(given["inner"])
+        given["inner"] = conversation_from_fields(given["inner"])
     given.setdefault("arguments", None)
-    return Call(**given)
+    return CallState(**given)
 
 
-def detached(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     """Gives a copy of a JSON value that shares nothing with it, so that nobody outside can change what will run."""
     if isinstance(value, Mapping):
-        return {name: detached(part) for name, part in value.items()}
+        return {name: copy_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [detached(part) for part in value]
+        return [copy_json(part) for part in value]
     return value

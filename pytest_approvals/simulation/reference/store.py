@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .refusals import Busy
+from pytest_approvals.simulation.reference.refusals import Busy
 
 
 class Store:

@@ -12,23 +12,25 @@ from typing import Any
 import pytest
 
 from pytest_approvals import Scenario, calls, returns, say, tool
-from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply
-from pytest_approvals.agents import AgentSpec, adapter_of, is_here
-from pytest_approvals.harness.environments import npm
-from pytest_approvals.harness.play import Limit
-from pytest_approvals.harness.run import Run, run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
-from pytest_approvals.pytest_side.waiting import lasting_loop
-from pytest_approvals.released import recipe_of, released
-from pytest_approvals.scenario.load import scenario_from_text
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story
+from pytest_approvals.agent_side.contract import Attachment, Blueprint, Reply
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agents.adapters import get_adapter, is_installed
+from pytest_approvals.agents.environments import installers
+from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.runner.event_loops import get_session_loop
+from pytest_approvals.runner.run import RecordedRun, run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, FakeWorld
 
 ROOT = Path(__file__).parents[3]
 APART = [file.stem for file in sorted((ROOT / "requirements" / "adapters").glob("*.txt"))]
 """The adapters whose frameworks have an environment of their own, where `tools/adapter_tests.py` runs their tests."""
 
-collect_ignore = [name for name in APART if not is_here(adapter_of(AgentSpec.parse(name)))]
+collect_ignore = [name for name in APART if not is_installed(get_adapter(AgentSpec.parse(name)))]
 
 
 def pytest_report_header() -> str:
@@ -44,7 +46,7 @@ LOOK = tool("look", returns("saw {what}"), parameters={"what": "string"})
 class Played:
     """What a run on the adapter left in its journal."""
 
-    run: Run
+    run: RecordedRun
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         written = [event.to_dict() for event in self.run.events]
@@ -117,14 +119,14 @@ def play(request: pytest.FixtureRequest, flavours: Mapping[str, type[Agent]]) ->
     ) -> Played:
         model = replies or (calls("pay", amount=5), say("Done."))
         if text:
-            story = scenario_from_text(f"title: A story\n{text}", name="a-story", path="a-story.approval.yaml")
+            story = parse_scenario(f"title: A story\n{text}", name="a-story", path="a-story.approval.yaml")
         else:
             story = Scenario(title="A story", model=list(model), tools=list(tools), **parts)
         adapter = flavours[flavour]
-        source = InThisProcess(
-            name=request.path.parent.name, adapter=adapter, facts=facts_of(adapter), attachment=attach
+        source = InProcessSource(
+            name=request.path.parent.name, adapter=adapter, facts=describe_adapter(adapter), attachment=attach
         )
-        return Played(asyncio.run(run_scenario(story, variant or Variant(), source, limit=Limit(seconds=seconds))))
+        return Played(asyncio.run(run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=seconds))))
 
     return played
 
@@ -132,25 +134,25 @@ def play(request: pytest.FixtureRequest, flavours: Mapping[str, type[Agent]]) ->
 @pytest.fixture
 def play_elsewhere() -> Callable[..., Played]:
     """Plays a story on an agent of JavaScript, in the environment of its release."""
-    if not npm.is_here():
+    if not installers.is_npm_available():
         pytest.skip("Node is not on this machine")
 
     def played(
         agent: str, *replies: Any, tools: Iterable[Any] = (PAY, LOOK), variant: Variant | None = None, **parts: Any
     ) -> Played:
         spec = AgentSpec.parse(agent)
-        recipe = recipe_of(spec)
+        recipe = resolve_recipe(spec)
         assert recipe is not None
-        source = released(spec, recipe, progress=lambda line: None)
-        loop = lasting_loop()
+        source = create_environment_source(spec, recipe, progress=lambda line: None)
+        loop = get_session_loop()
         loop.wait_for(source.ask())
         story = Scenario(title="A story", model=list(replies), tools=list(tools), **parts)
-        return Played(loop.wait_for(run_scenario(story, variant or Variant(), source, limit=Limit(seconds=20))))
+        return Played(loop.wait_for(run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))))
 
     return played
 
 
-class AttachedWorld(SmallWorld):
+class AttachedWorld(FakeWorld):
     """A world that runs the bodies of a person's own tools."""
 
     def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
@@ -166,9 +168,9 @@ class AttachedWorld(SmallWorld):
 
 
 @pytest.fixture
-def attach(tmp_path: Path, flavours: Mapping[str, type[Agent]]) -> Iterator[Callable[..., Story]]:
+def attach(tmp_path: Path, flavours: Mapping[str, type[Agent]]) -> Iterator[Callable[..., AdapterSession]]:
     """Attaches a person's agent, or factory of one, to a world of its own."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
     def story(
         subject: Any,
@@ -177,10 +179,10 @@ def attach(tmp_path: Path, flavours: Mapping[str, type[Agent]]) -> Iterator[Call
         results: dict[str, Any] | None = None,
         serialize: str = "none",
         **more: Any,
-    ) -> Story:
+    ) -> AdapterSession:
         attachment = Attachment(subject=subject, stubs=frozenset(results or ()), **more)
         blueprint = Blueprint(attachment=attachment, serialize=serialize, directory=str(tmp_path))
-        begun.append(Story(flavours[flavour], blueprint, AttachedWorld(*replies, results=results)))
+        begun.append(AdapterSession(flavours[flavour], blueprint, AttachedWorld(*replies, results=results)))
         return begun[-1]
 
     yield story

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agents import AgentSpec, adapter_of, all_agents, local_agent
-from pytest_approvals.harness.environments import npm
-from pytest_approvals.registries import NPM
+from pytest_approvals.agents.adapters import find_local_agent, get_adapter, list_all_agents
+from pytest_approvals.agents.environments import installers
+from pytest_approvals.agents.package_registries import NPM
+from pytest_approvals.agents.spec import AgentSpec
 
 ROOT = Path(__file__).parents[3]
-ELSEWHERE = [name for name in all_agents() if not local_agent(AgentSpec.parse(name)).available]
+ELSEWHERE = [name for name in list_all_agents() if not find_local_agent(AgentSpec.parse(name)).available]
 
 
 def test_there_are_agents_in_environments_of_their_own() -> None:
@@ -31,7 +32,7 @@ def test_there_are_agents_in_environments_of_their_own() -> None:
 @pytest.mark.parametrize("agent", ELSEWHERE)
 def test_the_basic_stories_are_green(agent: str) -> None:
     """Nothing fails that is not waived, and no waiver is stale."""
-    if adapter_of(AgentSpec.parse(agent)).registry == NPM.name and not npm.is_here():
+    if get_adapter(AgentSpec.parse(agent)).registry == NPM.name and not installers.is_npm_available():
         pytest.skip("Node is not on this machine")
     command = [sys.executable, "-m", "pytest_approvals.cli", "run", "basics", "--agent", agent, "--strength", "1"]
     done = subprocess.run(

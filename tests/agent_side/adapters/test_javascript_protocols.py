@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_approvals import calls, returns, say, tool
-from pytest_approvals.harness.served import ServedModel
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.runner.model_endpoint import ModelEndpoint
+from pytest_approvals.scenario.model import Variant
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
 SPOKEN = [
@@ -55,13 +55,13 @@ def test_the_provider_is_asked_at_its_own_path(
 ) -> None:
     """The client of a protocol is the one that sends the requests."""
     asked: set[str] = set()
-    serve = ServedModel.serve
+    serve = ModelEndpoint.serve
 
-    def seen(self: ServedModel, name: str, method: str, path: str, raw: bytes) -> Any:
+    def seen(self: ModelEndpoint, name: str, method: str, path: str, raw: bytes) -> Any:
         asked.add(path.rpartition("/")[2])
         return serve(self, name, method, path, raw)
 
-    monkeypatch.setattr(ServedModel, "serve", seen)
+    monkeypatch.setattr(ModelEndpoint, "serve", seen)
     _transcript(play_elsewhere, agent, protocol, False)
 
     assert paths == asked

@@ -7,14 +7,23 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.contract import Agent
-from pytest_approvals.agent_side.failures import Unsupported
-from pytest_approvals.agent_side.neutral import Blueprint, Chunk, Decision, Finished, ModelCall, Paused, Reply, ToolSpec
-from pytest_approvals.catalogues import stock_folder
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.exceptions import Unsupported
+from pytest_approvals.agent_side.contract.types import (
+    Blueprint,
+    Chunk,
+    Decision,
+    Finished,
+    ModelCall,
+    Paused,
+    Reply,
+    ToolSpec,
+)
+from pytest_approvals.devtools.fault_detection import broken_checks, in_process_variants, play_in_process
+from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue
-from pytest_approvals.scenario.parts import Scenario
-from pytest_approvals.simulation.faults.kill import broken_in, here, recorded
-from pytest_approvals.simulation.meai.agent import BoundMeaiAgent, MeaiAgent, as_released
+from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.simulation.meai.agent import BoundMeaiAgent, MeaiAgent, find_release_class
 
 STORY = "state/rejection-survives-and-the-session-goes-on"
 """The turns of dotnet/extensions#7468."""
@@ -29,15 +38,15 @@ def failing(story: Scenario, adapter: type[Agent]) -> set[str]:
     """The serialize mode, history and answer source of each variant that breaks a requirement."""
     return {
         f"{variant.serialize} {variant.history} {variant.source}"
-        for variant in here(story, adapter)
-        if broken_in(recorded(story, variant, adapter))
+        for variant in in_process_variants(story, adapter)
+        if broken_checks(play_in_process(story, variant, adapter))
     }
 
 
 @pytest.mark.parametrize("release", ["10.2", "10.6", "robust"])
 def test_these_releases_go_on_wherever_the_state_was(story: Scenario, release: str) -> None:
     """No store and no answer source makes a difference to them."""
-    assert set() == failing(story, as_released(MeaiAgent, release))
+    assert set() == failing(story, find_release_class(MeaiAgent, release))
 
 
 def test_10_4_fails_where_there_are_two_copies_of_a_call(story: Scenario) -> None:
@@ -47,13 +56,13 @@ def test_10_4_fails_where_there_are_two_copies_of_a_call(story: Scenario) -> Non
         "copy whole rebuilt",
         "json append restored",
         "json append rebuilt",
-    } == failing(story, as_released(MeaiAgent, "10.4"))
+    } == failing(story, find_release_class(MeaiAgent, "10.4"))
 
 
 @pytest.mark.parametrize("release", ["10.7", "10.9"])
 def test_later_releases_fail_where_messages_are_written_once(story: Scenario, release: str) -> None:
     """Both copies are flagged, and the store keeps what the request was before."""
-    assert {"json append restored", "json append rebuilt"} == failing(story, as_released(MeaiAgent, release))
+    assert {"json append restored", "json append rebuilt"} == failing(story, find_release_class(MeaiAgent, release))
 
 
 def test_binding_makes_one_call_of_two_copies(story: Scenario) -> None:
@@ -61,7 +70,7 @@ def test_binding_makes_one_call_of_two_copies(story: Scenario) -> None:
     A rebuilt answer is bound to the request that the history holds, so that the caller's own copy stays unflagged and
     10.4 goes on; one that shares its call is kept, flagged and stored beside the unflagged request.
     """
-    assert {"json append restored"} == failing(story, as_released(BoundMeaiAgent, "10.4"))
+    assert {"json append restored"} == failing(story, find_release_class(BoundMeaiAgent, "10.4"))
 
 
 WIPE = ToolSpec(name="wipe", approval="always")
@@ -173,7 +182,7 @@ def test_what_only_waits_is_approved_along_with_what_is_asked() -> None:
 
 def test_earlier_releases_ask_about_every_call() -> None:
     """Their requests do not say which tool is gated."""
-    assert ["a", "b"] == asked_about(as_released(MeaiAgent, "10.7"))[1]
+    assert ["a", "b"] == asked_about(find_release_class(MeaiAgent, "10.7"))[1]
 
 
 def test_a_stream_shows_a_call_once() -> None:

@@ -11,17 +11,17 @@ import pytest
 from pytest_approvals.errors import ContentError
 from pytest_approvals.simulation.meai import (
     BEHAVIOURS,
-    Binding,
+    ApprovalBinding,
     BoundClient,
     FunctionCall,
     FunctionInvokingClient,
+    FunctionTool,
     InvalidOperation,
     Message,
-    Tool,
     read_json,
     read_messages,
     write_json,
-    written_messages,
+    write_messages,
 )
 
 
@@ -33,7 +33,7 @@ class Plays:
         self.inputs: list[list[Any]] = []
 
     async def respond(self, messages: Sequence[Message]) -> list[Message]:
-        self.inputs.append(written_messages(messages))
+        self.inputs.append(write_messages(messages))
         return [self.answers.pop(0)]
 
     async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message]:
@@ -47,9 +47,9 @@ class Session:
         self.ran: list[Any] = []
         first = meai.assistant(meai.call("a", disk=1))
         replies = read_messages([first, *[meai.assistant("ok")] * answers])
-        wipe = Tool(name="wipe", run=self._wipe, gated=True)
+        wipe = FunctionTool(name="wipe", run=self._wipe, gated=True)
         client = FunctionInvokingClient(model=Plays(*replies), behaviour=BEHAVIOURS[behaviour], tools=[wipe])
-        self.bound = BoundClient(client, Binding())
+        self.bound = BoundClient(client, ApprovalBinding())
 
     async def _wipe(self, call: FunctionCall) -> str:
         self.ran.append(call.arguments)
@@ -57,7 +57,7 @@ class Session:
 
     def send(self, *messages: Any) -> list[Any]:
         given = [each if isinstance(each, Message) else read_messages([each])[0] for each in messages]
-        return written_messages(asyncio.run(self.bound.respond(given)))
+        return write_messages(asyncio.run(self.bound.respond(given)))
 
     @property
     def pending(self) -> list[str]:
@@ -99,7 +99,7 @@ def test_what_was_shown_runs(meai: Any, paused: Session) -> None:
 def test_the_record_is_a_snapshot(meai: Any) -> None:
     """Nobody can change it through the request that went out; flag and confirmation are as they are by default."""
     request = read_messages([meai.assistant(meai.ask(meai.call("a", flagged=True, disk=1), confirm=False))])
-    binding = Binding()
+    binding = ApprovalBinding()
     binding.record(request)
     request[0].contents[0].function.arguments["disk"] = 99  # type: ignore[attr-defined]
     assert [meai.ask(meai.call("a", disk=1))] == binding.to_json()
@@ -107,7 +107,7 @@ def test_the_record_is_a_snapshot(meai: Any) -> None:
 
 def test_the_first_record_of_an_id_stays(meai: Any) -> None:
     """Another request under that id cannot take its place."""
-    binding = Binding()
+    binding = ApprovalBinding()
     binding.record(read_messages([meai.assistant(meai.ask(meai.call("a", disk=1)))]))
     binding.record(read_messages([meai.assistant(meai.ask(meai.call("a", disk=2)))]))
     assert [meai.ask(meai.call("a", disk=1))] == binding.to_json()
@@ -141,7 +141,7 @@ def test_an_answer_is_bound_to_the_request_before_it(meai: Any) -> None:
     one, two = meai.call("a", disk=1), meai.call("a", disk=2)
     messages = [meai.assistant(meai.ask(one)), meai.user(meai.answer(meai.call("a", disk=8)))]
     messages += [meai.assistant(meai.ask(two)), meai.user(meai.answer(meai.call("a", disk=9)))]
-    bound = Binding().bind(read_messages(messages))
+    bound = ApprovalBinding().bind(read_messages(messages))
     found = [message.contents[0].function.arguments for message in bound]  # type: ignore[attr-defined]
     assert [{"disk": 1}, {"disk": 1}, {"disk": 2}, {"disk": 2}] == found
 
@@ -150,15 +150,15 @@ def test_an_equal_response_is_kept_as_it_is(meai: Any) -> None:
     """The same object with the same call, or a call without arguments; read from JSON, arguments are never equal."""
     [request] = read_messages([meai.assistant(meai.ask(meai.call("a", disk=1)))])
     response = Message(contents=(request.contents[0].response(True),))  # type: ignore[attr-defined]
-    assert response is Binding().bind([request, response])[1]
+    assert response is ApprovalBinding().bind([request, response])[1]
     bare = read_messages([meai.assistant(meai.ask(meai.call("a"))), meai.user(meai.answer(meai.call("a")))])
-    assert bare[1] is Binding().bind(bare)[1]
+    assert bare[1] is ApprovalBinding().bind(bare)[1]
 
 
 def test_flagged_and_mcp_responses_pass(meai: Any) -> None:
     """What is dealt with, and what is the provider's, is left alone."""
     given = [meai.user(meai.answer(meai.call("a", flagged=True)), meai.answer(meai.mcp(), request_id="m1"))]
-    assert given == written_messages(Binding().bind(read_messages(given)))
+    assert given == write_messages(ApprovalBinding().bind(read_messages(given)))
 
 
 @pytest.mark.parametrize(("arguments", "fails"), [({"disk": 1}, False), ({}, True)])
@@ -183,6 +183,6 @@ def test_the_record_goes_through_a_store(meai: Any, paused: Session) -> None:
     """As JSON text, and back."""
     stored = read_json(write_json(paused.bound.binding.to_json()))
     assert [meai.ask(meai.call("a", disk=1))] == stored
-    assert paused.bound.binding == Binding.from_json(stored)
+    assert paused.bound.binding == ApprovalBinding.from_json(stored)
     with pytest.raises(ContentError, match="_pendingApprovalRequests: must be a list"):
-        Binding.from_json({})
+        ApprovalBinding.from_json({})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.simulation.meai.behaviours import BEHAVIOURS
+from pytest_approvals.simulation.meai.releases import BEHAVIOURS
 
 ROOT = Path(__file__).parents[3]
 RELEASED = [release for release in BEHAVIOURS if release != "robust"]

@@ -13,15 +13,15 @@ from pytest_approvals.simulation.meai import (
     BEHAVIOURS,
     FunctionCall,
     FunctionInvokingClient,
+    FunctionTool,
     InvalidOperation,
     Message,
     Text,
-    Tool,
     ToolApprovalRequest,
     read_json,
     read_messages,
     write_json,
-    written_messages,
+    write_messages,
 )
 
 RELEASED = ("10.2", "10.4", "10.6", "10.7", "10.9", "robust")
@@ -42,7 +42,7 @@ async def wiped(call: FunctionCall) -> str:
 
 
 def served(behaviour: str, messages: list[Message]) -> list[Message]:
-    wipe = Tool(name="wipe", run=wiped, gated=True)
+    wipe = FunctionTool(name="wipe", run=wiped, gated=True)
     client = FunctionInvokingClient(model=Says(), behaviour=BEHAVIOURS[behaviour], tools=[wipe])
     return asyncio.run(client.respond(messages))
 
@@ -59,7 +59,7 @@ def decided(approved: bool) -> tuple[FunctionCall, list[Message]]:
 
 
 def stored(messages: list[Message]) -> list[Message]:
-    return read_messages(read_json(write_json(written_messages(messages))))
+    return read_messages(read_json(write_json(write_messages(messages))))
 
 
 @pytest.mark.parametrize("approved", [True, False])

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_approvals.simulation.meai.__main__ import main
-from pytest_approvals.simulation.meai.behaviours import BEHAVIOURS
-from pytest_approvals.simulation.meai.notations import known_types
+from pytest_approvals.simulation.meai.json_messages import known_types
+from pytest_approvals.simulation.meai.releases import BEHAVIOURS
 
 KEYS = st.sampled_from(
     ["$type", "callId", "name", "arguments", "informationalOnly", "requestId", "id", "toolCall", "functionCall",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_approvals.errors import ContentError
-from pytest_approvals.simulation.meai import Reader, ToolApprovalResponse, read_json, write_json, written_messages
-from pytest_approvals.simulation.meai.contents import McpServerToolCall, Opaque, Unknown
+from pytest_approvals.simulation.meai import MessageReader, ToolApprovalResponse, read_json, write_json, write_messages
+from pytest_approvals.simulation.meai.contents import McpServerToolCall, OpaqueContent, UnknownContent
 
 NOW = (
     '[{"authorName":"Bo","role":"assistant","contents":['
@@ -43,7 +43,7 @@ EARLIER = (
 
 
 def rewritten(text: str, notation: Any = None) -> str:
-    return write_json(written_messages(Reader().messages(read_json(text)), notation))
+    return write_json(write_messages(MessageReader().messages(read_json(text)), notation))
 
 
 @pytest.mark.parametrize("document", [NOW, EARLIER])
@@ -88,11 +88,11 @@ def test_what_is_not_modelled_survives_a_translation() -> None:
 
 def test_an_unknown_type_is_kept_and_noted(meai: Any) -> None:
     """Nobody knows what it means, so it stays as it is."""
-    reader = Reader()
+    reader = MessageReader()
     given = [meai.user({"$type": "functionCal", "x": [1]})]
     messages = reader.messages(given)
-    assert [Unknown(kind="functionCal")] == list(messages[0].contents)
-    assert given == written_messages(messages)
+    assert [UnknownContent(kind="functionCal")] == list(messages[0].contents)
+    assert given == write_messages(messages)
     assert [
         "messages[0].contents[0]: $type 'functionCal' is not known, and kept as it is; did you mean 'functionCall'?"
     ] == [str(note) for note in reader.notes]
@@ -100,7 +100,7 @@ def test_an_unknown_type_is_kept_and_noted(meai: Any) -> None:
 
 def test_a_type_that_is_not_first_is_read_and_noted(meai: Any) -> None:
     """.NET refuses it unless it is told not to; some stores put names in another order."""
-    reader = Reader()
+    reader = MessageReader()
     reader.messages([meai.user({"callId": "a", "name": "wipe", "$type": "functionCall"})])
     assert ["messages[0].contents[0]: $type is not the first name, which .NET refuses by default"] == [
         str(note) for note in reader.notes
@@ -109,23 +109,23 @@ def test_a_type_that_is_not_first_is_read_and_noted(meai: Any) -> None:
 
 def test_a_content_without_a_type_is_kept(meai: Any) -> None:
     """An empty one is what remains of a provider's own object; one with names in it is noted."""
-    reader = Reader()
+    reader = MessageReader()
     messages = reader.messages([meai.user({}, {"text": "x"})])
-    assert [Opaque(), Opaque()] == list(messages[0].contents)
+    assert [OpaqueContent(), OpaqueContent()] == list(messages[0].contents)
     assert ["messages[0].contents[1]"] == [note.where for note in reader.notes]
 
 
 def test_a_call_of_an_unknown_kind_can_be_asked_about(meai: Any) -> None:
     """The request is read, and is none about a function."""
     request = meai.ask({"$type": "robotArmCall", "callId": "r"}, "r1")
-    messages = Reader().messages([meai.assistant(request)])
-    assert [meai.assistant(request)] == written_messages(messages)
+    messages = MessageReader().messages([meai.assistant(request)])
+    assert [meai.assistant(request)] == write_messages(messages)
     assert messages[0].contents[0].function is None  # type: ignore[attr-defined]
 
 
 def test_a_decision_of_the_earlier_generation_gets_its_requests_call() -> None:
     """It says no call itself; where no request tells, that is noted."""
-    reader = Reader()
+    reader = MessageReader()
     found = reader.messages(read_json(EARLIER))[1].contents[1]
     assert isinstance(found, ToolApprovalResponse)
     assert McpServerToolCall(call_id="m1", name="find", server_name="s") == found.tool_call
@@ -141,7 +141,7 @@ def test_a_missing_flag_is_false_and_a_missing_confirmation_true(meai: Any) -> N
     """They came with later releases."""
     call = {"$type": "functionCall", "callId": "a", "name": "wipe"}
     request = {"$type": "toolApprovalRequest", "requestId": "r", "toolCall": call}
-    found = Reader().messages([meai.assistant(request)])[0].contents[0]
+    found = MessageReader().messages([meai.assistant(request)])[0].contents[0]
     assert (True, False) == (found.requires_confirmation, found.function.informational_only)  # type: ignore[attr-defined]
 
 
@@ -201,7 +201,7 @@ def test_a_client_answers_in_the_notation_it_was_asked_in(meai: Any) -> None:
 def test_a_mistake_is_named_with_its_place(meai: Any, content: Any, complaint: str) -> None:
     """Where, what, and what was expected."""
     with pytest.raises(ContentError) as caught:
-        Reader().messages([{"role": "user", "contents": [content]}])
+        MessageReader().messages([{"role": "user", "contents": [content]}])
     assert complaint == str(caught.value)
 
 

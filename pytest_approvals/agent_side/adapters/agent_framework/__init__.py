@@ -12,43 +12,48 @@ agent has the framework's own clients. See `hosting` and `agui` for the others.
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .agui import Interface, InterfaceChat
-from .hosting import Hosted, HostedChat, HostedConversation, HostedWorkflow
-from .openai import OpenAI, OpenAIChat, OpenAIUnstored
-from .replayed import Replayed
-from .session import Approving, Session
-from .workflow import Workflow
+from ...contract.agent import Agent
+from .agui import AGUIChatSession, AGUISession
+from .hosting import HostedChatSession, HostedConversationSession, HostedSession, HostedWorkflowSession
+from .session import (
+    ApprovalMiddlewareSession,
+    OpenAIChatSession,
+    OpenAISession,
+    OpenAIUnstoredSession,
+    ReplayedSession,
+    Session,
+)
+from .workflow import WorkflowSession
 
 __all__ = [
     "FLAVOURS",
-    "Approving",
-    "Hosted",
-    "HostedChat",
-    "HostedConversation",
-    "HostedWorkflow",
-    "Interface",
-    "InterfaceChat",
-    "OpenAI",
-    "OpenAIChat",
-    "OpenAIUnstored",
-    "Replayed",
+    "AGUIChatSession",
+    "AGUISession",
+    "ApprovalMiddlewareSession",
+    "HostedChatSession",
+    "HostedConversationSession",
+    "HostedSession",
+    "HostedWorkflowSession",
+    "OpenAIChatSession",
+    "OpenAISession",
+    "OpenAIUnstoredSession",
+    "ReplayedSession",
     "Session",
-    "Workflow",
+    "WorkflowSession",
 ]
 
 FLAVOURS: dict[str, type[Agent]] = {
     "": Session,
-    "approval_middleware": Approving,
-    "replayed": Replayed,
-    "workflow": Workflow,
-    "openai": OpenAI,
-    "openai_unstored": OpenAIUnstored,
-    "openai_chat": OpenAIChat,
-    "hosted": Hosted,
-    "hosted_chat": HostedChat,
-    "hosted_conversation": HostedConversation,
-    "hosted_workflow": HostedWorkflow,
-    "agui": Interface,
-    "agui_chat": InterfaceChat,
+    "approval_middleware": ApprovalMiddlewareSession,
+    "replayed": ReplayedSession,
+    "workflow": WorkflowSession,
+    "openai": OpenAISession,
+    "openai_unstored": OpenAIUnstoredSession,
+    "openai_chat": OpenAIChatSession,
+    "hosted": HostedSession,
+    "hosted_chat": HostedChatSession,
+    "hosted_conversation": HostedConversationSession,
+    "hosted_workflow": HostedWorkflowSession,
+    "agui": AGUISession,
+    "agui_chat": AGUIChatSession,
 }

@@ -18,12 +18,12 @@ from agent_framework import FunctionTool
 from pydantic_core import to_jsonable_python
 
 from ...contract import Attachment, Parameter, ToolSpec, Unsupported
-from ...current import world
-from .crew import ClientOf, Crew
-from .model import ScriptedClient
+from ...kit.context import current_world
+from .agents import AgentGraph
+from .model import ClientFactory, ScriptedClient
 
 
-def attached_crew(attachment: Attachment, client: ClientOf = ScriptedClient) -> Crew:
+def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient) -> AgentGraph:
     """
     Makes a crew of the agent that a person hands over, or that their factory makes of the scripted client.
 
@@ -41,13 +41,13 @@ def attached_crew(attachment: Attachment, client: ClientOf = ScriptedClient) -> 
     tools = list(options.get("tools") or ())
     if not made:
         _refuse_agents(tools)
-        agent.client = _scripted(agent.client, client)
-    agent.default_options = {**options, "tools": [_probed(tool, attachment.stubs) for tool in tools]}
-    specs = tuple(_spec(tool) for tool in tools if isinstance(tool, FunctionTool))
-    return Crew(main=agent, tools=specs, options=dict(attachment.run_options))
+        agent.client = _script_client(agent.client, client)
+    agent.default_options = {**options, "tools": [_probe_tool(tool, attachment.stubs) for tool in tools]}
+    specs = tuple(_to_spec(tool) for tool in tools if isinstance(tool, FunctionTool))
+    return AgentGraph(main=agent, tools=specs, options=dict(attachment.run_options))
 
 
-def _scripted(own: Any, client: ClientOf) -> Any:
+def _script_client(own: Any, client: ClientFactory) -> Any:
     """Gives the scripted client, with what a person told their own one about the calling of functions."""
     return client(
         function_invocation_configuration=getattr(own, "function_invocation_configuration", None),
@@ -63,7 +63,7 @@ def _refuse_agents(tools: list[Any]) -> None:
             )
 
 
-def _spec(tool: Any) -> ToolSpec:
+def _to_spec(tool: Any) -> ToolSpec:
     described = tool.parameters()
     required = described.get("required", ())
     return ToolSpec(
@@ -87,16 +87,16 @@ def _type(schema: Mapping[str, Any]) -> str:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probed(tool: Any, stubs: frozenset[str]) -> Any:
+def _probe_tool(tool: Any, stubs: frozenset[str]) -> Any:
     """Gives a copy of a function tool whose body the world runs; other tools as they are."""
     if not isinstance(tool, FunctionTool) or tool.func is None:
         return tool
     probed: Any = copy(tool)
-    probed.func = _in_the_world(tool, tool.func, stub=tool.name in stubs)
+    probed.func = _run_in_world(tool, tool.func, stub=tool.name in stubs)
     return probed
 
 
-def _in_the_world(tool: Any, body: Callable[..., Any], *, stub: bool) -> Callable[..., Awaitable[Any]]:
+def _run_in_world(tool: Any, body: Callable[..., Any], *, stub: bool) -> Callable[..., Awaitable[Any]]:
     shown = frozenset(tool.parameters().get("properties", {}))
 
     @wraps(body)
@@ -108,6 +108,6 @@ def _in_the_world(tool: Any, body: Callable[..., Any], *, stub: bool) -> Callabl
 
         told = {name: value for name, value in named.items() if name in shown}
         arguments = to_jsonable_python(told, fallback=repr)
-        return await world().run(tool.name, arguments, None, real=None if stub else real)
+        return await current_world().run(tool.name, arguments, None, real=None if stub else real)
 
     return run

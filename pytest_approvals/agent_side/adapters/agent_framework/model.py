@@ -1,17 +1,36 @@
-"""
-The scripted model: a chat client of the framework that asks the world of the running turn.
+"""The scripted model: a chat client of the framework that asks the world of the running turn.
 
 It gives contents as the framework's own client for Chat Completions does: whole calls without a stream; in a stream
 pieces of calls, each marked with the occurrence that it belongs to, because the pieces of parallel calls interleave.
+
+The scripted model as the framework's client for Responses plays it.
+
+In a stream, the id and the name of a call are known from its beginning and stand in each piece of it; its end tells the
+arguments once more, as a whole that stands in place of the pieces.
+
+The framework's own chat clients, on the clients of providers.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
+
+from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Reply
+from ...kit.clients import build_anthropic_client, build_openai_client
+from ...kit.context import current_world
+from .messages import (
+    HAS_OCCURRENCES,
+    arguments_text,
+    to_answer_contents,
+    to_call_content,
+    to_contents,
+    to_hosted_results,
+    to_items,
+)
 
 try:
     from agent_framework import ChatMiddlewareLayer, FunctionInvocationLayer
@@ -19,10 +38,6 @@ except ImportError:
     # Early releases have the layers, and do not give them away at the top.
     from agent_framework._middleware import ChatMiddlewareLayer
     from agent_framework._tools import FunctionInvocationLayer
-
-from ...contract import MAIN, Chunk, ModelDown, Reply
-from ...current import world
-from .contents import OCCURRENCES, answered, call, contents, items, ran
 
 
 class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
@@ -52,40 +67,40 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
     async def _answered(self, messages: Sequence[Any], options: Any) -> Any:
         reply = await self._reply(messages, options, stream=False)
         return ChatResponse(
-            messages=[Message("assistant", contents(reply))],
-            response_id=_id("resp"),
+            messages=[Message("assistant", to_contents(reply))],
+            response_id=_new_id("resp"),
             response_format=(options or {}).get("response_format"),
         )
 
     async def _streamed(self, messages: Sequence[Any], options: Any) -> AsyncIterator[Any]:
         reply = await self._reply(messages, options, stream=True)
-        place = {"role": "assistant", "response_id": _id("resp"), "message_id": _id("msg")}
+        place = {"role": "assistant", "response_id": _new_id("resp"), "message_id": _new_id("msg")}
         for content in self._pieces(reply):
             yield ChatResponseUpdate(contents=[content], **place)
         if reply.breaks:
             raise ModelDown(0, reply.how)
 
     def _pieces(self, reply: Reply) -> Iterable[Any]:
-        return pieces(reply)
+        return stream_contents(reply)
 
     async def _reply(self, messages: Sequence[Any], options: Any, *, stream: bool) -> Reply:
-        given = items(messages, self.answer)
-        return await world().model(given, agent=self.agent, stream=stream, tools=offered(options))
+        given = to_items(messages, self.answer)
+        return await current_world().model(given, agent=self.agent, stream=stream, tools=offered_names(options))
 
 
-def _id(what: str) -> str:
+def _new_id(what: str) -> str:
     return f"{what}_{uuid4().hex}"
 
 
-def offered(options: Any) -> list[str]:
+def offered_names(options: Any) -> list[str]:
     """Gives the names of the tools that the model may call."""
     return [str(getattr(tool, "name", tool)) for tool in (options or {}).get("tools") or ()]
 
 
-def pieces(reply: Reply) -> Iterable[Any]:
+def stream_contents(reply: Reply) -> Iterable[Any]:
     """Gives a reply in the pieces in which it is streamed."""
-    yield from ran(reply.hosted)
-    streamed = _Streamed()
+    yield from to_hosted_results(reply.hosted)
+    streamed = _CallPieces()
     for chunk in reply.chunks:
         if chunk.call is None:
             yield Content.from_text(chunk.text or "")
@@ -93,11 +108,11 @@ def pieces(reply: Reply) -> Iterable[Any]:
             yield streamed.piece(chunk, chunk.call)
     if not reply.breaks:
         # A hosted server's request comes whole.
-        yield from (call(one) for one in reply.calls if one.kind == "hosted_mcp")
-        yield from answered(reply)
+        yield from (to_call_content(one) for one in reply.calls if one.kind == "hosted_mcp")
+        yield from to_answer_contents(reply)
 
 
-class _Streamed:
+class _CallPieces:
     """The calls of one stream, by their position in the reply."""
 
     def __init__(self) -> None:
@@ -106,9 +121,90 @@ class _Streamed:
     def piece(self, chunk: Chunk, position: int) -> Any:
         """Gives one piece of a call; releases without occurrences get it as the provider sends it."""
         told = {"name": chunk.tool or "", "arguments": chunk.arguments or ""}
-        if not OCCURRENCES:
+        if not HAS_OCCURRENCES:
             return Content.from_function_call(call_id=chunk.id or "", **told)
         occurrence, known = self._begun.get(position) or (f"af-call-{uuid4().hex}", "")
         self._begun[position] = (occurrence, chunk.id or known)
         call_id = self._begun[position][1]
         return Content.from_function_call(call_id=call_id, id=occurrence, merge_mode="append", **told)
+
+
+class ResponsesClient(ScriptedClient):
+    """The chat client of one agent."""
+
+    def _pieces(self, reply: Reply) -> Iterable[Any]:
+        return stream_responses_contents(reply)
+
+
+def stream_responses_contents(reply: Reply) -> Iterator[Any]:
+    """Gives a reply in the pieces in which it is streamed."""
+    yield from to_hosted_results(reply.hosted)
+    last = {chunk.call: number for number, chunk in enumerate(reply.chunks)}
+    for number, chunk in enumerate(reply.chunks):
+        if chunk.call is None:
+            yield Content.from_text(chunk.text or "")
+            continue
+        one = reply.calls[chunk.call]
+        if one.kind == "hosted_mcp":
+            continue
+        if chunk.arguments:
+            yield _call_piece(one, chunk.arguments, "append")
+        if last[chunk.call] == number and not reply.breaks:
+            yield from _end_call(one)
+    if not reply.breaks:
+        # A hosted server's request comes whole.
+        yield from (to_call_content(one) for one in reply.calls if one.kind == "hosted_mcp")
+        yield from to_answer_contents(reply)
+
+
+def _end_call(one: ModelCall) -> Iterator[Any]:
+    # Early releases have no way to say that a whole stands in place of pieces, and say it only where there are none.
+    if HAS_OCCURRENCES:
+        yield _call_piece(one, arguments_text(one.arguments), "replace")
+    elif not arguments_text(one.arguments):
+        yield _call_piece(one, "", "append")
+
+
+def _call_piece(one: ModelCall, arguments: str, mode: str) -> Any:
+    merged: Any = {"merge_mode": mode} if HAS_OCCURRENCES else {}
+    return Content.from_function_call(call_id=one.id or "", name=one.tool, arguments=arguments, **merged)
+
+
+def provider_client_factory(address: ModelAddress) -> ClientFactory:
+    """Gives what makes the clients that ask the model at *address*."""
+    return _CLIENT_FACTORIES[address.protocol](address)
+
+
+def _chat_factory(address: ModelAddress) -> ClientFactory:
+    from agent_framework.openai import OpenAIChatCompletionClient
+
+    return _with_agent_name(OpenAIChatCompletionClient, async_client=build_openai_client(address))
+
+
+def _responses_factory(address: ModelAddress) -> ClientFactory:
+    from agent_framework.openai import OpenAIChatClient
+
+    return _with_agent_name(OpenAIChatClient, async_client=build_openai_client(address))
+
+
+def _messages_factory(address: ModelAddress) -> ClientFactory:
+    from agent_framework.anthropic import AnthropicClient
+
+    return _with_agent_name(AnthropicClient, anthropic_client=build_anthropic_client(address))
+
+
+_CLIENT_FACTORIES: Mapping[str, Callable[[ModelAddress], ClientFactory]] = {
+    "chat": _chat_factory,
+    "responses": _responses_factory,
+    "messages": _messages_factory,
+}
+
+
+def _with_agent_name(made: Callable[..., Any], **connected: Any) -> ClientFactory:
+    def client(*, agent: str, answer: Iterable[str] = (), **options: Any) -> Any:
+        return made(model=agent, **connected, **options)
+
+    return client
+
+
+ClientFactory = Callable[..., Any]

@@ -1,22 +1,31 @@
-"""Approval requests of the framework, which are contents of messages, in the neutral form and back."""
+"""Approval requests of the framework, which are contents of messages, in the neutral form and back.
+
+Decisions as the framework takes them: contents of a message of the caller.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...contract import MAIN, Request, ToolSpec
+from ...contract import MAIN, Decision, Request, ToolSpec, Unsupported
+from .messages import (
+    APPROVAL_REQUEST,
+    HAS_OCCURRENCES,
+    arguments_text,
+    hosted_fields,
+    hosted_server_of,
+    parse_arguments,
+)
 
-REQUEST, RESPONSE = "function_approval_request", "function_approval_response"
 
-
-def requests_of(contents: Iterable[Any], specs: Iterable[ToolSpec] = ()) -> tuple[Request, ...]:
+def read_requests(contents: Iterable[Any], specs: Iterable[ToolSpec] = ()) -> tuple[Request, ...]:
     """Gives what a person is shown of the contents that ask for approval; *specs* are the tools of the agent."""
-    return with_servers((request_of(content) for content in contents if content.type == REQUEST), specs)
+    return add_servers((read_request(content) for content in contents if content.type == APPROVAL_REQUEST), specs)
 
 
-def with_servers(requests: Iterable[Request], specs: Iterable[ToolSpec]) -> tuple[Request, ...]:
+def add_servers(requests: Iterable[Request], specs: Iterable[ToolSpec]) -> tuple[Request, ...]:
     """Gives the requests with the servers that the agent connects to, of which they say only the name of the tool."""
     connected = {spec.name: spec.server for spec in specs if spec.kind == "mcp"}
     return tuple(
@@ -27,17 +36,15 @@ def with_servers(requests: Iterable[Request], specs: Iterable[ToolSpec]) -> tupl
     )
 
 
-def request_of(content: Any, *, agent: str = MAIN) -> Request:
+def read_request(content: Any, *, agent: str = MAIN) -> Request:
     """Gives what a person is shown of one request."""
-    from .contents import parsed
-
     call = content.function_call
-    server = server_of(call)
+    server = hosted_server_of(call)
     return Request(
         id=content.id,
         call_id=call.call_id,
         tool=call.name,
-        arguments=parsed(call.arguments),
+        arguments=parse_arguments(call.arguments),
         kind="hosted_mcp" if server is not None else "function",
         server=server,
         agent=agent,
@@ -45,19 +52,7 @@ def request_of(content: Any, *, agent: str = MAIN) -> Request:
     )
 
 
-def server_of(call: Any) -> str | None:
-    """Gives the server that a call is for, where the provider runs it; early releases have a label for that."""
-    if call is None:
-        return None
-    server: str | None
-    if hasattr(call, "hosted"):
-        server = call.server_name if call.hosted else None
-    else:
-        server = (call.additional_properties or {}).get("server_label")
-    return server
-
-
-def content_of(request: Request) -> Any:
+def request_content(request: Request) -> Any:
     """
     Gives the request as the framework has it: the object that it showed, or one rebuilt out of JSON.
 
@@ -65,32 +60,73 @@ def content_of(request: Request) -> Any:
     """
     if request.handle is not None:
         return request.handle
-    return rebuilt(request)
+    return rebuild_request(request)
 
 
-def rebuilt(request: Request) -> Any:
+def rebuild_request(request: Request) -> Any:
     """Gives a request of the framework that says what *request* says."""
     from agent_framework import Content
-
-    from .contents import OCCURRENCES, written
 
     call = {
         "type": "function_call",
         "call_id": request.call_id or "",
         "name": request.tool,
-        "arguments": written(request.arguments),
+        "arguments": arguments_text(request.arguments),
     }
     if request.kind == "hosted_mcp":
-        call |= hosted_by(request.server)
-    elif OCCURRENCES:
+        call |= hosted_fields(request.server)
+    elif HAS_OCCURRENCES:
         call |= {"id": request.id}
-    return Content.from_dict({"type": REQUEST, "id": request.id, "function_call": call, "user_input_request": True})
+    return Content.from_dict(
+        {"type": APPROVAL_REQUEST, "id": request.id, "function_call": call, "user_input_request": True}
+    )
 
 
-def hosted_by(server: str | None) -> dict[str, Any]:
-    """Gives the fields of a call that say which server of the provider runs it."""
-    from .contents import CALL_TAKES
+DecisionWriter = Callable[[Decision], Any]
+"""Gives the content that says a decision."""
 
-    if "hosted" in CALL_TAKES:
-        return {"hosted": True, "server_name": server}
-    return {"additional_properties": {"server_label": server}}
+
+def write_decisions(text: str | None, decisions: Sequence[Decision], answer: DecisionWriter) -> Any:
+    """Gives the caller's message; None where there is nothing to say."""
+    from agent_framework import Content, Message
+
+    contents = [answer(decision) for decision in decisions]
+    if text is not None:
+        contents.append(Content.from_text(text))
+    return Message("user", contents) if contents else None
+
+
+def write_plain(decision: Decision) -> Any:
+    """
+    Gives the answer to one request, which is yes or no.
+
+    A reason goes where a content keeps what it has no field for, as the framework itself does it with the reason of a
+    standing approval.
+    """
+    if decision.verdict not in ("approve", "reject", "raw"):
+        raise Unsupported(decision.verdict, "a response says whether a call is approved, and nothing else")
+    approved = decision.raw if decision.verdict == "raw" else decision.verdict == "approve"
+    answer = _write_response(decision, approved)
+    if decision.reason is not None:
+        answer.additional_properties["reason"] = decision.reason
+    return answer
+
+
+def write_standing(decision: Decision) -> Any:
+    """Gives the answer to one request, which may be meant for all further calls of its tool."""
+    if decision.verdict != "always":
+        return write_plain(decision)
+    if decision.request is None:
+        raise Unsupported("malformed_address", "a standing approval is made from a request")
+    from agent_framework import create_always_approve_tool_response
+
+    return create_always_approve_tool_response(request_content(decision.request))
+
+
+def _write_response(decision: Decision, approved: Any) -> Any:
+    if decision.request is not None:
+        return request_content(decision.request).to_function_approval_response(approved)
+    from agent_framework import Content
+
+    # What stands in the place of a request is answered as one; the framework guards its own type there.
+    return Content.to_function_approval_response(decision.address, approved)

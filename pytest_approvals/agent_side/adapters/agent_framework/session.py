@@ -1,20 +1,26 @@
-"""One session: an `AgentSession` that an agent runs with."""
+"""One session: an `AgentSession` that an agent runs with.
+
+Sessions of agents whose clients are always the framework's own for OpenAI.
+
+One session whose messages stand in rows of the caller's own, as servers of conversations keep them.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, World
-from ...current import recorded_by
-from . import facts
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
 
 if TYPE_CHECKING:
-    from .answers import Answer
-    from .crew import Crew
+    from .agents import AgentGraph
+    from .requests import DecisionWriter
 
 
 class Session(Agent):
@@ -24,51 +30,50 @@ class Session(Agent):
     The caller keeps the session, and answers requests with the next message.
     """
 
-    framework = facts.FRAMEWORK
+    framework = metadata.FRAMEWORK
     wire_rules = "chat"
-    issues = facts.ISSUES
-    stores = facts.STORES
-    packages = facts.PACKAGES
-    protocols = facts.PROTOCOLS
+    issues = metadata.ISSUES
+    stores = metadata.STORES
+    packages = metadata.PACKAGES
+    protocols = metadata.PROTOCOLS
     connects = True
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: Crew = beside._crew if beside else self._attached(blueprint) or self._crew_of(blueprint)
+        self._crew: AgentGraph = beside._crew if beside else self._attached(blueprint) or self._crew_of(blueprint)
         self._session: Any = self._crew.main.create_session()
 
-    def _attached(self, blueprint: Blueprint) -> Crew | None:
+    def _attached(self, blueprint: Blueprint) -> AgentGraph | None:
         if blueprint.attachment is None:
             return None
-        from .attach import attached_crew
+        from .attach import attach_agents
 
-        return attached_crew(blueprint.attachment)
+        return attach_agents(blueprint.attachment)
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
-        from .crew import made_crew
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+        from .agents import build_agents
 
-        return made_crew(blueprint)
+        return build_agents(blueprint)
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> DecisionWriter:
         """How a decision is said."""
-        from .answers import plain
+        from .requests import write_plain
 
-        return plain
+        return write_plain
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        from .answers import message
-        from .requests import requests_of
+        from .requests import read_requests, write_decisions
 
-        given = message(text, decisions, self._answer())
-        with recorded_by(self.world):
+        given = write_decisions(text, decisions, self._answer())
+        with use_world(self.world):
             async with self._crew.connected():
                 response = await (self._streamed(given) if stream else self._run(given))
-        requests = requests_of(response.user_input_requests, self.tools())
+        requests = read_requests(response.user_input_requests, self.tools())
         if requests:
             return Paused(requests=requests, text=response.text or None)
         return Finished(output=self._output(response))
@@ -83,9 +88,9 @@ class Session(Agent):
         return await self._crew.main.run(given, session=self._session, **self._crew.options)
 
     async def _streamed(self, given: Any) -> Any:
-        from .streaming import Shown
+        from .messages import StreamReader
 
-        shown = Shown(self.blueprint.answer)
+        shown = StreamReader(self.blueprint.answer)
         stream = self._crew.main.run(given, session=self._session, stream=True, **self._crew.options)
         async for update in stream:
             for what, told in shown.seen(update):
@@ -98,20 +103,20 @@ class Session(Agent):
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        from .requests import requests_of
-        from .waiting import waiting
+        from .requests import read_requests
+        from .state import open_requests
 
-        return requests_of(waiting(self._session), self.tools())
+        return read_requests(open_requests(self._session), self.tools())
 
     async def dump(self) -> str:
         """Gives the session as the framework writes it, or where the store keeps it."""
         if not self.blueprint.serialize.startswith("native."):
             return json.dumps(self._session.to_dict())
-        from .stores import opened
+        from .state import open_store
 
         # A save of its own each time, so that an older one can be taken up again.
         place = f"{self._session.session_id}-{uuid4().hex}"
-        await opened(self.blueprint).set(place, self._session)
+        await open_store(self.blueprint).set(place, self._session)
         return place
 
     async def load(self, parts: Sequence[str]) -> None:
@@ -121,9 +126,9 @@ class Session(Agent):
 
             self._session = AgentSession.from_dict(json.loads(parts[-1]))
             return
-        from .stores import opened
+        from .state import open_store
 
-        self._session = await opened(self.blueprint).get(parts[-1])
+        self._session = await open_store(self.blueprint).get(parts[-1])
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
@@ -132,9 +137,9 @@ class Session(Agent):
 
     async def trim(self, keep: int) -> None:
         """Lets the framework's compaction of stored histories leave the last messages, whole groups of them."""
-        from .stores import trimmed
+        from .state import trim_history
 
-        await trimmed(self._crew.main, self._session, keep)
+        await trim_history(self._crew.main, self._session, keep)
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
@@ -145,23 +150,122 @@ class Session(Agent):
         return self._crew.tools
 
 
-class Approving(Session):
+class ApprovalMiddlewareSession(Session):
     """
     An agent with `ToolApprovalMiddleware` around it.
 
     It shows one request at a time, approves by standing rules, and asks the tools' conditions.
     """
 
-    capabilities = facts.claimed(facts.MIDDLEWARE_MISSING)
-    missing = facts.MIDDLEWARE_MISSING
+    capabilities = metadata.claimed(metadata.MIDDLEWARE_MISSING)
+    missing = metadata.MIDDLEWARE_MISSING
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
-        from .crew import made_crew
-        from .policies import approving
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+        from .agents import build_agents
+        from .tools import build_approval_middleware
 
-        return made_crew(blueprint, middleware=approving)
+        return build_agents(blueprint, middleware=build_approval_middleware)
 
-    def _answer(self) -> Answer:
-        from .answers import standing
+    def _answer(self) -> DecisionWriter:
+        from .requests import write_standing
 
-        return standing
+        return write_standing
+
+
+class OpenAIChatSession(Session):
+    """As `Session`, with the client for Chat Completions."""
+
+    native = "chat"
+    protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+
+
+class OpenAISession(Session):
+    """As `Session`, with the client for Responses; the provider keeps the conversation, and runs tools of servers."""
+
+    wire_rules = "responses"
+    native = "responses"
+    protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    capabilities = metadata.claimed(metadata.RESPONSES_MISSING)
+    missing = metadata.RESPONSES_MISSING
+    stored: ClassVar[bool] = True
+
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+        from .agents import build_agents
+        from .tools import build_hosted_servers
+
+        return build_agents(blueprint, further=build_hosted_servers, stored=self.stored)
+
+    async def trim(self, keep: int) -> None:
+        """See `Agent.trim`."""
+        if self.stored:
+            raise Unsupported("trim", metadata.RESPONSES_MISSING["trim"])
+        await super().trim(keep)
+
+
+class OpenAIUnstoredSession(OpenAISession):
+    """As `OpenAISession`; the provider keeps nothing."""
+
+    capabilities = metadata.claimed(metadata.UNSTORED_MISSING)
+    missing = metadata.UNSTORED_MISSING
+    stored = False
+
+
+class ReplayedSession(Session):
+    """
+    As `Session`, with a provider of history that keeps requests apart from the calls that they are about.
+
+    The session holds what is open, and no messages.
+    """
+
+    stores: ClassVar[Mapping[str, str]] = {}
+    capabilities = metadata.claimed(metadata.REPLAYED_MISSING, {})
+    missing = metadata.REPLAYED_MISSING
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._saved = 0
+
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+        from .agents import build_agents
+        from .state import RowHistoryProvider
+
+        return build_agents(blueprint, context_providers=[RowHistoryProvider()])
+
+    @property
+    def _rows(self) -> list[Any]:
+        """The messages of this session."""
+        (provider,) = self._crew.main.context_providers
+        rows: list[Any] = provider.of(self._session.session_id)
+        return rows
+
+    async def pending(self) -> Sequence[Request]:
+        """See `Agent.pending`."""
+        from .requests import read_requests
+        from .state import open_requests
+
+        return read_requests(open_requests(self._session, self._rows), self.tools())
+
+    async def dump(self) -> str:
+        """Gives the session, and the messages: all, or those that came since the last time."""
+        new = self._rows[self._saved :] if self.blueprint.history == "append" else self._rows
+        self._saved = len(self._rows)
+        return json.dumps({"session": self._session.to_dict(), "messages": [message.to_dict() for message in new]})
+
+    async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
+        from agent_framework import AgentSession, Message
+
+        saved = [json.loads(part) for part in parts]
+        self._session = AgentSession.from_dict(saved[-1]["session"])
+        self._rows[:] = [Message.from_dict(message) for one in saved for message in one["messages"]]
+        self._saved = len(self._rows)
+
+    async def copy_from(self, other: Agent) -> None:
+        """See `Agent.copy_from`."""
+        assert isinstance(other, ReplayedSession)
+        await super().copy_from(other)
+        self._rows[:] = deepcopy(other._rows)
+
+    async def trim(self, keep: int) -> None:
+        """See `Agent.trim`."""
+        raise Unsupported("trim", metadata.REPLAYED_MISSING["trim"])

@@ -8,18 +8,19 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
-from ...current import recorded_by
-from . import facts
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
 
 if TYPE_CHECKING:
-    from .crew import Crew
+    from .agents import AgentGraph
 
-NAME = "approvals"
+WORKFLOW_NAME = "approvals"
 """The name of every workflow, by which a storage knows its checkpoints."""
 
 
-class Workflow(Agent):
+class WorkflowSession(Agent):
     """
     A workflow whose one executor is the agent.
 
@@ -27,23 +28,23 @@ class Workflow(Agent):
     has it, a checkpoint is taken up by a run that names it, together with the answers or before the next message.
     """
 
-    framework = facts.FRAMEWORK
+    framework = metadata.FRAMEWORK
     wire_rules = "chat"
-    issues = facts.ISSUES
-    stores = facts.CHECKPOINTS
-    packages = facts.PACKAGES
-    protocols = facts.PROTOCOLS
+    issues = metadata.ISSUES
+    stores = metadata.CHECKPOINTS
+    packages = metadata.PACKAGES
+    protocols = metadata.PROTOCOLS
     connects = True
-    capabilities = facts.claimed(facts.WORKFLOW_MISSING, facts.CHECKPOINTS)
-    missing = facts.WORKFLOW_MISSING
+    capabilities = metadata.claimed(metadata.WORKFLOW_MISSING, metadata.CHECKPOINTS)
+    missing = metadata.WORKFLOW_MISSING
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: Workflow | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, beside: WorkflowSession | None = None) -> None:
         super().__init__(world, blueprint)
         if blueprint.attachment is not None:
             raise Unsupported("attach", "an agent is attached by itself, without the workflow that runs it")
-        from .crew import made_crew
+        from .agents import build_agents
 
-        self._crew: Crew = beside._crew if beside else made_crew(blueprint)
+        self._crew: AgentGraph = beside._crew if beside else build_agents(blueprint)
         self._place = uuid4().hex
         self._storage = self._opened()
         self._workflow = self._built()
@@ -53,7 +54,7 @@ class Workflow(Agent):
         from agent_framework import AgentExecutor, WorkflowBuilder
 
         executor = AgentExecutor(self._crew.main)
-        return WorkflowBuilder(name=NAME, start_executor=executor, checkpoint_storage=self._storage).build()
+        return WorkflowBuilder(name=WORKFLOW_NAME, start_executor=executor, checkpoint_storage=self._storage).build()
 
     def _opened(self) -> Any:
         from agent_framework import FileCheckpointStorage, InMemoryCheckpointStorage
@@ -67,7 +68,7 @@ class Workflow(Agent):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         runs = await self._runs(text, decisions)
-        with recorded_by(self.world):
+        with use_world(self.world):
             async with self._crew.connected():
                 for given in runs:
                     result, said = await (self._streamed(given) if stream else self._run(given))
@@ -78,27 +79,27 @@ class Workflow(Agent):
     async def _runs(self, text: str | None, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
         """Gives the arguments of the run calls: a message, answers by ids, or a checkpoint to go on from."""
         if text is not None and decisions:
-            raise Unsupported("message_with_answers", facts.WORKFLOW_MISSING["message_with_answers"])
+            raise Unsupported("message_with_answers", metadata.WORKFLOW_MISSING["message_with_answers"])
         if text is None and not decisions:
             newest, self._checkpoint = await self._newest(), None
             return [{"checkpoint_id": newest.checkpoint_id if newest is not None else None}]
         checkpoint, self._checkpoint = self._checkpoint, None
         if text is None:
-            answers = {_address(decision): _answer(decision) for decision in decisions}
+            answers = {_request_id(decision): _write_decision(decision) for decision in decisions}
             return [{"responses": answers, "checkpoint_id": checkpoint}]
         taken_up = [{"checkpoint_id": checkpoint}] if checkpoint is not None else []
         return [*taken_up, {"message": text}]
 
     async def _run(self, given: Mapping[str, Any]) -> tuple[Any, str]:
         result = await self._workflow.run(**given)
-        return result, _said(message for output in result.get_outputs() for message in output.messages)
+        return result, _assistant_text(message for output in result.get_outputs() for message in output.messages)
 
     async def _streamed(self, given: Mapping[str, Any]) -> tuple[Any, str]:
         from agent_framework import AgentResponse
 
-        from .streaming import Shown
+        from .messages import StreamReader
 
-        shown, updates = Shown(self.blueprint.answer), []
+        shown, updates = StreamReader(self.blueprint.answer), []
         stream = self._workflow.run(stream=True, **given)
         async for event in stream:
             if event.type == "request_info":
@@ -108,7 +109,7 @@ class Workflow(Agent):
                 for what, told in shown.seen(event.data):
                     if what != "request":
                         self.world.shown(what, **told)
-        return await stream.get_final_response(), _said(AgentResponse.from_updates(updates).messages)
+        return await stream.get_final_response(), _assistant_text(AgentResponse.from_updates(updates).messages)
 
     async def _outcome(self, result: Any, said: str) -> Outcome:
         from agent_framework import WorkflowRunState
@@ -123,17 +124,17 @@ class Workflow(Agent):
         """Lists the requests of the newest checkpoint, or of the one that was loaded."""
         newest = await self._newest()
         waiting = newest.pending_request_info_events.values() if newest is not None else ()
-        return _requests(waiting, self.tools())
+        return _read_requests(waiting, self.tools())
 
     async def _newest(self) -> Any:
         if self._checkpoint is not None:
             return await self._storage.load(self._checkpoint)
-        return await self._storage.get_latest(workflow_name=NAME)
+        return await self._storage.get_latest(workflow_name=WORKFLOW_NAME)
 
     async def dump(self) -> str:
         """Gives where the newest checkpoint is, and its id."""
         if self.blueprint.serialize != "native.file":
-            raise Unsupported("serialize.json", facts.WORKFLOW_MISSING["serialize.json"])
+            raise Unsupported("serialize.json", metadata.WORKFLOW_MISSING["serialize.json"])
         newest = await self._newest()
         return f"{self._place}/{newest.checkpoint_id if newest is not None else ''}"
 
@@ -146,7 +147,7 @@ class Workflow(Agent):
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
-        assert isinstance(other, Workflow)
+        assert isinstance(other, WorkflowSession)
         self._storage = deepcopy(other._storage)
         self._workflow = self._built()
         newest = await other._newest()
@@ -161,23 +162,23 @@ class Workflow(Agent):
         return self._crew.tools
 
 
-def _said(messages: Iterable[Any]) -> str:
+def _assistant_text(messages: Iterable[Any]) -> str:
     return "".join(message.text for message in messages if message.role == "assistant")
 
 
-def _address(decision: Decision) -> Any:
+def _request_id(decision: Decision) -> Any:
     return decision.request.id if decision.request is not None else decision.address
 
 
-def _answer(decision: Decision) -> Any:
-    from .answers import plain
+def _write_decision(decision: Decision) -> Any:
+    from .requests import write_plain
 
-    return decision.raw if decision.verdict == "raw" else plain(decision)
+    return decision.raw if decision.verdict == "raw" else write_plain(decision)
 
 
-def _requests(events: Any, specs: Sequence[ToolSpec]) -> tuple[Request, ...]:
+def _read_requests(events: Any, specs: Sequence[ToolSpec]) -> tuple[Request, ...]:
     from dataclasses import replace
 
-    from .requests import request_of, with_servers
+    from .requests import add_servers, read_request
 
-    return with_servers((replace(request_of(event.data), id=event.request_id) for event in events), specs)
+    return add_servers((replace(read_request(event.data), id=event.request_id) for event in events), specs)

@@ -11,13 +11,13 @@ Flavours: by default, one agent is run; in `team` the leader of a team, whose me
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .session import Lone, Teamed
+from ...contract.agent import Agent
+from .session import AgentTeamSession, SingleAgentSession
 
-__all__ = ["FLAVOURS", "Lone", "Teamed"]
+__all__ = ["FLAVOURS", "AgentTeamSession", "SingleAgentSession"]
 
 FLAVOURS: dict[str, type[Agent]] = {
-    "": Lone,
-    "agent": Lone,
-    "team": Teamed,
+    "": SingleAgentSession,
+    "agent": SingleAgentSession,
+    "team": AgentTeamSession,
 }

@@ -1,8 +1,9 @@
-"""
-The scripted model: a model class of the framework that asks the world of the running turn.
+"""The scripted model: a model class of the framework that asks the world of the running turn.
 
 A reply becomes the framework's response just as in its class for Chat Completions: calls keep the text of their
 arguments, and the pieces of a streamed call are put together by their index.
+
+The framework's own model classes, on the clients of providers.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from agno.exceptions import ModelProviderError
 from agno.models.base import Model
 from agno.models.response import ModelResponse
 
-from ...contract import MAIN, Chunk, Item, ModelCall, ModelDown
-from ...current import world
-from .delegation import Delegations
-from .messages import items
+from ...contract import MAIN, Chunk, Item, ModelAddress, ModelCall, ModelDown
+from ...kit.clients import build_anthropic_client, build_openai_client
+from ...kit.context import current_world
+from .messages import Delegations, to_items
 
 
 class ScriptedModel(Model):
@@ -35,31 +36,33 @@ class ScriptedModel(Model):
 
     async def ainvoke(self, messages: Any, *_: Any, **options: Any) -> ModelResponse:
         """See `Model.ainvoke`."""
-        with _failing():
-            reply = await world().model(self._items(messages, options), agent=self.agent, tools=self._offered(options))
+        with _provider_errors():
+            reply = await current_world().model(
+                self._items(messages, options), agent=self.agent, tools=self._offered(options)
+            )
         calls, _chunks = self.delegations.made(reply)
         text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
-        return ModelResponse(role="assistant", content=text, tool_calls=[_call(call) for call in calls])
+        return ModelResponse(role="assistant", content=text, tool_calls=[_to_call(call) for call in calls])
 
     async def ainvoke_stream(self, messages: Any, *_: Any, **options: Any) -> AsyncIterator[ModelResponse]:
         """See `Model.ainvoke_stream`."""
-        with _failing():
+        with _provider_errors():
             given = self._items(messages, options)
-            reply = await world().model(given, agent=self.agent, stream=True, tools=self._offered(options))
+            reply = await current_world().model(given, agent=self.agent, stream=True, tools=self._offered(options))
         _calls, chunks = self.delegations.made(reply)
         for chunk in chunks:
-            yield _piece(chunk)
-        with _failing():
+            yield _to_delta(chunk)
+        with _provider_errors():
             if reply.breaks:
                 raise ModelDown(0, reply.how)
         if reply.answer is not None:
             yield ModelResponse(role="assistant", content=json.dumps(dict(reply.answer)))
 
     def _items(self, messages: Any, options: dict[str, Any]) -> list[Item]:
-        return items(messages, self.delegations, answers=options.get("response_format") is not None)
+        return to_items(messages, self.delegations, answers=options.get("response_format") is not None)
 
     def _offered(self, options: dict[str, Any]) -> list[str]:
-        return self.delegations.names(_names(options.get("tools") or ()))
+        return self.delegations.names(_offered_names(options.get("tools") or ()))
 
     def parse_tool_calls(self, tool_calls_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Puts the pieces of streamed calls together, as the framework's class for Chat Completions does."""
@@ -89,7 +92,7 @@ class ScriptedModel(Model):
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _provider_errors() -> Iterator[None]:
     """Raises what the framework's own model classes raise of a status and of a lost connection."""
     try:
         yield
@@ -97,19 +100,34 @@ def _failing() -> Iterator[None]:
         raise ModelProviderError(message=str(error), status_code=error.status or 502) from error
 
 
-def _names(offered: Iterable[Any]) -> Iterator[str]:
+def _offered_names(offered: Iterable[Any]) -> Iterator[str]:
     for one in offered:
         described = one.get("function", one) if isinstance(one, dict) else {"name": getattr(one, "name", "")}
         yield str(described.get("name", ""))
 
 
-def _call(call: ModelCall) -> dict[str, Any]:
+def _to_call(call: ModelCall) -> dict[str, Any]:
     text = call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
     return {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": text}}
 
 
-def _piece(chunk: Chunk) -> ModelResponse:
+def _to_delta(chunk: Chunk) -> ModelResponse:
     if chunk.call is None:
         return ModelResponse(role="assistant", content=chunk.text or "")
     piece = {"index": chunk.call, "id": chunk.id, "name": chunk.tool, "arguments": chunk.arguments}
     return ModelResponse(role="assistant", tool_calls=[piece])
+
+
+def build_provider_model(agent: str, address: ModelAddress) -> Model:
+    """Gives the model of *agent*, which is asked at *address*."""
+    if address.protocol == "messages":
+        from agno.models.anthropic import Claude
+
+        return Claude(id=agent, async_client=build_anthropic_client(address))
+    if address.protocol == "responses":
+        from agno.models.openai import OpenAIResponses
+
+        return OpenAIResponses(id=agent, async_client=build_openai_client(address))
+    from agno.models.openai import OpenAIChat
+
+    return OpenAIChat(id=agent, async_client=build_openai_client(address))

@@ -9,17 +9,16 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ...contract import Agent, Blueprint, Decision, Outcome, Paused, Request, ToolSpec, Unsupported, World
-from ...current import recorded_by
-from . import facts
-from .answers import answered
-from .kept import outputs, session_of, stored
-from .outcome import outcome_of, streamed
-from .requests import requests_of, run_of, served
-from .stores import Store, borrowed, opened
+from ...contract import Blueprint, Decision, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
+from .requests import read_requests, run_id_of, server_tools, write_decisions
+from .state import Store, borrow_store, build_session, open_store, read_outputs, read_session
+from .streaming import read_outcome, read_stream
 
 if TYPE_CHECKING:
-    from .crew import Crew
+    from .agents import AgentGraph
 
 
 class Session(Agent):
@@ -31,15 +30,15 @@ class Session(Agent):
 
     framework = "agno"
     wire_rules = "chat"
-    protocols = facts.PROTOCOLS
-    issues = facts.ISSUES
-    stores = facts.STORES
+    protocols = metadata.PROTOCOLS
+    issues = metadata.ISSUES
+    stores = metadata.STORES
     packages = ("agno",)
     connects = True
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: Crew = beside._crew if beside else self._crew_of(blueprint)
+        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
         self._crew.sessions.add(id(self))
         self._borrowed = beside is not None
         self._use(beside._store if beside else self._store_of(blueprint))
@@ -48,20 +47,20 @@ class Session(Agent):
         self._outputs: dict[str, Any] = {}
         self._limit: int | None = None
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
-            from .attach import attached_crew
+            from .attach import attach_agents
 
-            return attached_crew(blueprint.attachment)
+            return attach_agents(blueprint.attachment)
         return self._made(blueprint)
 
     @abstractmethod
-    def _made(self, blueprint: Blueprint) -> Crew:
+    def _made(self, blueprint: Blueprint) -> AgentGraph:
         """What is run where it is made of a blueprint."""
 
     def _store_of(self, blueprint: Blueprint) -> Store:
         own = self._crew.db if blueprint.serialize == "none" else None
-        return borrowed(own) if own is not None else opened(blueprint)
+        return borrow_store(own) if own is not None else open_store(blueprint)
 
     def _use(self, store: Store) -> None:
         self._store = store
@@ -76,7 +75,7 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        with recorded_by(self.world):
+        with use_world(self.world):
             if not decisions and text is not None:
                 return await self._run(self._crew.main.arun, stream, input=text, session_id=self._session)
             return await self._answer(text, decisions, stream)
@@ -84,7 +83,7 @@ class Session(Agent):
     async def _answer(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> Outcome:
         by_run: dict[str | None, list[Decision]] = {} if decisions else {self._last: []}
         for decision in decisions:
-            by_run.setdefault(run_of(decision.request) or self._last, []).append(decision)
+            by_run.setdefault(run_id_of(decision.request) or self._last, []).append(decision)
         outcomes = [await self._continue(run, its, text, stream) for run, its in by_run.items()]
         paused = [one for one in outcomes if isinstance(one, Paused)]
         if not paused:
@@ -98,7 +97,7 @@ class Session(Agent):
         output = await self._output_of(run)
         known = (output.requirements if output is not None else None) or []
         if decisions:
-            given["requirements"] = answered(known, decisions, in_place=self._kept)
+            given["requirements"] = write_decisions(known, decisions, in_place=self._kept)
         if not self._kept or output is None:
             given |= {"run_id": run, "session_id": self._session}
         else:
@@ -108,13 +107,13 @@ class Session(Agent):
 
     async def _run(self, call: Any, stream: bool, **given: Any) -> Outcome:
         given |= self._crew.options
-        offered = served(self.tools())
+        offered = server_tools(self.tools())
         if not stream:
             output = await call(**given)
             self._keep(output)
-            return outcome_of(output, offered)
+            return read_outcome(output, offered)
         events = call(**given, stream=True, stream_events=True, yield_run_output=True)
-        return await streamed(events, self._crew.main, self.world.shown, self._keep, offered)
+        return await read_stream(events, self._crew.main, self.world.shown, self._keep, offered)
 
     def _keep(self, output: Any) -> None:
         self._last = output.run_id
@@ -133,19 +132,19 @@ class Session(Agent):
         return [deepcopy(run) for run in runs if not run.parent_run_id]
 
     async def _stored(self) -> Any:
-        return await stored(self._store.db, self._crew.main, self._session)
+        return await read_session(self._store.db, self._crew.main, self._session)
 
     async def _output_of(self, run: str | None) -> Any:
         return next((one for one in await self._runs() if one.run_id == run), None)
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        offered = served(self.tools())
+        offered = server_tools(self.tools())
         return [
             request
             for run in await self._runs()
             if run.is_paused
-            for request in requests_of(run.requirements, run.run_id, offered)
+            for request in read_requests(run.requirements, run.run_id, offered)
         ]
 
     async def cancel(self) -> None:
@@ -183,8 +182,8 @@ class Session(Agent):
         if (limit := kept[-1].get("num_history_messages")) is not None:
             await self.trim(limit)
         if self._kept:
-            self._outputs = outputs(self._crew.main, [run for one in kept for run in one["runs"]])
-            self._store.db.upsert_session(session_of(self._crew.main, self._session, self._outputs.values()))
+            self._outputs = read_outputs(self._crew.main, [run for one in kept for run in one["runs"]])
+            self._store.db.upsert_session(build_session(self._crew.main, self._session, self._outputs.values()))
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
@@ -212,26 +211,26 @@ class Session(Agent):
         self._crew.let_go(self)
 
 
-class Lone(Session):
+class SingleAgentSession(Session):
     """One agent is run."""
 
-    capabilities = facts.claimed(facts.AGENT_MISSING)
-    missing = facts.AGENT_MISSING
+    capabilities = metadata.claimed(metadata.AGENT_MISSING)
+    missing = metadata.AGENT_MISSING
 
-    def _made(self, blueprint: Blueprint) -> Crew:
-        from .crew import lone_agent
+    def _made(self, blueprint: Blueprint) -> AgentGraph:
+        from .agents import build_agent
 
-        return lone_agent(blueprint)
+        return build_agent(blueprint)
 
 
-class Teamed(Session):
+class AgentTeamSession(Session):
     """A team is run: its leader has tools of its own and members to delegate to."""
 
-    capabilities = facts.claimed(facts.TEAM_MISSING)
-    missing = facts.TEAM_MISSING
-    protocols = facts.TEAM_PROTOCOLS
+    capabilities = metadata.claimed(metadata.TEAM_MISSING)
+    missing = metadata.TEAM_MISSING
+    protocols = metadata.TEAM_PROTOCOLS
 
-    def _made(self, blueprint: Blueprint) -> Crew:
-        from .crew import team
+    def _made(self, blueprint: Blueprint) -> AgentGraph:
+        from .agents import build_team
 
-        return team(blueprint)
+        return build_team(blueprint)

@@ -1,4 +1,9 @@
-"""Tools made from tool specs, as a person writes them: functions with the decorator `tool`."""
+"""Tools made from tool specs, as a person writes them: functions with the decorator `tool`.
+
+Tools of MCP servers that the agent connects to, with the framework's own toolkit, which it connects for each run.
+
+A server is not told the id of a call.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,14 @@ from agno.tools import tool
 from agno.tools.function import FunctionCall
 
 from ...contract import ServerAddress, ToolSpec
-from ...current import world
-from ...declared import arguments, signed
+from ...kit.context import current_world
+from ...kit.tool_schema import set_signature, to_signature_parameters
 
-CALL = "fc"
+CALL_PARAMETER = "fc"
 """The parameter in which the framework hands a body the call that it is run for."""
 
 
-def made(spec: ToolSpec, **marks: Any) -> Any:
+def build_tool(spec: ToolSpec, **marks: Any) -> Any:
     """
     Gives the tool that *spec* describes.
 
@@ -26,14 +31,14 @@ def made(spec: ToolSpec, **marks: Any) -> Any:
     """
 
     async def body(fc: Any, **arguments: Any) -> Any:
-        return await world().run(spec.name, arguments, fc.call_id, agent=spec.agent)
+        return await current_world().run(spec.name, arguments, fc.call_id, agent=spec.agent)
 
     if spec.approval != "never":
         marks["requires_confirmation"] = True
-    return tool(name=spec.name, description=spec.description or spec.name, **marks)(shaped(body, spec))
+    return tool(name=spec.name, description=spec.description or spec.name, **marks)(with_signature(body, spec))
 
 
-def all_made(
+def build_tools(
     specs: Sequence[ToolSpec], servers: Iterable[ServerAddress], marks: Mapping[str, Any] | None = None
 ) -> list[Any]:
     """
@@ -44,16 +49,34 @@ def all_made(
         marks: More arguments for the decorator of gated functions.
     """
     functions = [spec for spec in specs if spec.kind != "mcp"]
-    tools = [made(spec, **((marks or {}) if spec.approval != "never" else {})) for spec in functions]
+    tools = [build_tool(spec, **((marks or {}) if spec.approval != "never" else {})) for spec in functions]
     for address in servers:
-        from .servers import toolkit
-
-        tools.append(toolkit(address, [spec for spec in specs if spec.server == address.name]))
+        tools.append(build_toolkit(address, [spec for spec in specs if spec.server == address.name]))
     return tools
 
 
-def shaped(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:
+def with_signature(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:
     """Gives *body* the signature that a person would have written for the tool."""
     body.__name__ = spec.name
-    call = Argument(CALL, Argument.KEYWORD_ONLY, annotation=FunctionCall)
-    return signed(body, call, *arguments(spec.parameters))
+    call = Argument(CALL_PARAMETER, Argument.KEYWORD_ONLY, annotation=FunctionCall)
+    return set_signature(body, call, *to_signature_parameters(spec.parameters))
+
+
+MCP_TIMEOUT = 600
+"""Seconds that a tool may take: the harness has a limit of its own."""
+
+
+def build_toolkit(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
+    """Gives the toolkit for the server at *address*, which offers *specs*, and whose gated tools ask."""
+    from agno.tools.mcp import MCPTools
+    from mcp import StdioServerParameters
+
+    more: dict[str, Any] = {
+        "name": address.name,
+        "requires_confirmation_tools": [spec.name for spec in specs if spec.approval != "never"],
+        "timeout_seconds": MCP_TIMEOUT,
+    }
+    if address.url:
+        return MCPTools(url=address.url, transport="streamable-http", **more)
+    program, *arguments = address.command
+    return MCPTools(server_params=StdioServerParameters(command=program, args=arguments), transport="stdio", **more)

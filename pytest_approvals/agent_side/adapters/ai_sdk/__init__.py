@@ -16,9 +16,9 @@ message of role `tool` with all answers (guide "Tool Approvals").
 
 from __future__ import annotations
 
-from ...contract import Agent
+from ...contract.agent import Agent
 from ...javascript import JavaScriptAgent
-from .facts import GENERATE_MISSING, ISSUES, PROTOCOLS, STREAM_MISSING, UI_MISSING, claimed
+from .metadata import GENERATE_MISSING, ISSUES, PROTOCOLS, STREAM_MISSING, UI_MISSING, claimed
 
 __all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent", "UiAgent"]
 

@@ -11,18 +11,16 @@ In `intervention` there is no AgentChat: an intervention handler of the runtime 
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .code import CodeExecuting
-from .core import Intervening
-from .session import Swarming, Tooled, Workbenched
+from ...contract.agent import Agent
+from .session import CodeExecutorSession, InterventionSession, SwarmSession, ToolSession, WorkbenchSession
 
-__all__ = ["FLAVOURS", "CodeExecuting", "Intervening", "Swarming", "Tooled", "Workbenched"]
+__all__ = ["FLAVOURS", "CodeExecutorSession", "InterventionSession", "SwarmSession", "ToolSession", "WorkbenchSession"]
 
 FLAVOURS: dict[str, type[Agent]] = {
-    "": Workbenched,
-    "workbench": Workbenched,
-    "tools": Tooled,
-    "code_executor": CodeExecuting,
-    "swarm": Swarming,
-    "intervention": Intervening,
+    "": WorkbenchSession,
+    "workbench": WorkbenchSession,
+    "tools": ToolSession,
+    "code_executor": CodeExecutorSession,
+    "swarm": SwarmSession,
+    "intervention": InterventionSession,
 }

@@ -14,16 +14,16 @@ from typing import Any
 from autogen_core import CancellationToken
 from autogen_core.tools import ToolResult, Workbench
 
-from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported, World
-from .approval import ApprovalFunction, Approvals
-from .around import AroundWorkbench, told
-from .crew import reaching
+from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...contract.agent import World
+from .agents import calls_reaching_tools
+from .gates import ApprovingWorkbench, call_id_option, text_result
 from .model import ScriptedClient
-from .releases import with_call_id
-from .work import Work
+from .progress import RunProgress
+from .requests import ApprovalFunction, Approvals
 
 
-class AttachedCrew:
+class AttachedAgents:
     """
     The agents that a person's own agent consists of, probed; it stands in the place of a `Crew`.
 
@@ -36,18 +36,18 @@ class AttachedCrew:
     speakers: Sequence[str] = (MAIN,)
     goes_on = True
 
-    def __init__(self, attachment: Attachment, world: World, ask: ApprovalFunction, work: Work) -> None:
+    def __init__(self, attachment: Attachment, world: World, ask: ApprovalFunction, work: RunProgress) -> None:
         self._world = world
         self._ask = ask
         self._work = work
         self._stubs = attachment.stubs
         self._gated = attachment.gated or frozenset()
         self.options: Mapping[str, Any] = attachment.run_options
-        self._main = _made(attachment.subject, ScriptedClient(world, MAIN, work.expect))
+        self._main = _resolve_subject(attachment.subject, ScriptedClient(world, MAIN, work.expect))
         self._undo: list[Callable[[], None]] = []
         self._specs: list[ToolSpec] = []
-        for agent, label in list(_reached(self._main, MAIN)):
-            self._specs += [_spec(tool, label, self._gated) for tool in _tools(agent)]
+        for agent, label in list(_walk_agents(self._main, MAIN)):
+            self._specs += [_to_spec(tool, label, self._gated) for tool in _iterate_tools(agent)]
             self._probe(agent, label)
 
     def _probe(self, agent: Any, label: str) -> None:
@@ -82,7 +82,7 @@ class AttachedCrew:
 
     async def reaching(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
         """Gives those of *calls* that a tool will be given."""
-        return await reaching(calls, benches)
+        return await calls_reaching_tools(calls, benches)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """Gives the tools that were found."""
@@ -99,7 +99,7 @@ class AttachedCrew:
         self._undo.clear()
 
 
-class ProbedWorkbench(AroundWorkbench):
+class ProbedWorkbench(ApprovingWorkbench):
     """A person's workbench whose calls are asked about, and run in the world."""
 
     def __init__(
@@ -107,7 +107,7 @@ class ProbedWorkbench(AroundWorkbench):
         inner: Workbench,
         agent: str,
         approvals: Approvals,
-        work: Work,
+        work: RunProgress,
         world: World,
         stubs: frozenset[str],
     ) -> None:
@@ -119,44 +119,44 @@ class ProbedWorkbench(AroundWorkbench):
     async def run_approved(
         self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
-        """See `AroundWorkbench.run_approved`."""
+        """See `ApprovingWorkbench.run_approved`."""
         given = arguments or {}
         results: list[ToolResult] = []
 
         async def real() -> str:
-            results.append(await self._inner.call_tool(name, given, token, **with_call_id(call_id)))
+            results.append(await self._inner.call_tool(name, given, token, **call_id_option(call_id)))
             return str(results[0].to_text())
 
         stubbed = name in self._stubs
         value = await self._world.run(name, given, call_id, agent=self._agent, real=None if stubbed else real)
-        return results[0] if results else told(name, str(value), failed=False)
+        return results[0] if results else text_result(name, str(value), failed=False)
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def _made(subject: Any, model: ScriptedClient) -> Any:
+def _resolve_subject(subject: Any, model: ScriptedClient) -> Any:
     agent = subject if hasattr(subject, "run_stream") else subject(model)
     if not hasattr(agent, "_workbench") or not hasattr(agent, "model_context"):
         raise Unsupported("attach", f"{type(agent).__name__} is no AssistantAgent, and shows neither model nor tools")
     return agent
 
 
-def _tools(agent: Any) -> Iterator[Any]:
+def _iterate_tools(agent: Any) -> Iterator[Any]:
     for bench in agent._workbench:
         # What a server offers is not known before it is asked.
         yield from getattr(bench, "_tools", ())
 
 
-def _reached(agent: Any, label: str) -> Iterator[tuple[Any, str]]:
+def _walk_agents(agent: Any, label: str) -> Iterator[tuple[Any, str]]:
     yield agent, label
-    for tool in _tools(agent):
+    for tool in _iterate_tools(agent):
         inner: Any = getattr(tool, "_agent", None)
         if hasattr(inner, "_workbench"):
-            yield from _reached(inner, inner.name)
+            yield from _walk_agents(inner, inner.name)
 
 
-def _spec(tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:
+def _to_spec(tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:
     described = tool.schema.get("parameters", {})
     required = described.get("required", ())
     inner = getattr(tool, "_agent", None)

@@ -1,33 +1,140 @@
-"""
+"""What older releases lack, looked for by name.
+
+A workbench around another one: what stands in the way of calls, and hands everything else on.
+
 The two places where the approval design stands: around a workbench, and around each tool.
 
 Only a workbench can say that a call that was not approved is an error. Only the exception of a tool is told to the
 model; one that leaves a workbench leaves the run.
+
+The intervention handler that asks a person about each call.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import json
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from autogen_core import CancellationToken
-from autogen_core.tools import BaseTool, ToolResult
+from autogen_agentchat.agents import AssistantAgent
+from autogen_core import (
+    AgentId,
+    CancellationToken,
+    DefaultInterventionHandler,
+    DropMessage,
+    FunctionCall,
+    MessageContext,
+    tools,
+)
+from autogen_core.tool_agent import ToolException
+from autogen_core.tools import BaseTool, StaticWorkbench, TextResultContent, ToolResult, Workbench
 from pydantic import BaseModel
 
-from .approval import Approvals, ToolApprovalResult, denial
-from .around import AroundWorkbench, told
-from .releases import STREAM_TOOL, WORKBENCH, takes, with_call_id
-from .work import Work
+from ...contract import Decision
+from .messages import parse_arguments
+from .progress import RunProgress
+from .requests import Approvals, ToolApprovalResult, denial_text, write_decision
 
 if TYPE_CHECKING:
-    from .servers import Connection
+    from .tools import McpConnection
+
+
+STREAM_WORKBENCH: Any = getattr(tools, "StaticStreamWorkbench", None)
+"""The workbench whose tools may show events in the stream of a run; None before 0.6.2."""
+
+STREAM_TOOL: Any = getattr(tools, "BaseStreamTool", None)
+"""The base of tools that show events; None before 0.6.2."""
+
+WORKBENCH: Any = STREAM_WORKBENCH or StaticWorkbench
+
+
+@cache
+def takes_parameter(function: Any, parameter: str) -> bool:
+    """Says whether a method of the framework takes a parameter of that name."""
+    return parameter in inspect.signature(function).parameters
+
+
+def call_id_option(call_id: str | None) -> dict[str, Any]:
+    """Gives the argument that tells a workbench or a tool the id of its call, where the release has it."""
+    return {"call_id": call_id} if takes_parameter(Workbench.call_tool, "call_id") else {}
+
+
+def rounds_option(most: int) -> dict[str, Any]:
+    """Gives the argument that lets an agent go on after its tools ran, where the release has it."""
+    return {"max_tool_iterations": most} if takes_parameter(AssistantAgent.__init__, "max_tool_iterations") else {}
+
+
+class ApprovingWorkbench(Workbench):
+    """Asks about each call of another workbench before it is run."""
+
+    component_config_schema = BaseModel
+
+    def __init__(self, inner: Workbench, approvals: Approvals, work: RunProgress) -> None:
+        self._inner = inner
+        self._approvals = approvals
+        self._work = work
+
+    @abstractmethod
+    async def run_approved(
+        self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
+    ) -> ToolResult:
+        """Runs a call that may run."""
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        cancellation_token: CancellationToken | None = None,
+        call_id: str | None = None,
+    ) -> ToolResult:
+        """See `Workbench.call_tool`."""
+        with self._work.entered(call_id, name):
+            result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
+            if not result.approved:
+                return text_result(name, denial_text(result), failed=True)
+            given = arguments if result.arguments is None else result.arguments
+            return await self.run_approved(name, given, cancellation_token, call_id)
+
+    async def list_tools(self) -> list[Any]:
+        """See `Workbench.list_tools`."""
+        return list(await self._inner.list_tools())
+
+    async def start(self) -> None:
+        """See `Workbench.start`."""
+        await self._inner.start()
+
+    async def stop(self) -> None:
+        """See `Workbench.stop`."""
+        await self._inner.stop()
+
+    async def reset(self) -> None:
+        """See `Workbench.reset`."""
+        await self._inner.reset()
+
+    async def save_state(self) -> Mapping[str, Any]:
+        """See `Workbench.save_state`."""
+        state: Mapping[str, Any] = await self._inner.save_state()
+        return state
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        """See `Workbench.load_state`."""
+        await self._inner.load_state(state)
+
+
+def text_result(name: str, text: str, *, failed: bool) -> ToolResult:
+    """Gives a result that says *text*."""
+    return ToolResult(name=name, result=[TextResultContent(content=text)], is_error=failed)
 
 
 class GatedWorkbench(WORKBENCH):
     """A workbench whose calls are asked about."""
 
-    def __init__(self, tools: Sequence[Any], approvals: Approvals, work: Work) -> None:
+    def __init__(self, tools: Sequence[Any], approvals: Approvals, work: RunProgress) -> None:
         super().__init__(list(tools))
         self._approvals = approvals
         self._work = work
@@ -43,9 +150,9 @@ class GatedWorkbench(WORKBENCH):
         with self._work.entered(call_id, name):
             result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
             if not result.approved:
-                return told(name, denial(result), failed=True)
+                return text_result(name, denial_text(result), failed=True)
             given = arguments if result.arguments is None else result.arguments
-            done: ToolResult = await super().call_tool(name, given, cancellation_token, **with_call_id(call_id))
+            done: ToolResult = await super().call_tool(name, given, cancellation_token, **call_id_option(call_id))
             return done
 
     async def call_tool_stream(
@@ -64,7 +171,7 @@ class GatedWorkbench(WORKBENCH):
                 else:
                     yield one
             if not result.approved:
-                yield told(name, denial(result), failed=True)
+                yield text_result(name, denial_text(result), failed=True)
                 return
             given = arguments if result.arguments is None else result.arguments
             async with aclosing(super().call_tool_stream(name, given, cancellation_token, call_id)) as events:
@@ -72,18 +179,18 @@ class GatedWorkbench(WORKBENCH):
                     yield event
 
 
-class GatedServer(AroundWorkbench):
+class GatedServer(ApprovingWorkbench):
     """The workbench that connects to a server, whose calls are asked about."""
 
-    def __init__(self, connection: Connection, approvals: Approvals, work: Work) -> None:
+    def __init__(self, connection: McpConnection, approvals: Approvals, work: RunProgress) -> None:
         super().__init__(connection.workbench, approvals, work)
         self._connection = connection
 
     async def run_approved(
         self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
-        """See `AroundWorkbench.run_approved`."""
-        return await self._inner.call_tool(name, arguments, token, **with_call_id(call_id))
+        """See `ApprovingWorkbench.run_approved`."""
+        return await self._inner.call_tool(name, arguments, token, **call_id_option(call_id))
 
     async def list_tools(self) -> list[Any]:
         """See `Workbench.list_tools`."""
@@ -104,7 +211,7 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
 
     component_config_schema = BaseModel
 
-    def __init__(self, inner: Any, approvals: Approvals, work: Work) -> None:
+    def __init__(self, inner: Any, approvals: Approvals, work: RunProgress) -> None:
         super().__init__(inner.args_type(), inner.return_type(), inner.name, inner.description)
         self._inner = inner
         self._approvals = approvals
@@ -135,9 +242,9 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
         with self._work.entered(call_id, self.name):
             result = await self._approvals.answer(self.name, args, call_id, cancellation_token)
             if not result.approved:
-                return denial(result)
+                return denial_text(result)
             given = args if result.arguments is None else result.arguments
-            return await self._inner.run_json(given, cancellation_token, **_call_id(self._inner, call_id))
+            return await self._inner.run_json(given, cancellation_token, **_tool_call_id_option(self._inner, call_id))
 
     async def run_json_stream(
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
@@ -151,7 +258,7 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
                 else:
                     yield one
             if not result.approved:
-                yield denial(result)
+                yield denial_text(result)
                 return
             given = args if result.arguments is None else result.arguments
             async for event in self._ran(given, cancellation_token, call_id):
@@ -161,11 +268,77 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
         self, arguments: Mapping[str, Any], token: CancellationToken, call_id: str | None
     ) -> AsyncIterator[Any]:
         if hasattr(self._inner, "run_json_stream"):
-            async for event in self._inner.run_json_stream(arguments, token, **_call_id(self._inner, call_id)):
+            async for event in self._inner.run_json_stream(
+                arguments, token, **_tool_call_id_option(self._inner, call_id)
+            ):
                 yield event
         else:
-            yield await self._inner.run_json(arguments, token, **_call_id(self._inner, call_id))
+            yield await self._inner.run_json(arguments, token, **_tool_call_id_option(self._inner, call_id))
 
 
-def _call_id(tool: Any, call_id: str | None) -> dict[str, Any]:
-    return {"call_id": call_id} if takes(type(tool).run_json, "call_id") else {}
+def _tool_call_id_option(tool: Any, call_id: str | None) -> dict[str, Any]:
+    return {"call_id": call_id} if takes_parameter(type(tool).run_json, "call_id") else {}
+
+
+class HandlerResult(ToolApprovalResult):
+    """
+    What a person answers a handler.
+
+    Attributes:
+        tool: Another tool that the call goes to.
+        raw: What the handler returns in place of a message, alone in it.
+    """
+
+    tool: str | None = None
+    raw: tuple[Any, ...] = ()
+
+
+def write_handler_decision(decision: Decision) -> HandlerResult:
+    """Gives a decision as a handler can carry it out."""
+    if decision.verdict == "raw":
+        return HandlerResult(approved=True, raw=(decision.raw,))
+    if decision.verdict == "edit":
+        return HandlerResult(approved=True, tool=decision.tool, arguments=dict(decision.arguments or {}))
+    return HandlerResult(**write_decision(decision).model_dump())
+
+
+class ApprovalHandler(DefaultInterventionHandler):
+    """
+    Asks about each `FunctionCall` that is sent.
+
+    Arguments:
+        options: `reject_by: drop` lets a call that a person refuses be dropped, which is the handler's other way to
+            keep a message from being delivered.
+    """
+
+    def __init__(self, approvals: Approvals, work: RunProgress, options: Mapping[str, Any]) -> None:
+        self._approvals = approvals
+        self._work = work
+        self._drops = options.get("reject_by") == "drop"
+
+    async def on_send(self, message: Any, *, message_context: MessageContext, recipient: AgentId) -> Any:
+        """See `InterventionHandler.on_send`."""
+        if not isinstance(message, FunctionCall):
+            return message
+        # What is being worked on is told by the task, and the runtime handles all messages in one.
+        result = await asyncio.create_task(self._asked(message, message_context))
+        if not result.approved:
+            if self._drops:
+                return DropMessage
+            raise ToolException(call_id=message.id, content=denial_text(result), name=message.name)
+        return _rewrite_call(message, result)
+
+    async def _asked(self, call: FunctionCall, context: MessageContext) -> ToolApprovalResult:
+        with self._work.entered(call.id, call.name):
+            return await self._approvals.answer(
+                call.name, parse_arguments(call.arguments), call.id, context.cancellation_token
+            )
+
+
+def _rewrite_call(call: FunctionCall, result: ToolApprovalResult) -> Any:
+    if isinstance(result, HandlerResult) and result.raw:
+        return result.raw[0]
+    if result.arguments is None:
+        return call
+    tool = getattr(result, "tool", None) or call.name
+    return FunctionCall(id=call.id, name=tool, arguments=json.dumps(result.arguments))

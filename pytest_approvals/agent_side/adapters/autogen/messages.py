@@ -1,4 +1,7 @@
-"""Messages of the framework in the neutral form, as its client for Chat Completions would send them."""
+"""Messages of the framework in the neutral form, as its client for Chat Completions would send them.
+
+What the framework's stream shows to its consumer.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from typing import Any
 from ...contract import Item
 
 
-def items(messages: Iterable[Any]) -> list[Item]:
+def to_items(messages: Iterable[Any]) -> list[Item]:
     """Gives the input of the model as a provider would get it."""
-    return [item for number, message in enumerate(messages) for item in _items(message, number)]
+    return [item for number, message in enumerate(messages) for item in _message_items(message, number)]
 
 
-def _items(message: Any, number: int) -> Iterator[Item]:
+def _message_items(message: Any, number: int) -> Iterator[Item]:
     if message.type == "AssistantMessage":
-        yield from _said(message, number)
+        yield from _assistant_items(message, number)
     elif message.type == "FunctionExecutionResultMessage":
         for result in message.content:
             yield Item(kind="result", id=result.call_id, tool=result.name, text=result.content, message=number)
@@ -25,7 +28,7 @@ def _items(message: Any, number: int) -> Iterator[Item]:
         yield Item(kind=kind, text=text_of(message.content), message=number)
 
 
-def _said(message: Any, number: int) -> Iterator[Item]:
+def _assistant_items(message: Any, number: int) -> Iterator[Item]:
     if isinstance(message.content, str):
         yield Item(kind="say", text=message.content, message=number)
         return
@@ -33,10 +36,10 @@ def _said(message: Any, number: int) -> Iterator[Item]:
     if message.thought:
         yield Item(kind="say", text=message.thought, message=number)
     for call in message.content:
-        yield Item(kind="call", id=call.id, tool=call.name, arguments=shown(call.arguments), message=number)
+        yield Item(kind="call", id=call.id, tool=call.name, arguments=parse_arguments(call.arguments), message=number)
 
 
-def shown(text: str) -> Any:
+def parse_arguments(text: str) -> Any:
     """Gives arguments parsed where they are a JSON object, else the text."""
     try:
         parsed = json.loads(text)
@@ -48,3 +51,28 @@ def shown(text: str) -> Any:
 def text_of(content: Any) -> str:
     """Gives what a user's message says."""
     return content if isinstance(content, str) else "".join(part for part in content if isinstance(part, str))
+
+
+ShownEvents = Iterator[tuple[str, dict[str, Any]]]
+
+
+def read_event(event: Any, *, answers: bool) -> ShownEvents:
+    """
+    Gives what one event of a stream shows, as arguments for `World.shown`.
+
+    Arguments:
+        answers: The agent ends with a structured answer. That streams as text does and is none; what the agent says
+            besides is told as its thought, too.
+    """
+    kind = getattr(event, "type", "")
+    if kind == ("ThoughtEvent" if answers else "ModelClientStreamingChunkEvent"):
+        if not (answers and isinstance(parse_arguments(event.content), dict)):
+            yield "text", {"text": event.content}
+    elif kind == "ToolCallRequestEvent":
+        for call in event.content:
+            yield "call", {"id": call.id, "tool": call.name}
+    elif kind == "ToolApprovalRequestEvent":
+        yield "request", {"id": event.content.request_id}
+    elif kind == "ToolCallExecutionEvent":
+        for result in event.content:
+            yield "result", {"id": result.call_id, "text": result.content}

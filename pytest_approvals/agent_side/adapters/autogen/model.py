@@ -1,4 +1,7 @@
-"""The scripted model: a client class of the framework that asks the world."""
+"""The scripted model: a client class of the framework that asks the world.
+
+The model of an agent: the scripted one, or the framework's own client class, which makes the provider's client.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from autogen_core import FunctionCall
 from autogen_core.models import ChatCompletionClient, CreateResult, ModelInfo, RequestUsage
 from pydantic import BaseModel
 
-from ...contract import Item, ModelCall, ModelDown, Reply, World
-from .messages import items
+from ...contract import Item, ModelAddress, ModelCall, ModelDown, Reply
+from ...contract.agent import World
+from ...kit.clients import build_anthropic_options, build_openai_options
+from .messages import to_items
 
-INFO = ModelInfo(
+MODEL_INFO = ModelInfo(
     vision=False,
     function_calling=True,
     json_output=True,
@@ -22,9 +27,9 @@ INFO = ModelInfo(
     multiple_system_messages=True,
 )
 
-_NOTHING = RequestUsage(prompt_tokens=0, completion_tokens=0)
+_NO_USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
 
-Expect = Callable[[Iterable[tuple[str | None, str]]], None]
+ExpectCalls = Callable[[Iterable[tuple[str | None, str]]], None]
 """Is told the calls of a reply, an id and a tool each, that the framework will hand to a tool."""
 
 
@@ -39,34 +44,34 @@ class ScriptedClient(ChatCompletionClient):
     component_type = "model"
     component_config_schema = BaseModel
 
-    def __init__(self, world: World, agent: str, expect: Expect = lambda _: None) -> None:
+    def __init__(self, world: World, agent: str, expect: ExpectCalls = lambda _: None) -> None:
         self._world = world
         self._agent = agent
         self._expect = expect
 
     async def create(self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any) -> CreateResult:
         """See `ChatCompletionClient.create`."""
-        reply = await self._world.model(self._items(messages), agent=self._agent, tools=names_of(tools))
-        return self._result(reply, names_of(tools))
+        reply = await self._world.model(self._items(messages), agent=self._agent, tools=tool_names(tools))
+        return self._result(reply, tool_names(tools))
 
     async def create_stream(
         self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
         """See `ChatCompletionClient.create_stream`."""
-        reply = await self._world.model(self._items(messages), agent=self._agent, stream=True, tools=names_of(tools))
+        reply = await self._world.model(self._items(messages), agent=self._agent, stream=True, tools=tool_names(tools))
         for chunk in reply.chunks:
             if chunk.text:
                 yield chunk.text
         if reply.breaks:
             raise ModelDown(0, reply.how)
-        yield self._result(reply, names_of(tools))
+        yield self._result(reply, tool_names(tools))
 
     def _items(self, messages: Sequence[Any]) -> list[Item]:
-        return items(messages)
+        return to_items(messages)
 
     def _result(self, reply: Reply, offered: Sequence[str]) -> CreateResult:
-        result = _made(reply)
-        self._expect(reaching_a_tool(result, offered))
+        result = _to_result(reply)
+        self._expect(calls_to_offered_tools(result, offered))
         return result
 
     async def close(self) -> None:
@@ -74,11 +79,11 @@ class ScriptedClient(ChatCompletionClient):
 
     def actual_usage(self) -> RequestUsage:
         """See `ChatCompletionClient.actual_usage`."""
-        return _NOTHING
+        return _NO_USAGE
 
     def total_usage(self) -> RequestUsage:
         """See `ChatCompletionClient.total_usage`."""
-        return _NOTHING
+        return _NO_USAGE
 
     def count_tokens(self, messages: Sequence[Any], **_: Any) -> int:
         """See `ChatCompletionClient.count_tokens`."""
@@ -91,41 +96,44 @@ class ScriptedClient(ChatCompletionClient):
     @property
     def capabilities(self) -> Any:
         """See `ChatCompletionClient.capabilities`."""
-        return INFO
+        return MODEL_INFO
 
     @property
     def model_info(self) -> ModelInfo:
         """See `ChatCompletionClient.model_info`."""
-        return INFO
+        return MODEL_INFO
 
 
-def _made(reply: Reply) -> CreateResult:
+def _to_result(reply: Reply) -> CreateResult:
     said = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say
     if not reply.calls:
-        return CreateResult(finish_reason="stop", content=said or "", usage=_NOTHING, cached=False)
-    calls = [FunctionCall(id=_id(call), name=call.tool, arguments=text(call.arguments)) for call in reply.calls]
+        return CreateResult(finish_reason="stop", content=said or "", usage=_NO_USAGE, cached=False)
+    calls = [
+        FunctionCall(id=_required_id(call), name=call.tool, arguments=arguments_text(call.arguments))
+        for call in reply.calls
+    ]
     return CreateResult(
-        finish_reason="function_calls", content=calls, usage=_NOTHING, cached=False, thought=said or None
+        finish_reason="function_calls", content=calls, usage=_NO_USAGE, cached=False, thought=said or None
     )
 
 
-def reaching_a_tool(result: CreateResult, offered: Sequence[str]) -> list[tuple[str | None, str]]:
+def calls_to_offered_tools(result: CreateResult, offered: Sequence[str]) -> list[tuple[str | None, str]]:
     """Gives the calls of a reply that the framework will hand to one of the *offered* tools, an id and a tool each."""
     calls = result.content if isinstance(result.content, list) else ()
     return [(call.id, call.name) for call in calls if call.name in offered and is_json(call.arguments)]
 
 
-def names_of(tools: Iterable[Any]) -> list[str]:
+def tool_names(tools: Iterable[Any]) -> list[str]:
     """Gives the names of what a model is offered."""
     return [tool["name"] if isinstance(tool, Mapping) else tool.name for tool in tools]
 
 
-def _id(call: ModelCall) -> str:
+def _required_id(call: ModelCall) -> str:
     assert call.id is not None, "`FunctionCall.id` is a text"
     return call.id
 
 
-def text(arguments: Mapping[str, Any] | str) -> str:
+def arguments_text(arguments: Mapping[str, Any] | str) -> str:
     """Gives arguments as the model sends them."""
     return arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
 
@@ -137,3 +145,48 @@ def is_json(arguments: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def build_model(
+    world: World, agent: str, address: ModelAddress | None, expect: ExpectCalls = lambda _: None
+) -> ChatCompletionClient:
+    """
+    Gives the model of *agent*.
+
+    Arguments:
+        address: Where the model is asked; None: the world is.
+        expect: Is told the calls of every reply.
+    """
+    if address is None:
+        return ScriptedClient(world, agent, expect)
+    if address.protocol == "messages":
+        from autogen_ext.models.anthropic import AnthropicChatCompletionClient
+
+        return _with_call_reports(AnthropicChatCompletionClient, expect)(
+            model=agent, model_info=MODEL_INFO, **build_anthropic_options(address)
+        )
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+    return _with_call_reports(OpenAIChatCompletionClient, expect)(
+        model=agent, model_info=MODEL_INFO, **build_openai_options(address)
+    )
+
+
+def _with_call_reports(kind: Any, expect: ExpectCalls) -> Any:
+    """Gives a client class that tells what it was answered, and is *kind* in everything else."""
+
+    class Telling(kind):
+        async def create(self, messages: Any, *, tools: Sequence[Any] = (), **more: Any) -> CreateResult:
+            result: CreateResult = await super().create(messages, tools=tools, **more)
+            expect(calls_to_offered_tools(result, tool_names(tools)))
+            return result
+
+        async def create_stream(
+            self, messages: Any, *, tools: Sequence[Any] = (), **more: Any
+        ) -> AsyncGenerator[str | CreateResult, None]:
+            async for piece in super().create_stream(messages, tools=tools, **more):
+                if isinstance(piece, CreateResult):
+                    expect(calls_to_offered_tools(piece, tool_names(tools)))
+                yield piece
+
+    return Telling

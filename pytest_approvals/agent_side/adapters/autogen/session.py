@@ -1,8 +1,19 @@
-"""
-One session: an agent, the run that it is in, and the questions that this run waits for.
+"""One session: an agent, the run that it is in, and the questions that this run waits for.
 
 An approval function waits inside of the run. So a run lives in a task of its own; a turn begins one or answers its
 questions, and ends where all that the run works on waits for a person, or where the run ends.
+
+The flavour of the approvals that the framework has: the `approval_func` of `CodeExecutorAgent`.
+
+A coder writes code and an executor runs it, as the documentation of `CodeExecutorAgent` has it for a team. Code has
+neither call ids nor tools: a call is a line of code here, which names the tool, its arguments and, in a comment, the
+id that the scenario gives it.
+
+The flavour without AgentChat: tools behind a `ToolAgent`, and an intervention handler in front of it.
+
+As the cookbook "User Approval for Tool Execution using Intervention Handler" has it, the handler sees each call as a
+message, and raises a `ToolException` where a person refuses it. What the caller keeps is the conversation that
+`tool_agent_caller_loop` is given, and what it returns.
 """
 
 from __future__ import annotations
@@ -11,19 +22,22 @@ import asyncio
 import copy
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...contract import MAIN, Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported, World
-from . import facts
-from .work import Work
+from ...contract import MAIN, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported
+from ...contract.agent import Agent, World
+from . import metadata
+from .progress import RunProgress
 
 if TYPE_CHECKING:
-    from .approval import ToolApprovalRequest, ToolApprovalResult
-    from .attach import AttachedCrew
-    from .crew import Crew, Gate
+    from .agents import AgentGraph, GateFactory
+    from .attach import AttachedAgents
+    from .requests import ToolApprovalRequest, ToolApprovalResult
 
-HOPS = 30
+
+EVENT_HOPS = 30
 """How many turns of the loop an event may take from a tool to the consumer of the stream, through two agents."""
 
 
@@ -40,16 +54,16 @@ class Session(Agent):
 
     framework = "autogen-agentchat"
     wire_rules = "chat"
-    issues = facts.ISSUES
+    issues = metadata.ISSUES
     packages = ("autogen_agentchat", "autogen_core", "autogen_ext")
     connects = True
     teamed: ClassVar[bool] = False
-    hops: ClassVar[int] = HOPS
+    hops: ClassVar[int] = EVENT_HOPS
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
         self._moved = asyncio.Event()
-        self._work = Work(self._moved.set)
+        self._work = RunProgress(self._moved.set)
         self._crew = self._crew_of(blueprint)
         self._questions: dict[str, Question] = {}
         self._carried: list[ToolApprovalRequest] = []
@@ -132,20 +146,20 @@ class Session(Agent):
         return result
 
     def _see(self, event: Any) -> None:
-        from .streaming import seen
+        from .messages import read_event
 
-        for what, told in seen(event, answers=bool(self.blueprint.answer)):
+        for what, told in read_event(event, answers=bool(self.blueprint.answer)):
             self.world.shown(what, **told)
 
     async def _gone_on(self, token: Any, *, stream: bool) -> Any:
-        from .state import left_open, worked_off
+        from .state import finish_calls, unfinished_calls
 
         for name in self._crew.speakers:
             context = self._crew.context(name)
-            if calls := await left_open(context):
+            if calls := await unfinished_calls(context):
                 benches = self._crew.benches(name, stream=stream)
                 self._work.expect(await self._crew.reaching(calls, benches))
-                await worked_off(calls, benches, context, token, self._see if stream else lambda _: None)
+                await finish_calls(calls, benches, context, token, self._see if stream else lambda _: None)
         self._carried = []
         return await self._run(None, token, stream=stream)
 
@@ -189,7 +203,7 @@ class Session(Agent):
 
     async def ask(self, request: ToolApprovalRequest, emit: Callable[[Any], None]) -> ToolApprovalResult:
         """Asks a person: the approval function of gated tools."""
-        from .approval import ToolApprovalRequestEvent, ToolApprovalResultEvent
+        from .requests import ToolApprovalRequestEvent, ToolApprovalResultEvent
 
         request = self._known(request)
         question = Question(request=request, answer=asyncio.Future())
@@ -232,15 +246,15 @@ class Session(Agent):
 
     def _result(self, decision: Decision) -> ToolApprovalResult:
         """Gives a decision as the approval function returns it."""
-        from .answers import result_of
+        from .requests import write_decision
 
-        return result_of(decision)
+        return write_decision(decision)
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        from .answers import shown
+        from .requests import read_request
 
-        return [shown(request, self._crew.tools()) for request in self._asked()]
+        return [read_request(request, self._crew.tools()) for request in self._asked()]
 
     # --- ends ---------------------------------------------------------------------------------------------------------
 
@@ -273,16 +287,16 @@ class Session(Agent):
     async def dump(self) -> str:
         """Gives the agent's own state and the open requests; see `state`."""
         self._claims("serialize.json")
-        from .state import dumped
+        from .state import dump_state
 
-        return dumped(await self._saved(), self._asked(), self._window)
+        return dump_state(await self._saved(), self._asked(), self._window)
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
         self._claims("serialize.json")
-        from .state import read
+        from .state import load_state
 
-        state, self._carried, window = read(parts[-1])
+        state, self._carried, window = load_state(parts[-1])
         await self._loaded(state, window)
 
     async def copy_from(self, other: Agent) -> None:
@@ -321,19 +335,19 @@ class Session(Agent):
         await self._crew.close()
 
 
-class Gated(Session):
+class GatedSession(Session):
     """Approval functions stand around the tools of agents."""
 
-    protocols = facts.PROTOCOLS
+    protocols = metadata.PROTOCOLS
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew | AttachedCrew:
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph | AttachedAgents:
         if blueprint.attachment is not None:
-            from .attach import AttachedCrew
+            from .attach import AttachedAgents
 
-            return AttachedCrew(blueprint.attachment, self.world, self.ask, self._work)
-        from .crew import Crew
+            return AttachedAgents(blueprint.attachment, self.world, self.ask, self._work)
+        from .agents import AgentGraph
 
-        return Crew(
+        return AgentGraph(
             world=self.world,
             blueprint=blueprint,
             ask=self.ask,
@@ -344,39 +358,169 @@ class Gated(Session):
         )
 
     @abstractmethod
-    def _gate(self) -> Gate:
+    def _gate(self) -> GateFactory:
         """Where the approval functions stand."""
 
 
-class Workbenched(Gated):
+class WorkbenchSession(GatedSession):
     """The approval functions stand around a workbench."""
 
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
-    def _gate(self) -> Gate:
-        from .crew import gated_workbench
+    def _gate(self) -> GateFactory:
+        from .agents import build_gated_workbench
 
-        return gated_workbench
+        return build_gated_workbench
 
 
-class Tooled(Gated):
+class ToolSession(GatedSession):
     """The approval functions stand around each tool."""
 
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
-    def _gate(self) -> Gate:
-        from .crew import gated_tools
+    def _gate(self) -> GateFactory:
+        from .agents import build_gated_tools
 
-        return gated_tools
+        return build_gated_tools
 
 
-class Swarming(Workbenched):
+class SwarmSession(WorkbenchSession):
     """The caller talks to a `Swarm`, whose agents hand the conversation over."""
 
-    protocols = facts.SWARM_PROTOCOLS
-    capabilities = facts.claimed(facts.SWARM_MISSING)
-    missing = facts.SWARM_MISSING
+    protocols = metadata.SWARM_PROTOCOLS
+    capabilities = metadata.claimed(metadata.SWARM_MISSING)
+    missing = metadata.SWARM_MISSING
     teamed = True
-    hops = 10 * HOPS
+    hops = 10 * EVENT_HOPS
+
+
+class CodeExecutorSession(Session):
+    """A team of a coder and an executor, which asks an approval function before it runs code."""
+
+    capabilities = metadata.claimed(metadata.CODE_MISSING)
+    missing = metadata.CODE_MISSING
+    wire_rules = "none"
+    hops = 10 * EVENT_HOPS
+
+    def _crew_of(self, blueprint: Any) -> Any:
+        from .code_execution import CodingTeam
+
+        return CodingTeam(self.world, blueprint, self.approve)
+
+    async def approve(self, asked: Any) -> Any:
+        """Asks a person about code: the `approval_func` of the executor."""
+        from autogen_agentchat.agents import ApprovalResponse
+
+        from .code_execution import read_call
+        from .requests import ToolApprovalRequest
+
+        call = read_call(asked.code)
+        with self._work.entered(call.id, call.tool):
+            crew: Any = self._crew
+            if not await crew.gated(call):
+                return ApprovalResponse(approved=True, reason="")
+            request = ToolApprovalRequest(agent=MAIN, tool=call.tool, arguments=call.arguments, call_id=call.id)
+            question = Question(request=request, answer=asyncio.Future())
+            self._questions[request.request_id] = question
+            try:
+                with self._work.waiting():
+                    return await question.answer
+            finally:
+                del self._questions[request.request_id]
+
+    def _result(self, decision: Decision) -> Any:
+        from autogen_agentchat.agents import ApprovalResponse
+
+        return ApprovalResponse(approved=decision.verdict == "approve", reason=decision.reason or "")
+
+
+TOOL_AGENT_TYPE = "tools"
+"""The agent type that runs tools."""
+
+
+class InterventionSession(GatedSession):
+    """An intervention handler asks about each message to the agent that runs the tools."""
+
+    capabilities = metadata.claimed(metadata.INTERVENTION_MISSING)
+    missing = metadata.INTERVENTION_MISSING
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        if blueprint.attachment is not None:
+            raise Unsupported(
+                "attach", "a loop of autogen-core is a person's own code, with no agent object to hand over"
+            )
+        super().__init__(world, blueprint)
+        self._runtime: Any = None
+        self._history: list[Any] = []
+
+    def _gate(self) -> GateFactory:
+        from .agents import build_gated_tools
+
+        return build_gated_tools
+
+    async def _run(self, text: str | None, token: Any, *, stream: bool) -> Any:
+        from autogen_core import AgentId
+        from autogen_core.models import UserMessage
+        from autogen_core.tool_agent import tool_agent_caller_loop
+
+        from .model import build_model
+
+        if text is not None:
+            self._history.append(UserMessage(content=text, source="user"))
+        runtime, tools = await self._ready()
+        model = build_model(self.world, MAIN, self.blueprint.model)
+        said = await tool_agent_caller_loop(
+            runtime, AgentId(TOOL_AGENT_TYPE, "default"), model, list(self._history), tools, token
+        )
+        self._history += said
+        if self.blueprint.options.get("settles"):
+            await runtime.stop_when_idle()
+            self._runtime = None
+        return said[-1].content
+
+    async def _gone_on(self, token: Any, *, stream: bool) -> Any:
+        return await self._run(None, token, stream=stream)
+
+    async def _ready(self) -> tuple[Any, list[Any]]:
+        from autogen_core import SingleThreadedAgentRuntime
+        from autogen_core.tool_agent import ToolAgent
+
+        from .agents import AgentGraph
+        from .gates import ApprovalHandler
+
+        crew = self._crew
+        assert isinstance(crew, AgentGraph)
+        specs = [spec for spec in self.blueprint.tools if spec.agent == MAIN]
+        tools = crew.working(specs)
+        if self._runtime is None:
+            handler = ApprovalHandler(crew.approvals(MAIN, specs), self._work, self.blueprint.options)
+            self._runtime = SingleThreadedAgentRuntime(intervention_handlers=[handler])
+            await ToolAgent.register(self._runtime, TOOL_AGENT_TYPE, lambda: ToolAgent("Runs tools.", list(tools)))
+            self._runtime.start()
+        return self._runtime, tools
+
+    async def _said(self) -> str | None:
+        return None
+
+    def _output(self, result: Any) -> Any:
+        return result
+
+    def _result(self, decision: Decision) -> Any:
+        from .gates import write_handler_decision
+
+        return write_handler_decision(decision)
+
+    async def close(self) -> None:
+        """See `Agent.close`."""
+        await super().close()
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            # A loop that died with its handler, or still waits for it, does not stop.
+            await asyncio.wait({asyncio.create_task(_stop_runtime(runtime))}, timeout=0.2)
+
+
+async def _stop_runtime(runtime: Any) -> None:
+    with suppress(Exception):
+        await runtime.stop()

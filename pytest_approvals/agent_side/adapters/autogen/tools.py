@@ -1,4 +1,9 @@
-"""Tools made from tool specs: their bodies run in the world, or run another agent."""
+"""Tools made from tool specs: their bodies run in the world, or run another agent.
+
+Tools of MCP servers that the agent connects to, with the framework's own workbench.
+
+A server is not told the id of a call.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,10 @@ from autogen_core import CancellationToken
 from autogen_core.tools import BaseTool
 from pydantic import BaseModel
 
-from ...contract import AsksAgain, ToolSpec, World
-from ...declared import fields_model
-from .approval import ApprovalFunction, ToolApprovalRequest, ToolApprovalResult, denial
+from ...contract import AsksAgain, ServerAddress, ToolSpec
+from ...contract.agent import World
+from ...kit.tool_schema import build_fields_model
+from .requests import ApprovalFunction, ToolApprovalRequest, ToolApprovalResult, denial_text
 
 _CALL_ID: ContextVar[str | None] = ContextVar("pytest_approvals_autogen_call_id", default=None)
 
@@ -31,7 +37,9 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
     component_config_schema = BaseModel
 
     def __init__(self, spec: ToolSpec, world: World, ask: ApprovalFunction, *, strict: bool = False) -> None:
-        super().__init__(fields_model(spec.name, spec.parameters), object, spec.name, spec.description, strict=strict)
+        super().__init__(
+            build_fields_model(spec.name, spec.parameters), object, spec.name, spec.description, strict=strict
+        )
         self._spec = spec
         self._world = world
         self._ask = ask
@@ -55,7 +63,7 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
             except AsksAgain:
                 result = await self._asked_again(arguments)
             if not result.approved:
-                return denial(result)
+                return denial_text(result)
             arguments = arguments if result.arguments is None else result.arguments
 
     def _body(self, arguments: dict[str, Any]) -> Awaitable[Any]:
@@ -66,10 +74,10 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
             agent=self._spec.agent, tool=self._spec.name, arguments=arguments, call_id=_CALL_ID.get()
         )
         # A body is given no way to show an event.
-        return await self._ask(request, _unseen)
+        return await self._ask(request, _ignore_event)
 
 
-def _unseen(_: BaseAgentEvent) -> None:
+def _ignore_event(_: BaseAgentEvent) -> None:
     pass
 
 
@@ -100,12 +108,12 @@ class Delegate(AgentTool):
 Emit = Callable[[BaseAgentEvent], None]
 
 
-AskedBefore = Callable[[ToolApprovalRequest], ToolApprovalRequest | None]
+FindEarlierRequest = Callable[[ToolApprovalRequest], ToolApprovalRequest | None]
 """Gives what a person was asked about a call before the state was saved."""
 
 
-def approval_function(
-    spec: ToolSpec, world: World, ask: ApprovalFunction, asked: AskedBefore
+def build_approval_function(
+    spec: ToolSpec, world: World, ask: ApprovalFunction, asked: FindEarlierRequest
 ) -> ApprovalFunction | None:
     """
     Gives the approval function of a tool: none, one that asks a person, or one that asks where its policy says so.
@@ -123,3 +131,38 @@ def approval_function(
         return ToolApprovalResult(approved=True)
 
     return conditional
+
+
+MCP_TIMEOUT = 600.0
+"""Seconds that a connection or a tool may take: the harness has a limit of its own."""
+
+
+class McpConnection:
+    """The framework's workbench for one server, and whether it is connected."""
+
+    def __init__(self, address: ServerAddress) -> None:
+        from autogen_ext.tools.mcp import McpWorkbench
+
+        self.workbench = McpWorkbench(_server_parameters(address))
+        self._connected = False
+
+    async def start(self) -> None:
+        """Lets the workbench connect, once."""
+        if not self._connected:
+            self._connected = True
+            await self.workbench.start()
+
+    async def stop(self) -> None:
+        """Lets the workbench go."""
+        if self._connected:
+            self._connected = False
+            await self.workbench.stop()
+
+
+def _server_parameters(address: ServerAddress) -> Any:
+    from autogen_ext.tools.mcp import StdioServerParams, StreamableHttpServerParams
+
+    if address.url:
+        return StreamableHttpServerParams(url=address.url, timeout=MCP_TIMEOUT, sse_read_timeout=MCP_TIMEOUT)
+    program, *arguments = address.command
+    return StdioServerParams(command=program, args=arguments, read_timeout_seconds=MCP_TIMEOUT)

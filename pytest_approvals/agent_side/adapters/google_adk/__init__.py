@@ -14,14 +14,14 @@ framework advises in place of `AgentTool`; before there were modes it is an `Age
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .session import CustomTool, Dynamic, Resumable, Static
+from ...contract.agent import Agent
+from .session import CustomToolSession, DynamicSession, ResumableSession, StaticSession
 
-__all__ = ["FLAVOURS", "CustomTool", "Dynamic", "Resumable", "Static"]
+__all__ = ["FLAVOURS", "CustomToolSession", "DynamicSession", "ResumableSession", "StaticSession"]
 
 FLAVOURS: dict[str, type[Agent]] = {
-    "": Static,
-    "resumable": Resumable,
-    "dynamic": Dynamic,
-    "custom_tool": CustomTool,
+    "": StaticSession,
+    "resumable": ResumableSession,
+    "dynamic": DynamicSession,
+    "custom_tool": CustomToolSession,
 }

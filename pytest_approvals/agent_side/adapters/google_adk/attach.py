@@ -18,36 +18,38 @@ from google.adk.runners import Runner
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
-from ...current import world
-from .crew import Crew, runner_of
+from ...kit.context import current_world
+from .agents import AgentGraph, build_runner
 from .model import ScriptedModel
-from .requests import Reading
+from .requests import RequestReader
 
 Undo = Callable[[], None]
 
 
-def attached_crew(attachment: Attachment, *, resumable: bool) -> Crew:
+def attach_agents(attachment: Attachment, *, resumable: bool) -> AgentGraph:
     """Makes a crew of the agent, app or runner that a person hands over, or that their factory makes of the model."""
-    given = _given(attachment.subject)
-    root = _root(given)
-    agents = list(_agents(root))
+    given = _resolve_subject(attachment.subject)
+    root = _root_agent(given)
+    agents = list(_walk_agents(root))
     if not any(hasattr(agent, "model") for agent in agents):
         raise Unsupported("attach", "the agent has no model; hand over an `LlmAgent`, an `App` or a `Runner`")
     names = {agent.name: MAIN if agent is root else agent.name for agent in agents}
     undo: list[Undo] = []
     specs: list[ToolSpec] = []
     for agent in agents:
-        found = [_as_tool(tool) for tool in getattr(agent, "tools", ())]
-        specs += [_spec(tool, names[agent.name]) for tool in found if isinstance(tool, BaseTool)]
-        undo += _probed(agent, [_probe(tool, names[agent.name], attachment.stubs) for tool in found], names[agent.name])
+        found = [_to_tool(tool) for tool in getattr(agent, "tools", ())]
+        specs += [_to_spec(tool, names[agent.name]) for tool in found if isinstance(tool, BaseTool)]
+        undo += _probe_agent(
+            agent, [_probe_tool(tool, names[agent.name], attachment.stubs) for tool in found], names[agent.name]
+        )
 
     def release() -> None:
         for step in reversed(undo):
             step()
 
-    return Crew(
-        runner=_runner_of(given, root, resumable=resumable),
-        reading=Reading(names=names, tools=tuple(specs)),
+    return AgentGraph(
+        runner=_runner_factory(given, root, resumable=resumable),
+        reading=RequestReader(names=names, tools=tuple(specs)),
         service=given.session_service if isinstance(given, Runner) else None,
         options=dict(attachment.run_options),
         release=release,
@@ -57,53 +59,53 @@ def attached_crew(attachment: Attachment, *, resumable: bool) -> Crew:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def _given(subject: Any) -> Any:
+def _resolve_subject(subject: Any) -> Any:
     if isinstance(subject, BaseAgent | Runner) or hasattr(subject, "root_agent"):
         return subject
     return subject(ScriptedModel())
 
 
-def _root(given: Any) -> Any:
+def _root_agent(given: Any) -> Any:
     if isinstance(given, BaseAgent):
         return given
     return given.agent if isinstance(given, Runner) else given.root_agent
 
 
-def _runner_of(given: Any, root: Any, *, resumable: bool) -> Callable[[Any], Any]:
+def _runner_factory(given: Any, root: Any, *, resumable: bool) -> Callable[[Any], Any]:
     app = getattr(given, "app", None) if isinstance(given, Runner) else given
     if isinstance(given, BaseAgent) or app is None:
-        return partial(runner_of, root, resumable=resumable)
+        return partial(build_runner, root, resumable=resumable)
     return lambda service: Runner(app=app, app_name=app.name, session_service=service)
 
 
-def _agents(agent: Any) -> Iterator[Any]:
+def _walk_agents(agent: Any) -> Iterator[Any]:
     """Gives *agent* and all below it: its sub-agents, and those that its tools run."""
     yield agent
     for below in agent.sub_agents:
-        yield from _agents(below)
+        yield from _walk_agents(below)
     for tool in getattr(agent, "tools", ()):
         inner = getattr(tool, "agent", None)
         if isinstance(inner, BaseAgent) and inner not in agent.sub_agents:
-            yield from _agents(inner)
+            yield from _walk_agents(inner)
 
 
-def _as_tool(tool: Any) -> Any:
+def _to_tool(tool: Any) -> Any:
     """Makes a tool of a plain function, as the framework does."""
     return FunctionTool(tool) if callable(tool) and not hasattr(tool, "get_tools") else tool
 
 
-def _spec(tool: Any, agent: str) -> ToolSpec:
+def _to_spec(tool: Any, agent: str) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description or "",
-        parameters=_parameters(tool._get_declaration()),
+        parameters=_read_parameters(tool._get_declaration()),
         # What a person's own policy will say is not known before it is asked.
         approval="always" if getattr(tool, "_require_confirmation", False) is True else "never",
         agent=agent,
     )
 
 
-def _parameters(declaration: Any) -> dict[str, Parameter]:
+def _read_parameters(declaration: Any) -> dict[str, Parameter]:
     if declaration is None:
         return {}
     described = declaration.parameters_json_schema
@@ -111,19 +113,19 @@ def _parameters(declaration: Any) -> dict[str, Parameter]:
         described = declaration.parameters.model_dump(mode="json", exclude_none=True)
     required = (described or {}).get("required", ())
     return {
-        name: Parameter(type=_type(one), required=name in required, default=one.get("default"))
+        name: Parameter(type=_parameter_type(one), required=name in required, default=one.get("default"))
         for name, one in (described or {}).get("properties", {}).items()
     }
 
 
-def _type(schema: dict[str, Any]) -> str:
+def _parameter_type(schema: dict[str, Any]) -> str:
     return str(schema.get("type", "object")).lower()
 
 
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probed(agent: Any, tools: list[Any], name: str) -> Iterator[Undo]:
+def _probe_agent(agent: Any, tools: list[Any], name: str) -> Iterator[Undo]:
     """Puts the scripted model and probed tools into *agent*."""
     for field, new in (("model", ScriptedModel(agent=name)), ("tools", tools)):
         if hasattr(agent, field):
@@ -132,21 +134,21 @@ def _probed(agent: Any, tools: list[Any], name: str) -> Iterator[Undo]:
             yield partial(setattr, agent, field, old)
 
 
-def _probe(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
+def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
     if type(tool) is FunctionTool:
         policy = getattr(tool, "_require_confirmation", False)
         return FunctionTool(
-            _function(tool.func, tool.name, agent, stub=tool.name in stubs), require_confirmation=policy
+            _probe_function(tool.func, tool.name, agent, stub=tool.name in stubs), require_confirmation=policy
         )
     probed = copy(tool)
     if hasattr(tool, "get_tools"):
-        probed.get_tools = _listing(tool.get_tools, agent, stubs)
+        probed.get_tools = _probe_listing(tool.get_tools, agent, stubs)
     elif not hasattr(tool, "agent"):
-        probed.run_async = _running(tool, agent, stub=tool.name in stubs)
+        probed.run_async = _probe_run(tool, agent, stub=tool.name in stubs)
     return probed
 
 
-def _function(function: Any, name: str, agent: str, *, stub: bool) -> Any:
+def _probe_function(function: Any, name: str, agent: str, *, stub: bool) -> Any:
     """Gives a function like *function*, whose body runs in the world."""
     takes = inspect.signature(function)
 
@@ -161,13 +163,15 @@ def _function(function: Any, name: str, agent: str, *, stub: bool) -> Any:
         contexts = [value for value in bound.arguments.values() if isinstance(value, ToolContext)]
         shown = {one: value for one, value in bound.arguments.items() if value not in contexts}
         call_id = contexts[0].function_call_id if contexts else None
-        return await world().run(name, _plain(shown), call_id, agent=agent, real=None if stub else real)
+        return await current_world().run(
+            name, _to_json_values(shown), call_id, agent=agent, real=None if stub else real
+        )
 
     body.__signature__ = takes  # type: ignore[attr-defined]
     return body
 
 
-def _running(tool: Any, agent: str, *, stub: bool) -> Callable[..., Awaitable[Any]]:
+def _probe_run(tool: Any, agent: str, *, stub: bool) -> Callable[..., Awaitable[Any]]:
     """Gives what runs a tool of a class of its own in the world."""
 
     async def run_async(*, args: dict[str, Any], tool_context: Any) -> Any:
@@ -175,21 +179,23 @@ def _running(tool: Any, agent: str, *, stub: bool) -> Callable[..., Awaitable[An
             return await tool.run_async(args=args, tool_context=tool_context)
 
         call_id = tool_context.function_call_id
-        return await world().run(tool.name, _plain(args), call_id, agent=agent, real=None if stub else real)
+        return await current_world().run(
+            tool.name, _to_json_values(args), call_id, agent=agent, real=None if stub else real
+        )
 
     return run_async
 
 
-def _listing(get_tools: Callable[..., Awaitable[Any]], agent: str, stubs: frozenset[str]) -> Callable[..., Any]:
+def _probe_listing(get_tools: Callable[..., Awaitable[Any]], agent: str, stubs: frozenset[str]) -> Callable[..., Any]:
     """Gives what lists the tools of a toolset, each probed."""
 
     async def listed(*given: Any, **named: Any) -> list[Any]:
-        return [_probe(tool, agent, stubs) for tool in await get_tools(*given, **named)]
+        return [_probe_tool(tool, agent, stubs) for tool in await get_tools(*given, **named)]
 
     return listed
 
 
-def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
+def _to_json_values(arguments: dict[str, Any]) -> dict[str, Any]:
     from pydantic_core import to_jsonable_python
 
     plain: dict[str, Any] = to_jsonable_python(arguments, fallback=repr)

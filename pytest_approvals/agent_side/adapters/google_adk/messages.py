@@ -1,4 +1,7 @@
-"""Contents of the framework in the neutral form, as a provider would get them."""
+"""Contents of the framework in the neutral form, as a provider would get them.
+
+What the framework's stream shows to its consumer.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,25 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...contract import Item
+from .requests import CONFIRMATION, confirmation_calls
 
-ANSWERS = "set_model_response"
+ANSWER_TOOL = "set_model_response"
 """The tool by which a model that has other tools gives a structured answer."""
 
-QUOTED = ("For context:", "<<<BEGIN_QUOTED_AGENT_CONTENT>>>")
+QUOTE_PREFIXES = ("For context:", "<<<BEGIN_QUOTED_AGENT_CONTENT>>>")
 """What a content begins with in which the framework quotes another agent; it is sent in the user's role."""
 
-ALONE = "Important: You will not receive any user replies"
+SINGLE_TURN_PREFIX = "Important: You will not receive any user replies"
 """What the framework adds to the messages of an agent that a tool runs."""
 
 
-def items(contents: Iterable[Any]) -> list[Item]:
+def to_items(contents: Iterable[Any]) -> list[Item]:
     """Gives the input of the model as a provider would get it."""
-    names = Unnamed()
-    return [item for number, content in enumerate(contents) for item in _items(content, number, names)]
+    names = UnnamedCalls()
+    return [item for number, content in enumerate(contents) for item in _content_items(content, number, names)]
 
 
-class Unnamed:
+class UnnamedCalls:
     """
     Names for calls that have none.
 
@@ -49,9 +53,9 @@ class Unnamed:
         return waiting.pop(0) if waiting else None
 
 
-def _items(content: Any, number: int, names: Unnamed) -> Iterator[Item]:
+def _content_items(content: Any, number: int, names: UnnamedCalls) -> Iterator[Item]:
     for part in content.parts or ():
-        if ANSWERS in (getattr(part.function_call, "name", None), getattr(part.function_response, "name", None)):
+        if ANSWER_TOOL in (getattr(part.function_call, "name", None), getattr(part.function_response, "name", None)):
             yield Item(kind="other", message=number)
         elif part.function_call is not None:
             call = part.function_call
@@ -60,23 +64,23 @@ def _items(content: Any, number: int, names: Unnamed) -> Iterator[Item]:
         elif part.function_response is not None:
             result = part.function_response
             name = result.id or names.of_result(result.name)
-            yield Item(kind="result", id=name, tool=result.name, text=told(result.response), message=number)
+            yield Item(kind="result", id=name, tool=result.name, text=result_text(result.response), message=number)
         elif part.text is not None:
-            yield _said(content, part.text, number)
+            yield _text_item(content, part.text, number)
         else:
             yield Item(kind="other", message=number)
 
 
-def _said(content: Any, text: str, number: int) -> Item:
+def _text_item(content: Any, text: str, number: int) -> Item:
     if content.role == "model":
         return Item(kind="say", text=text, message=number)
     first = content.parts[0].text or ""
-    if first.startswith(QUOTED) or text.startswith(ALONE):
+    if first.startswith(QUOTE_PREFIXES) or text.startswith(SINGLE_TURN_PREFIX):
         return Item(kind="other", text=text, message=number)
-    return Item(kind="user", text=_unwrapped(text), message=number)
+    return Item(kind="user", text=_unwrap_input(text), message=number)
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap_input(text: str) -> str:
     """Gives what an agent is asked that a tool runs, which the framework writes as JSON of the tool's arguments."""
     if not text.startswith('{"input":'):
         return text
@@ -84,7 +88,7 @@ def _unwrapped(text: str) -> str:
     return asked
 
 
-def told(response: Any) -> str:
+def result_text(response: Any) -> str:
     """Gives what a model reads of a result; the framework puts what is no dictionary under `result`."""
     if isinstance(response, dict) and len(response) == 1:
         (key, value), *_ = response.items()
@@ -97,3 +101,25 @@ def text_of(content: Any) -> str:
     """Gives what a content says to the person."""
     parts = (content.parts or ()) if content is not None else ()
     return "".join(part.text for part in parts if part.text and not part.thought)
+
+
+ShownEvents = Iterator[tuple[str, dict[str, Any]]]
+
+
+def read_event(event: Any) -> ShownEvents:
+    """Gives what one event of the stream shows, as arguments for `World.shown`."""
+    if event.partial:
+        # A call that comes in a partial event comes again in a whole one.
+        if text := text_of(event.content):
+            yield "text", {"text": text}
+        return
+    for call in event.get_function_calls():
+        if call.name != CONFIRMATION:
+            yield "call", {"id": call.id, "tool": call.name}
+    for call in confirmation_calls(event):
+        yield "request", {"id": call.id}
+    waiting = event.actions.requested_tool_confirmations or {}
+    for result in event.get_function_responses():
+        # What stands in for the result of a call that waits is no result.
+        if result.id not in waiting:
+            yield "result", {"id": result.id, "text": result_text(result.response)}

@@ -1,21 +1,25 @@
-"""
-The scripted model: a model class of the framework that asks the world of the running turn.
+"""The scripted model: a model class of the framework that asks the world of the running turn.
 
 As the framework's class for Gemini does it, a stream gives text in partial responses and then the whole reply at once.
+
+The framework's own model classes, on the clients of providers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.genai import types
 
-from ...contract import MAIN, ModelCall, ModelDown, Reply
-from ...current import world
-from .messages import ANSWERS, items
+from ...contract import MAIN, ModelAddress, ModelCall, ModelDown, Reply
+from ...kit.clients import build_anthropic_client, build_openai_client
+from ...kit.context import current_world
+from .messages import ANSWER_TOOL, to_items
 
 
 class ScriptedModel(BaseLlm):
@@ -26,49 +30,77 @@ class ScriptedModel(BaseLlm):
 
     async def generate_content_async(self, llm_request: LlmRequest, stream: bool = False) -> AsyncIterator[LlmResponse]:
         """See `BaseLlm.generate_content_async`."""
-        async for response in answered(llm_request, self.agent, stream):
+        async for response in play_reply(llm_request, self.agent, stream):
             yield response
 
 
-async def answered(request: Any, agent: str, stream: bool) -> AsyncIterator[LlmResponse]:
+async def play_reply(request: Any, agent: str, stream: bool) -> AsyncIterator[LlmResponse]:
     """Asks for the next reply to *request* and plays it."""
     offered = list(request.tools_dict)
-    reply = await world().model(items(request.contents), agent=agent, stream=stream, tools=offered)
+    reply = await current_world().model(to_items(request.contents), agent=agent, stream=stream, tools=offered)
     if stream:
-        for text in _texts(reply):
-            yield LlmResponse(partial=True, content=_content(types.Part(text=text)))
+        for text in _text_chunks(reply):
+            yield LlmResponse(partial=True, content=_model_content(types.Part(text=text)))
         if reply.breaks:
             raise ModelDown(0, reply.how)
     used = types.GenerateContentResponseUsageMetadata()
     yield LlmResponse(
-        content=_content(*_parts(reply, offered)), finish_reason=types.FinishReason.STOP, usage_metadata=used
+        content=_model_content(*_reply_parts(reply, offered)),
+        finish_reason=types.FinishReason.STOP,
+        usage_metadata=used,
     )
 
 
-def _texts(reply: Reply) -> Iterator[str]:
+def _text_chunks(reply: Reply) -> Iterator[str]:
     return (chunk.text for chunk in reply.chunks if chunk.call is None and chunk.text)
 
 
-def _content(*parts: types.Part) -> types.Content:
+def _model_content(*parts: types.Part) -> types.Content:
     return types.Content(role="model", parts=list(parts))
 
 
-def _parts(reply: Reply, offered: Sequence[str]) -> Iterator[types.Part]:
+def _reply_parts(reply: Reply, offered: Sequence[str]) -> Iterator[types.Part]:
     if reply.say:
         yield types.Part(text=reply.say)
     for call in reply.calls:
-        yield types.Part(function_call=_call(call))
+        yield types.Part(function_call=_to_function_call(call))
     if reply.answer is not None:
-        yield _answer(dict(reply.answer), offered)
+        yield _answer_part(dict(reply.answer), offered)
 
 
-def _answer(answer: dict[str, Any], offered: Sequence[str]) -> types.Part:
+def _answer_part(answer: dict[str, Any], offered: Sequence[str]) -> types.Part:
     """Gives a structured answer: where the framework offers a tool for it, as its call, or else as JSON."""
-    if ANSWERS in offered:
-        return types.Part(function_call=types.FunctionCall(name=ANSWERS, args=answer))
+    if ANSWER_TOOL in offered:
+        return types.Part(function_call=types.FunctionCall(name=ANSWER_TOOL, args=answer))
     return types.Part(text=json.dumps(answer))
 
 
-def _call(call: ModelCall) -> types.FunctionCall:
+def _to_function_call(call: ModelCall) -> types.FunctionCall:
     # What is no object is refused here, as it is by the classes that read a provider's answer.
     return types.FunctionCall(id=call.id, name=call.tool, args=call.arguments)  # type: ignore[arg-type, unused-ignore]
+
+
+def build_provider_model(agent: str, address: ModelAddress) -> BaseLlm:
+    """
+    Gives the model of *agent*, which is asked at *address*.
+
+    Over `chat` it is `LiteLlm` where its package is installed, which takes seconds to import.
+    """
+    if address.protocol == "messages":
+        from google.adk.models.anthropic_llm import AnthropicLlm
+
+        return AnthropicLlm(model=agent, client=build_anthropic_client(address))
+    if address.protocol == "chat" and find_spec("litellm") is not None:
+        return _build_litellm_model(agent, address)
+    from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
+
+    made = OpenAILlm if address.protocol == "chat" else OpenAIResponsesLlm
+    return made(model=agent, client=build_openai_client(address))
+
+
+def _build_litellm_model(agent: str, address: ModelAddress) -> BaseLlm:
+    # On its import the package would look up in the network what providers charge.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    from google.adk.models.lite_llm import LiteLlm
+
+    return LiteLlm(model=f"openai/{agent}", client=build_openai_client(address))

@@ -1,19 +1,24 @@
-"""Confirmations that the framework asks for, as approval requests."""
+"""Confirmations that the framework asks for, as approval requests.
+
+Decisions as the framework takes them: results of the calls that ask for a confirmation.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...contract import MAIN, Kind, Request, ToolSpec
+from google.genai import types
+
+from ...contract import MAIN, Decision, Kind, Request, ToolSpec, Unsupported
 
 CONFIRMATION = "adk_request_confirmation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class RequestReader:
     """
     How requests are read.
 
@@ -46,7 +51,7 @@ class Reading:
         return next(((spec.kind, spec.server) for spec in found), ("function", None))
 
 
-def confirmations(event: Any) -> Iterator[Any]:
+def confirmation_calls(event: Any) -> Iterator[Any]:
     """Gives the calls in *event* that ask for a confirmation."""
     return (call for call in event.get_function_calls() if call.name == CONFIRMATION)
 
@@ -60,17 +65,17 @@ def open_requests(events: Iterable[Any]) -> dict[str, tuple[Any, Any]]:
     """
     waiting: dict[str, tuple[Any, Any]] = {}
     answered: set[str] = set()
-    for event in standing(events):
+    for event in drop_rewound_events(events):
         if event.author == "user":
-            answered |= {result.id for result in event.get_function_responses() if _answers(result)}
+            answered |= {result.id for result in event.get_function_responses() if _is_answer(result)}
         elif event.content is not None and event.content.parts:
             waiting = {asked: one for asked, one in waiting.items() if asked not in answered}
-        for call in confirmations(event):
+        for call in confirmation_calls(event):
             waiting[call.id] = (call, event)
     return waiting
 
 
-def _answers(result: Any) -> bool:
+def _is_answer(result: Any) -> bool:
     """Says whether the framework can read *result* as an answer to a request."""
     from google.adk.tools.tool_confirmation import ToolConfirmation
     from pydantic import ValidationError
@@ -87,7 +92,7 @@ def _answers(result: Any) -> bool:
     return True
 
 
-def standing(events: Iterable[Any]) -> list[Any]:
+def drop_rewound_events(events: Iterable[Any]) -> list[Any]:
     """Gives the events that no rewind has taken back."""
     kept: list[Any] = []
     for event in events:
@@ -98,3 +103,56 @@ def standing(events: Iterable[Any]) -> list[Any]:
             first = next((place for place, one in enumerate(kept) if one.invocation_id == rewound), len(kept))
             del kept[first:]
     return kept
+
+
+def write_decisions(decisions: Sequence[Decision], options: Mapping[str, Any]) -> types.Content:
+    """
+    Gives the message that answers.
+
+    Arguments:
+        options: `raw_in: calls` puts what is no decision where the result of the call itself would go.
+    """
+    parts = [types.Part(function_response=_write_response(decision, options)) for decision in decisions]
+    return types.Content(role="user", parts=parts)
+
+
+def _write_response(decision: Decision, options: Mapping[str, Any]) -> types.FunctionResponse:
+    if decision.request is None:
+        return types.FunctionResponse(
+            id=decision.address, name=CONFIRMATION, response=_VERDICT_WRITERS["approve"](decision)
+        )
+    if decision.verdict == "raw" and options.get("raw_in") == "calls":
+        asked = decision.request
+        return types.FunctionResponse(id=asked.call_id, name=asked.tool, response={"result": decision.raw})
+    answer = _VERDICT_WRITERS[decision.verdict](decision)
+    return types.FunctionResponse(id=decision.request.id, name=CONFIRMATION, response=answer)
+
+
+def _write_rejection(decision: Decision) -> Any:
+    if decision.reason is None:
+        return {"confirmed": False}
+    return {"confirmed": False, "payload": {"reason": decision.reason}}
+
+
+def _write_edit(decision: Decision) -> Any:
+    return {"confirmed": True, "payload": {"arguments": dict(decision.arguments or {})}}
+
+
+def _refuse_standing(decision: Decision) -> Any:
+    raise Unsupported(decision.verdict, "an answer is about one call")
+
+
+def _write_raw(decision: Decision) -> Any:
+    # What is no word and no number would be the whole answer, which is an object; the others stand for its yes or no.
+    raw = decision.raw
+    return raw if raw is None or isinstance(raw, dict) else {"confirmed": raw}
+
+
+_VERDICT_WRITERS: Mapping[str, Callable[[Decision], Any]] = {
+    "approve": lambda decision: {"confirmed": True},
+    "reject": _write_rejection,
+    "edit": _write_edit,
+    "always": _refuse_standing,
+    "never": _refuse_standing,
+    "raw": _write_raw,
+}

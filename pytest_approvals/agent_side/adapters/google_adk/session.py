@@ -9,15 +9,16 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
-from ...current import recorded_by
-from . import facts
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
 
 if TYPE_CHECKING:
-    from .crew import Crew, Tool
-    from .services import Opened
+    from .agents import AgentGraph, ToolFactory
+    from .state import OpenedService
 
-USER = "person"
+USER_ID = "person"
 
 
 class Session(Agent):
@@ -25,35 +26,35 @@ class Session(Agent):
 
     framework = "google-adk"
     wire_rules = "chat"
-    protocols = facts.PROTOCOLS
-    issues = facts.ISSUES
-    stores = facts.STORES
+    protocols = metadata.PROTOCOLS
+    issues = metadata.ISSUES
+    stores = metadata.STORES
     packages = ("google",)
     connects = True
     resumable: ClassVar[bool] = False
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: Crew = beside._crew if beside else self._crew_of(blueprint)
+        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
         self._crew.sessions.add(id(self))
-        self._opened: Opened | None = beside._opened if beside else None
+        self._opened: OpenedService | None = beside._opened if beside else None
         self._runner: Any = beside._runner if beside else None
         self._borrowed = beside is not None
         self._id = ""
         self._keep: int | None = None
         self._saved = 0
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
-            from .attach import attached_crew
+            from .attach import attach_agents
 
-            return attached_crew(blueprint.attachment, resumable=self.resumable)
-        from .crew import made_crew
+            return attach_agents(blueprint.attachment, resumable=self.resumable)
+        from .agents import build_agents
 
-        return made_crew(blueprint, self._tool(), resumable=self.resumable)
+        return build_agents(blueprint, self._tool(), resumable=self.resumable)
 
     @abstractmethod
-    def _tool(self) -> Tool:
+    def _tool(self) -> ToolFactory:
         """What makes the tools of a built agent, gated in the flavour's way."""
 
     # --- the session --------------------------------------------------------------------------------------------------
@@ -61,10 +62,12 @@ class Session(Agent):
     async def _ready(self) -> Any:
         """Gives the runner on its session service, with a session in it."""
         if self._runner is None:
-            from .services import Opened, nothing, opened
+            from .state import OpenedService, close_nothing, open_service
 
             own = self._crew.service if self.blueprint.serialize == "none" else None
-            self._opened = Opened(service=own, close=nothing) if own is not None else opened(self.blueprint)
+            self._opened = (
+                OpenedService(service=own, close=close_nothing) if own is not None else open_service(self.blueprint)
+            )
             self._runner = self._crew.runner(self._opened.service)
         if not self._id:
             self._id = (await self._create()).id
@@ -72,12 +75,14 @@ class Session(Agent):
 
     async def _create(self, **more: Any) -> Any:
         more.setdefault("session_id", str(uuid4()))
-        return await self._runner.session_service.create_session(app_name=self._runner.app_name, user_id=USER, **more)
+        return await self._runner.session_service.create_session(
+            app_name=self._runner.app_name, user_id=USER_ID, **more
+        )
 
     async def _session(self) -> Any:
         runner = await self._ready()
         service = runner.session_service
-        return await service.get_session(app_name=runner.app_name, user_id=USER, session_id=self._id)
+        return await service.get_session(app_name=runner.app_name, user_id=USER_ID, session_id=self._id)
 
     async def _open(self) -> dict[str, tuple[Any, Any]]:
         from .requests import open_requests
@@ -93,13 +98,15 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        with recorded_by(self.world):
+        with use_world(self.world):
             runner = await self._ready()
             waiting = await self._open()
             given = self._message(text, decisions)
             where = await self._invocation(decisions, waiting) if self.resumable and text is None else {}
             config = self._config(stream)
-            running = runner.run_async(user_id=USER, session_id=self._id, new_message=given, run_config=config, **where)
+            running = runner.run_async(
+                user_id=USER_ID, session_id=self._id, new_message=given, run_config=config, **where
+            )
             events = []
             async with aclosing(running) as shown:
                 async for event in shown:
@@ -112,17 +119,17 @@ class Session(Agent):
 
     def _message(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         if text is not None and decisions:
-            raise Unsupported("message_with_answers", facts.MISSING["message_with_answers"])
+            raise Unsupported("message_with_answers", metadata.MISSING["message_with_answers"])
         if text is None and not decisions:
             if not self.resumable:
-                raise Unsupported("go_on_without_answer", facts.MISSING["go_on_without_answer"])
+                raise Unsupported("go_on_without_answer", metadata.MISSING["go_on_without_answer"])
             return None
         from google.genai import types
 
-        from .answers import message
+        from .requests import write_decisions
 
         if decisions:
-            return message(decisions, self.blueprint.options)
+            return write_decisions(decisions, self.blueprint.options)
         return types.Content(role="user", parts=[types.Part(text=text)])
 
     async def _invocation(self, decisions: Sequence[Decision], waiting: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
@@ -147,20 +154,20 @@ class Session(Agent):
         return RunConfig(**options)
 
     def _show(self, event: Any) -> None:
-        from .streaming import seen
+        from .messages import read_event
 
-        for what, told in seen(event):
+        for what, told in read_event(event):
             self.world.shown(what, **told)
 
     async def _outcome(self, events: Sequence[Any], before: dict[str, tuple[Any, Any]]) -> Outcome:
         from .messages import text_of
-        from .requests import confirmations
+        from .requests import confirmation_calls
 
         whole = [event for event in events if not event.partial]
         failed = whole[-1] if whole and whole[-1].error_code else None
         if failed is not None:
             raise RunFailed(f"{failed.error_code}: {failed.error_message}")
-        new = {call.id: (call, event) for event in whole for call in confirmations(event)}
+        new = {call.id: (call, event) for event in whole for call in confirmation_calls(event)}
         said = [text for event in whole if event.author != "user" and (text := text_of(event.content))]
         waiting = await self._open()
         # What the person saw before and has not answered is open still, whatever else the run did.
@@ -192,7 +199,7 @@ class Session(Agent):
         Gives the session as text, or with history `append` the events that came since the last time; for a store
         the session's id.
         """
-        return _limited(await self._dumped(), self._keep)
+        return _prefix_limit(await self._dumped(), self._keep)
 
     async def _dumped(self) -> str:
         session = await self._session()
@@ -206,8 +213,8 @@ class Session(Agent):
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`; events are appended to a new session one by one."""
-        self._keep = _limit(parts[-1])
-        parts = [part.removeprefix(_limited("", _limit(part))) for part in parts]
+        self._keep = _read_limit(parts[-1])
+        parts = [part.removeprefix(_prefix_limit("", _read_limit(part))) for part in parts]
         if self.blueprint.serialize.startswith("native."):
             self._id = parts[-1]
             await self._ready()
@@ -255,62 +262,62 @@ class Session(Agent):
         self._crew.let_go(self)
 
 
-_LIMIT = "num_recent_events="
+_LIMIT_PREFIX = "num_recent_events="
 
 
-def _limited(text: str, keep: int | None) -> str:
+def _prefix_limit(text: str, keep: int | None) -> str:
     """Puts the limit of a session's events before what is kept of it: the session does not hold it, the caller does."""
-    return text if keep is None else f"{_LIMIT}{keep}\n{text}"
+    return text if keep is None else f"{_LIMIT_PREFIX}{keep}\n{text}"
 
 
-def _limit(text: str) -> int | None:
+def _read_limit(text: str) -> int | None:
     """Gives the limit that stands before *text*."""
-    return int(text.removeprefix(_LIMIT).partition("\n")[0]) if text.startswith(_LIMIT) else None
+    return int(text.removeprefix(_LIMIT_PREFIX).partition("\n")[0]) if text.startswith(_LIMIT_PREFIX) else None
 
 
 class RunFailed(Exception):
     """The framework ended a run with an error event: its code and message."""
 
 
-class Static(Session):
+class StaticSession(Session):
     """The framework gates functions: `FunctionTool(..., require_confirmation=...)`."""
 
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
-    def _tool(self) -> Tool:
-        from .tools import confirmed
+    def _tool(self) -> ToolFactory:
+        from .tools import build_confirmed_tool
 
-        return confirmed
+        return build_confirmed_tool
 
 
-class Resumable(Static):
-    """As `Static`, in an app whose invocations can be resumed."""
+class ResumableSession(StaticSession):
+    """As `StaticSession`, in an app whose invocations can be resumed."""
 
-    capabilities = facts.claimed(facts.RESUMABLE_MISSING)
-    missing = facts.RESUMABLE_MISSING
+    capabilities = metadata.claimed(metadata.RESUMABLE_MISSING)
+    missing = metadata.RESUMABLE_MISSING
     resumable = True
 
 
-class Dynamic(Session):
+class DynamicSession(Session):
     """The bodies of tools ask with `request_confirmation`, and read the payload of the answer."""
 
-    capabilities = facts.claimed(facts.DYNAMIC_MISSING)
-    missing = facts.DYNAMIC_MISSING
+    capabilities = metadata.claimed(metadata.DYNAMIC_MISSING)
+    missing = metadata.DYNAMIC_MISSING
 
-    def _tool(self) -> Tool:
-        from .tools import asking
+    def _tool(self) -> ToolFactory:
+        from .tools import build_asking_tool
 
-        return asking
+        return build_asking_tool
 
 
-class CustomTool(Session):
+class CustomToolSession(Session):
     """Each tool is a class of its own, which says in `check_require_confirmation` whether it is gated."""
 
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
-    def _tool(self) -> Tool:
-        from .tools import custom
+    def _tool(self) -> ToolFactory:
+        from .tools import build_custom_tool
 
-        return custom
+        return build_custom_tool

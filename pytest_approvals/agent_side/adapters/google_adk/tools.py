@@ -1,73 +1,79 @@
-"""
-Tools made from tool specs.
+"""Tools made from tool specs.
 
 In each flavour a tool is something else: a function that the framework gates, a function that asks by itself, or a
 class of its own that says whether it is gated.
+
+Tools of MCP servers that the agent connects to, with the framework's own toolset.
+
+The toolset takes one policy for all its tools, so that tools with different ones are in toolsets of their own, as
+filters let a person make them. The framework keeps its connections until its runner is closed. A server is not told the
+id of a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import Parameter as Argument
 from typing import Any
 
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 
-from ...contract import AsksAgain, Condition, ToolSpec
-from ...current import world
-from ...declared import arguments, signed
+from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
+from ...kit.context import current_world
+from ...kit.tool_schema import set_signature, to_signature_parameters
 
-WAITS = {"error": "This tool call requires confirmation, please approve or reject."}
+WAITING_RESULT = {"error": "This tool call requires confirmation, please approve or reject."}
 
-Body = Callable[..., Awaitable[Any]]
+ToolBody = Callable[..., Awaitable[Any]]
 
 
 # --- what gates -------------------------------------------------------------------------------------------------------
 
 
-def policy(spec: ToolSpec) -> Any:
+def confirmation_policy(spec: ToolSpec) -> Any:
     """Gives what `require_confirmation` takes: yes, no, or a function of the call."""
     if not isinstance(spec.approval, Condition):
         return spec.approval == "always"
 
     async def asks(tool_context: ToolContext, **arguments: Any) -> bool:
-        return await gated(spec, arguments, tool_context)
+        return await needs_confirmation(spec, arguments, tool_context)
 
     return asks
 
 
-async def gated(spec: ToolSpec, arguments: Mapping[str, Any], context: Any) -> bool:
+async def needs_confirmation(spec: ToolSpec, arguments: Mapping[str, Any], context: Any) -> bool:
     """Says whether a call needs approval."""
     if not isinstance(spec.approval, Condition):
         return spec.approval == "always"
-    return await world().gate_slowly(spec.name, dict(arguments), context.function_call_id, agent=spec.agent)
+    return await current_world().gate_slowly(spec.name, dict(arguments), context.function_call_id, agent=spec.agent)
 
 
 # --- the flavours -----------------------------------------------------------------------------------------------------
 
 
-def confirmed(spec: ToolSpec) -> Any:
+def build_confirmed_tool(spec: ToolSpec) -> Any:
     """Gives a function that the framework gates."""
-    return FunctionTool(_function(spec, _run(spec)), require_confirmation=policy(spec))
+    return FunctionTool(_build_function(spec, _world_body(spec)), require_confirmation=confirmation_policy(spec))
 
 
-def asking(spec: ToolSpec) -> Any:
+def build_asking_tool(spec: ToolSpec) -> Any:
     """Gives a function that asks by itself, and takes what the person wrote into the payload of the answer."""
-    run = _run(spec)
+    run = _world_body(spec)
 
     async def ask(tool_context: Any, **arguments: Any) -> Any:
         answer = tool_context.tool_confirmation
-        if answer is None and await gated(spec, arguments, tool_context):
-            return waits(tool_context, payload={"arguments": arguments})
+        if answer is None and await needs_confirmation(spec, arguments, tool_context):
+            return request_confirmation(tool_context, payload={"arguments": arguments})
         if answer is not None and not answer.confirmed:
-            return {"error": rejected(answer.payload)}
-        return await run(tool_context, **edited(answer, arguments))
+            return {"error": rejection_text(answer.payload)}
+        return await run(tool_context, **edited_arguments(answer, arguments))
 
-    return FunctionTool(_function(spec, ask))
+    return FunctionTool(_build_function(spec, ask))
 
 
-def custom(spec: ToolSpec) -> Any:
+def build_custom_tool(spec: ToolSpec) -> Any:
     """Gives a tool of a class of its own, which leaves the answer to the framework."""
     return CustomTool(spec)
 
@@ -78,28 +84,30 @@ class CustomTool(BaseTool):  # type: ignore[misc, unused-ignore]
     def __init__(self, spec: ToolSpec) -> None:
         super().__init__(name=spec.name, description=spec.description or spec.name)
         self._tool = spec
-        self._body = _run(spec)
+        self._body = _world_body(spec)
 
     def _get_declaration(self) -> Any:
-        return types.FunctionDeclaration(name=self.name, description=self.description, parameters=schema(self._tool))
+        return types.FunctionDeclaration(
+            name=self.name, description=self.description, parameters=build_schema(self._tool)
+        )
 
     async def check_require_confirmation(self, args: dict[str, Any], tool_context: Any) -> bool:
         """See `BaseTool.check_require_confirmation`."""
-        return await gated(self._tool, args, tool_context)
+        return await needs_confirmation(self._tool, args, tool_context)
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """Runs the tool; a release that leaves the question to the tool is asked here."""
         if tool_context.tool_confirmation is None and await self._must_ask(args, tool_context):
-            return waits(tool_context)
-        return await self._body(tool_context, **{**defaults(self._tool), **args})
+            return request_confirmation(tool_context)
+        return await self._body(tool_context, **{**default_arguments(self._tool), **args})
 
     async def _must_ask(self, args: dict[str, Any], tool_context: Any) -> bool:
-        if framework_gates():
+        if is_gated_by_framework():
             return False
         return await self.check_require_confirmation(args, tool_context)
 
 
-def framework_gates() -> bool:
+def is_gated_by_framework() -> bool:
     """Says whether the framework asks for every tool that says it is gated; before, each tool had to."""
     try:
         from google.adk.tools import _confirmation_utils
@@ -111,12 +119,12 @@ def framework_gates() -> bool:
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def _run(spec: ToolSpec) -> Body:
+def _world_body(spec: ToolSpec) -> ToolBody:
     async def run(tool_context: Any, **arguments: Any) -> Any:
         try:
-            return await world().run(spec.name, arguments, tool_context.function_call_id, agent=spec.agent)
+            return await current_world().run(spec.name, arguments, tool_context.function_call_id, agent=spec.agent)
         except AsksAgain as asked:
-            return waits(tool_context, hint=str(asked))
+            return request_confirmation(tool_context, hint=str(asked))
 
     async def hand_over(tool_context: Any) -> Any:
         tool_context.actions.transfer_to_agent = spec.hands_over_to
@@ -125,21 +133,21 @@ def _run(spec: ToolSpec) -> Body:
     return hand_over if spec.hands_over_to else run
 
 
-def waits(context: Any, *, hint: str = "", payload: Any = None) -> dict[str, str]:
+def request_confirmation(context: Any, *, hint: str = "", payload: Any = None) -> dict[str, str]:
     """Asks for a confirmation, and ends the run: the model is not asked about what only waits."""
     context.request_confirmation(hint=hint or "Please approve or reject the tool call.", payload=payload)
     context.actions.skip_summarization = True
-    return dict(WAITS)
+    return dict(WAITING_RESULT)
 
 
-def edited(answer: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+def edited_arguments(answer: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     """Gives the arguments that the person wrote, or those of the call."""
     payload = answer.payload if answer is not None else None
     written = payload.get("arguments") if isinstance(payload, dict) else None
     return dict(written) if isinstance(written, dict) else arguments
 
 
-def rejected(payload: Any) -> str:
+def rejection_text(payload: Any) -> str:
     """Gives what the model is told of a rejection."""
     reason = payload.get("reason") if isinstance(payload, dict) else None
     return f"This tool call is rejected: {reason}" if reason else "This tool call is rejected."
@@ -148,29 +156,75 @@ def rejected(payload: Any) -> str:
 # --- schemas ----------------------------------------------------------------------------------------------------------
 
 
-def _function(spec: ToolSpec, run: Body) -> Body:
+def _build_function(spec: ToolSpec, run: ToolBody) -> ToolBody:
     """Gives a function with the signature that *spec* describes."""
-    missing = defaults(spec)
+    missing = default_arguments(spec)
 
     async def body(tool_context: Any, **arguments: Any) -> Any:
         return await run(tool_context, **{**missing, **arguments})
 
     body.__name__ = body.__qualname__ = spec.name
     body.__doc__ = spec.description or spec.name
-    return signed(
-        body, Argument("tool_context", Argument.KEYWORD_ONLY, annotation=ToolContext), *arguments(spec.parameters)
+    return set_signature(
+        body,
+        Argument("tool_context", Argument.KEYWORD_ONLY, annotation=ToolContext),
+        *to_signature_parameters(spec.parameters),
     )
 
 
-def defaults(spec: ToolSpec) -> dict[str, Any]:
+def default_arguments(spec: ToolSpec) -> dict[str, Any]:
     """Gives the parameters that a call may leave out."""
     return {name: one.default for name, one in spec.parameters.items() if not one.required}
 
 
-def schema(spec: ToolSpec) -> types.Schema:
+def build_schema(spec: ToolSpec) -> types.Schema:
     """Gives the parameters as a declaration has them."""
     return types.Schema(
         type=types.Type.OBJECT,
         properties={name: types.Schema(type=types.Type(one.type.upper())) for name, one in spec.parameters.items()},
         required=[name for name, one in spec.parameters.items() if one.required],
+    )
+
+
+MCP_TIMEOUT = 600.0
+"""Seconds that a connection or a tool may take: the harness has a limit of its own."""
+
+def build_toolsets(addresses: Iterable[ServerAddress], specs: Iterable[ToolSpec]) -> list[Any]:
+    """Gives the toolsets of one agent with the tools *specs*: for each of its servers one for each policy."""
+    offered = list(specs)
+    return [
+        _build_toolset(address, group)
+        for address in addresses
+        for group in _group_by_policy(spec for spec in offered if spec.server == address.name)
+    ]
+
+
+def _group_by_policy(specs: Iterable[ToolSpec]) -> Iterable[list[ToolSpec]]:
+    groups: dict[str, list[ToolSpec]] = {}
+    for spec in specs:
+        groups.setdefault(str(spec.approval), []).append(spec)
+    return groups.values()
+
+
+def _build_toolset(address: ServerAddress, specs: list[ToolSpec]) -> Any:
+    # By default the framework looks for credentials of its cloud before it connects to any server, first on the network.
+    os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
+    from google.adk.tools.mcp_tool import McpToolset
+
+    return McpToolset(
+        connection_params=_connection_params(address),
+        tool_filter=[spec.name for spec in specs],
+        require_confirmation=confirmation_policy(specs[0]),
+    )
+
+
+def _connection_params(address: ServerAddress) -> Any:
+    from google.adk.tools.mcp_tool import StdioConnectionParams, StreamableHTTPConnectionParams
+    from mcp import StdioServerParameters
+
+    if address.url:
+        return StreamableHTTPConnectionParams(url=address.url, timeout=MCP_TIMEOUT, sse_read_timeout=MCP_TIMEOUT)
+    program, *arguments = address.command
+    return StdioConnectionParams(
+        server_params=StdioServerParameters(command=program, args=arguments), timeout=MCP_TIMEOUT
     )

@@ -14,16 +14,16 @@ in `tool_node` they do so in a graph of one's own, in which one `ToolNode` runs 
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .session import Batched, Interrupting, OwnGraph, PerCall, Retrying
+from ...contract.agent import Agent
+from .session import BatchedSession, InterruptSession, PerCallSession, RetrySession, ToolNodeSession
 
-__all__ = ["FLAVOURS", "Batched", "Interrupting", "OwnGraph", "PerCall", "Retrying"]
+__all__ = ["FLAVOURS", "BatchedSession", "InterruptSession", "PerCallSession", "RetrySession", "ToolNodeSession"]
 
 FLAVOURS: dict[str, type[Agent]] = {
-    "": Batched,
-    "batched": Batched,
-    "per_call": PerCall,
-    "retry": Retrying,
-    "interrupt": Interrupting,
-    "tool_node": OwnGraph,
+    "": BatchedSession,
+    "batched": BatchedSession,
+    "per_call": PerCallSession,
+    "retry": RetrySession,
+    "interrupt": InterruptSession,
+    "tool_node": ToolNodeSession,
 }

@@ -18,25 +18,25 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
-from ...current import world
-from .crew import Crew
-from .model import ScriptedModel, answered, streamed
+from ...kit.context import current_world
+from .agents import AgentGraph
+from .model import ScriptedModel, complete_reply, stream_reply
 
 Undo = Callable[[], None]
 
 
-def attached_crew(attachment: Attachment) -> Crew:
+def attach_agents(attachment: Attachment) -> AgentGraph:
     """Makes a crew of the graph that a person hands over, or that their factory makes of the scripted model."""
     subject = attachment.subject
     graph = subject if hasattr(subject, "ainvoke") else subject(ScriptedModel())
-    held = list(_held(graph))
+    held = list(_find_held_objects(graph))
     models = [one for one in held if isinstance(one, BaseChatModel)]
     if not models:
         raise Unsupported("attach", "the graph shows no chat model; hand over a factory that takes one")
-    tools = _tools(graph)
+    tools = _find_tools(graph)
     gates = [one for one in held if isinstance(getattr(one, "interrupt_on", None), dict)]
-    probes = [_probed_model(one) for one in models if not isinstance(one, ScriptedModel)]
-    probes += [_probed_tool(tool, stub=name in attachment.stubs) for name, tool in tools.items()]
+    probes = [_probe_model(one) for one in models if not isinstance(one, ScriptedModel)]
+    probes += [_probe_tool(tool, stub=name in attachment.stubs) for name, tool in tools.items()]
 
     def release() -> None:
         for undo in reversed(probes):
@@ -45,9 +45,9 @@ def attached_crew(attachment: Attachment) -> Crew:
     async def main(saver: Any) -> Any:
         return graph.copy({"checkpointer": saver})
 
-    return Crew(
+    return AgentGraph(
         main=main,
-        tools=tuple(_spec(tool, gates) for tool in tools.values()),
+        tools=tuple(_to_spec(tool, gates) for tool in tools.values()),
         options=dict(attachment.run_options),
         saver=graph.checkpointer or None,
         release=release,
@@ -57,33 +57,33 @@ def attached_crew(attachment: Attachment) -> Crew:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def _held(graph: Any) -> Iterator[Any]:
+def _find_held_objects(graph: Any) -> Iterator[Any]:
     """Gives the models and middleware that the nodes of *graph* hold, each once."""
     seen: set[int] = set()
     for node in graph.nodes.values():
         bound = node.bound
         for function in (getattr(bound, "func", None), getattr(bound, "afunc", None)):
-            yield from _in_closure(function, seen)
+            yield from _find_in_closure(function, seen)
 
 
-def _in_closure(value: Any, seen: set[int]) -> Iterator[Any]:
+def _find_in_closure(value: Any, seen: set[int]) -> Iterator[Any]:
     if value is None or id(value) in seen:
         return
     seen.add(id(value))
     if isinstance(value, BaseChatModel) or hasattr(value, "interrupt_on"):
         yield value
     elif isinstance(value, partial):
-        yield from _in_closure(value.func, seen)
+        yield from _find_in_closure(value.func, seen)
     elif hasattr(value, "__self__"):
-        yield from _in_closure(value.__self__, seen)
+        yield from _find_in_closure(value.__self__, seen)
     elif isinstance(getattr(value, "bound", None), BaseChatModel):
-        yield from _in_closure(value.bound, seen)
+        yield from _find_in_closure(value.bound, seen)
     else:
         for cell in getattr(value, "__closure__", None) or ():
-            yield from _in_closure(_content(cell), seen)
+            yield from _find_in_closure(_cell_contents(cell), seen)
 
 
-def _content(cell: Any) -> Any:
+def _cell_contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
@@ -91,14 +91,14 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _tools(graph: Any) -> dict[str, BaseTool]:
+def _find_tools(graph: Any) -> dict[str, BaseTool]:
     found: dict[str, BaseTool] = {}
     for node in graph.nodes.values():
         found |= getattr(node.bound, "tools_by_name", {})
     return found
 
 
-def _spec(tool: BaseTool, gates: list[Any]) -> ToolSpec:
+def _to_spec(tool: BaseTool, gates: list[Any]) -> ToolSpec:
     schema: Any = tool.tool_call_schema
     described: dict[str, Any] = schema if isinstance(schema, dict) else schema.model_json_schema()
     required = described.get("required", ())
@@ -109,11 +109,11 @@ def _spec(tool: BaseTool, gates: list[Any]) -> ToolSpec:
             name: Parameter(type=_type(one), required=name in required, default=one.get("default"))
             for name, one in described.get("properties", {}).items()
         },
-        approval="always" if any(_asks_always(gate, tool.name) for gate in gates) else "never",
+        approval="always" if any(_always_asks(gate, tool.name) for gate in gates) else "never",
     )
 
 
-def _asks_always(gate: Any, tool: str) -> bool:
+def _always_asks(gate: Any, tool: str) -> bool:
     # What a person's own policy will say is not known before it is asked.
     policy = gate.interrupt_on.get(tool)
     return bool(policy) and not policy.get("when")
@@ -129,28 +129,28 @@ def _type(schema: dict[str, Any]) -> str:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probed_model(model: BaseChatModel) -> Undo:
+def _probe_model(model: BaseChatModel) -> Undo:
     """Lets the world answer for *model*; what a person bound to it is bound still."""
 
     async def generate(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
-        return await answered(messages, MAIN, _offered(options))
+        return await complete_reply(messages, MAIN, _offered_names(options))
 
     async def stream(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
-        async for chunk in streamed(messages, MAIN, _offered(options)):
+        async for chunk in stream_reply(messages, MAIN, _offered_names(options)):
             yield chunk
 
-    return _put(model, _agenerate=generate, _astream=stream)
+    return _insert_probe(model, _agenerate=generate, _astream=stream)
 
 
-def _offered(options: dict[str, Any]) -> list[str]:
+def _offered_names(options: dict[str, Any]) -> list[str]:
     described = (one.get("function", one) for one in options.get("tools", ()) if isinstance(one, dict))
     return [str(one.get("name", "")) for one in described]
 
 
-def _probed_tool(tool: BaseTool, *, stub: bool) -> Undo:
+def _probe_tool(tool: BaseTool, *, stub: bool) -> Undo:
     """Lets the world run the body of *tool*, with the arguments that the framework made of the call."""
-    blocks = getattr(tool, "coroutine", _ANY) is None
-    body = _in_a_thread(tool._run) if blocks else tool._arun
+    blocks = getattr(tool, "coroutine", _NO_ATTRIBUTE) is None
+    body = _wrap_blocking(tool._run) if blocks else tool._arun
 
     # The framework hands over what the signature asks for.
     @wraps(body)
@@ -158,17 +158,17 @@ def _probed_tool(tool: BaseTool, *, stub: bool) -> Undo:
         async def real() -> Any:
             return await body(*given, **named)
 
-        arguments, call_id = _arguments(tool, named)
-        return await world().run(tool.name, arguments, call_id, real=None if stub else real)
+        arguments, call_id = _read_arguments(tool, named)
+        return await current_world().run(tool.name, arguments, call_id, real=None if stub else real)
 
     # A tool that has no coroutine is not asked for one.
-    return _put(tool, _arun=run, coroutine=run) if blocks else _put(tool, _arun=run)
+    return _insert_probe(tool, _arun=run, coroutine=run) if blocks else _insert_probe(tool, _arun=run)
 
 
-_ANY = object()
+_NO_ATTRIBUTE = object()
 
 
-def _in_a_thread(body: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def _wrap_blocking(body: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """Runs a body that blocks as the framework does."""
 
     @wraps(body)
@@ -180,7 +180,7 @@ def _in_a_thread(body: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     return run
 
 
-def _arguments(tool: BaseTool, named: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+def _read_arguments(tool: BaseTool, named: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
     """Gives what the model had to say about the call, and the call's id where the body is told it."""
     from pydantic_core import to_jsonable_python
 
@@ -202,7 +202,7 @@ class _Probe:
 _PROBES: dict[int, _Probe] = {}
 
 
-def _put(owner: Any, **methods: Any) -> Undo:
+def _insert_probe(owner: Any, **methods: Any) -> Undo:
     """Lays *methods* over those of one object, which pydantic would not let anybody do."""
     probe = _PROBES.get(id(owner))
     if probe is None:
@@ -215,12 +215,12 @@ def _put(owner: Any, **methods: Any) -> Undo:
     def undo() -> None:
         probe.users -= 1
         if probe.users == 0:
-            _taken_out(probe, methods)
+            _remove_probe(probe, methods)
 
     return undo
 
 
-def _taken_out(probe: _Probe, names: Iterable[str]) -> None:
+def _remove_probe(probe: _Probe, names: Iterable[str]) -> None:
     del _PROBES[id(probe.owner)]
     for name in names:
         if name in probe.before:

@@ -1,14 +1,17 @@
-"""
-The scripted model: a chat model class of the framework that asks the world of the running turn.
+"""The scripted model: a chat model class of the framework that asks the world of the running turn.
 
 A reply becomes a message just as it does in the framework's class for Chat Completions: complete calls are parsed with
 `parse_tool_call`, and those that cannot be parsed become invalid ones; a stream is made of chunks of calls.
+
+The structured answer: an output tool, as `ToolStrategy` has it, which every model that calls tools can use.
+
+The framework's own chat model classes, on the clients of providers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.exceptions import OutputParserException
@@ -18,10 +21,11 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, parse_tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from ...contract import MAIN, Chunk, ModelCall, ModelDown, Reply
-from ...current import world
-from . import structured
-from .messages import items
+from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Parameter, Reply
+from ...kit.clients import API_KEY, build_anthropic_client, build_openai_client
+from ...kit.context import current_world
+from ...kit.tool_schema import to_annotation
+from .messages import ANSWER, to_items
 
 
 class ScriptedModel(BaseChatModel):
@@ -43,45 +47,45 @@ class ScriptedModel(BaseChatModel):
     async def _agenerate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
     ) -> ChatResult:
-        return await answered(messages, self.agent, options.get("offered", ()))
+        return await complete_reply(messages, self.agent, options.get("offered", ()))
 
     async def _astream(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **options: Any
     ) -> AsyncIterator[ChatGenerationChunk]:
-        async for chunk in streamed(messages, self.agent, options.get("offered", ())):
+        async for chunk in stream_reply(messages, self.agent, options.get("offered", ())):
             if run_manager is not None:
                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
             yield chunk
 
 
-async def answered(messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]) -> ChatResult:
+async def complete_reply(messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]) -> ChatResult:
     """Asks for the next reply to *messages*."""
-    reply = await world().model(items(messages), agent=agent, tools=offered)
-    message = _message(reply)
+    reply = await current_world().model(to_items(messages), agent=agent, tools=offered)
+    message = _to_message(reply)
     if reply.answer is not None:
-        message.tool_calls.append(tool_call(**structured.call(reply.answer, messages)))
+        message.tool_calls.append(tool_call(**answer_call(reply.answer, messages)))
     return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-async def streamed(
+async def stream_reply(
     messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]
 ) -> AsyncIterator[ChatGenerationChunk]:
     """Asks for the next reply to *messages* and plays its chunks."""
-    reply = await world().model(items(messages), agent=agent, stream=True, tools=offered)
+    reply = await current_world().model(to_items(messages), agent=agent, stream=True, tools=offered)
     for chunk in reply.chunks or (Chunk(),):
-        yield ChatGenerationChunk(message=_piece(chunk))
+        yield ChatGenerationChunk(message=_to_message_chunk(chunk))
     if reply.answer is not None:
-        last = structured.piece(reply.answer, messages, len(reply.calls))
+        last = answer_chunk(reply.answer, messages, len(reply.calls))
         yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[tool_call_chunk(**last)]))
     if reply.breaks:
         raise ModelDown(0, reply.how)
 
 
-def _message(reply: Reply) -> AIMessage:
+def _to_message(reply: Reply) -> AIMessage:
     calls: list[Any] = []
     invalid: list[Any] = []
     for call in reply.calls:
-        raw = {"id": call.id, "function": {"name": call.tool, "arguments": _text(call)}}
+        raw = {"id": call.id, "function": {"name": call.tool, "arguments": _call_arguments_text(call)}}
         try:
             calls.append(parse_tool_call(raw, return_id=True))
         except OutputParserException as error:
@@ -89,12 +93,64 @@ def _message(reply: Reply) -> AIMessage:
     return AIMessage(content=reply.say or "", tool_calls=calls, invalid_tool_calls=invalid)
 
 
-def _text(call: ModelCall) -> str:
+def _call_arguments_text(call: ModelCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
 
 
-def _piece(chunk: Chunk) -> AIMessageChunk:
+def _to_message_chunk(chunk: Chunk) -> AIMessageChunk:
     if chunk.call is None:
         return AIMessageChunk(content=chunk.text or "")
     piece = tool_call_chunk(name=chunk.tool, args=chunk.arguments, id=chunk.id, index=chunk.call)
     return AIMessageChunk(content="", tool_call_chunks=[piece])
+
+
+def build_response_format(fields: Mapping[str, Parameter]) -> Any:
+    """Gives what `create_agent` is told of the answer: a `TypedDict`, whose values any store can keep."""
+    from langchain.agents.structured_output import ToolStrategy
+
+    # pydantic wants these, before Python 3.12.
+    from typing_extensions import NotRequired, TypedDict  # noqa: UP035
+
+    kinds: dict[str, Any] = {name: to_annotation(one) for name, one in fields.items()}
+    make: Any = TypedDict
+    schema = make(ANSWER, {name: kind if fields[name].required else NotRequired[kind] for name, kind in kinds.items()})
+    return ToolStrategy(schema)
+
+
+def answer_call(answer: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
+    """Gives the call of the output tool that *answer* is, with an id that no other one of the thread has."""
+    return {"id": f"answer-{len(messages)}", "name": ANSWER, "args": dict(answer)}
+
+
+def answer_chunk(answer: Mapping[str, Any], messages: Sequence[Any], index: int) -> dict[str, Any]:
+    """Gives the same call as the chunk of a stream that comes at *index* among the calls."""
+    called = answer_call(answer, messages)
+    return {**called, "args": json.dumps(called["args"]), "index": index}
+
+
+def build_provider_model(agent: str, address: ModelAddress) -> Any:
+    """Gives the model of *agent*, which is asked at *address*."""
+    return (
+        _build_anthropic_model(agent, address)
+        if address.protocol == "messages"
+        else _build_openai_model(agent, address)
+    )
+
+
+def _build_openai_model(agent: str, address: ModelAddress) -> Any:
+    from langchain_openai import ChatOpenAI
+
+    client = build_openai_client(address)
+    chat = client.chat.completions
+    # Without a blocking client, which nothing asks here, the class makes one.
+    clients = {"root_async_client": client, "async_client": chat, "client": chat}
+    return ChatOpenAI(model=agent, use_responses_api=address.protocol == "responses", **clients)
+
+
+def _build_anthropic_model(agent: str, address: ModelAddress) -> Any:
+    from langchain_anthropic import ChatAnthropic
+
+    model = ChatAnthropic(model=agent, api_key=API_KEY)
+    # The class takes no client, and makes its own where it is first asked for one.
+    model._async_client = build_anthropic_client(address)
+    return model

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
-from ...current import recorded_by
-from . import facts
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
 
 if TYPE_CHECKING:
-    from .answers import Form
-    from .crew import Crew, Gate
-    from .savers import Opened
+    from .agents import AgentGraph, GateFactory
+    from .requests import DecisionWriter
+    from .state import OpenedSaver
 
 
 class Session(Agent):
@@ -23,38 +24,38 @@ class Session(Agent):
 
     framework = "langchain"
     wire_rules = "chat"
-    protocols = facts.PROTOCOLS
-    issues = facts.ISSUES
-    stores = facts.STORES
+    protocols = metadata.PROTOCOLS
+    issues = metadata.ISSUES
+    stores = metadata.STORES
     packages = ("langchain", "langgraph")
     connects = True
     streamed: ClassVar[tuple[str, ...]] = ("updates", "messages")
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: Crew = beside._crew if beside else self._crew_of(blueprint)
+        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
         self._crew.sessions.add(id(self))
-        self._opened: Opened | None = beside._opened if beside else None
+        self._opened: OpenedSaver | None = beside._opened if beside else None
         self._borrowed = beside is not None
         self._graph: Any = beside._graph if beside else None
         self._thread = ""
         self._checkpoint: str | None = None
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
-            from .attach import attached_crew
+            from .attach import attach_agents
 
-            return attached_crew(blueprint.attachment)
-        from .crew import made_crew
+            return attach_agents(blueprint.attachment)
+        from .agents import build_agents
 
-        return made_crew(blueprint, self._gate())
+        return build_agents(blueprint, self._gate())
 
     @abstractmethod
-    def _gate(self) -> Gate | None:
+    def _gate(self) -> GateFactory | None:
         """What gates the tools of a built agent; None where they ask from within."""
 
     @abstractmethod
-    def _form(self) -> Form:
+    def _form(self) -> DecisionWriter:
         """How answers are addressed."""
 
     # --- the thread ---------------------------------------------------------------------------------------------------
@@ -75,14 +76,14 @@ class Session(Agent):
             place |= {"checkpoint_ns": "", "checkpoint_id": self._checkpoint}
         return {"configurable": place}
 
-    async def _saver(self) -> Opened:
-        from .savers import Opened, in_memory, opened
+    async def _saver(self) -> OpenedSaver:
+        from .state import OpenedSaver, open_memory_saver, open_saver
 
         if self._crew.saver is not None and self.blueprint.serialize == "none":
-            return Opened(saver=self._crew.saver, close=in_memory().close)
-        return await opened(self.blueprint)
+            return OpenedSaver(saver=self._crew.saver, close=open_memory_saver().close)
+        return await open_saver(self.blueprint)
 
-    async def _use(self, saver: Opened) -> None:
+    async def _use(self, saver: OpenedSaver) -> None:
         self._opened = saver
         self._graph = await self._crew.main(saver.saver)
 
@@ -90,7 +91,7 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        with recorded_by(self.world):
+        with use_world(self.world):
             graph = await self._ready()
             given = await self._input(text, decisions)
             try:
@@ -115,31 +116,31 @@ class Session(Agent):
         return shown
 
     async def _streamed(self, graph: Any, given: Any) -> Sequence[Any]:
-        from .requests import requests_of
-        from .streaming import interrupts, seen
+        from .messages import read_chunk, read_interrupts
+        from .requests import read_requests
 
         shown: list[Any] = []
         options = {"subgraphs": True, **self._crew.options} if self._crew.inner else self._crew.options
         async for *_, mode, chunk in graph.astream(given, self._config, stream_mode=list(self.streamed), **options):
-            for what, told in seen(mode, chunk):
+            for what, told in read_chunk(mode, chunk):
                 self.world.shown(what, **told)
             # A request of a graph inside comes from that one and from the one around it.
-            new = [one for one in interrupts(mode, chunk) if one not in shown]
+            new = [one for one in read_interrupts(mode, chunk) if one not in shown]
             shown += new
-            for request in requests_of(new, self._crew.tools):
+            for request in read_requests(new, self._crew.tools):
                 self.world.shown("request", id=request.id)
         self.world.shown("end")
         return shown
 
     async def _outcome(self, graph: Any, shown: Sequence[Any]) -> Outcome:
         from .messages import text_of
-        from .requests import in_order, requests_of, waiting
+        from .requests import read_requests, sort_interrupts, waiting_interrupts
 
         state = await graph.aget_state(self._config)
         messages = state.values.get("messages", ())
         if shown:
-            requests = requests_of(in_order(shown, waiting(state)), self._crew.tools)
-            return Paused(requests=requests, text=_beside(messages))
+            requests = read_requests(sort_interrupts(shown, waiting_interrupts(state)), self._crew.tools)
+            return Paused(requests=requests, text=_text_beside_calls(messages))
         if self.blueprint.answer:
             return Finished(output=state.values.get("structured_response"))
         return Finished(output=text_of(messages[-1]) if messages else None)
@@ -147,16 +148,16 @@ class Session(Agent):
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _waiting(self) -> Sequence[Any]:
-        from .requests import waiting
+        from .requests import waiting_interrupts
 
         graph = await self._ready()
-        return waiting(await graph.aget_state(self._config))
+        return waiting_interrupts(await graph.aget_state(self._config))
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        from .requests import requests_of
+        from .requests import read_requests
 
-        return requests_of(await self._waiting(), self._crew.tools)
+        return read_requests(await self._waiting(), self._crew.tools)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -185,16 +186,16 @@ class Session(Agent):
 
     def _needs_store(self) -> None:
         if not self.blueprint.serialize.startswith("native."):
-            raise Unsupported("serialize.json", facts.MISSING["serialize.json"])
+            raise Unsupported("serialize.json", metadata.MISSING["serialize.json"])
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
-        from .savers import copied
+        from .state import copy_saver
 
         assert isinstance(other, Session)
         await other._ready()
         assert other._opened is not None
-        await self._use(copied(other._opened))
+        await self._use(copy_saver(other._opened))
         self._thread, self._checkpoint = other._thread, other._checkpoint
 
     async def another_session(self, world: World) -> Agent:
@@ -214,7 +215,7 @@ class Session(Agent):
         self._crew.let_go(self)
 
 
-def _beside(messages: Sequence[Any]) -> str | None:
+def _text_beside_calls(messages: Sequence[Any]) -> str | None:
     """Gives what the model said beside the calls that wait."""
     from .messages import text_of
 
@@ -222,75 +223,75 @@ def _beside(messages: Sequence[Any]) -> str | None:
     return (text_of(last) or None) if last is not None else None
 
 
-class Batched(Session):
+class BatchedSession(Session):
     """`HumanInTheLoopMiddleware` asks once for all gated calls of a reply; answers are a list by position."""
 
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
-    def _gate(self) -> Gate | None:
-        from .crew import batched
+    def _gate(self) -> GateFactory | None:
+        from .agents import batched_gate
 
-        return batched
+        return batched_gate
 
-    def _form(self) -> Form:
-        from .answers import by_position
+    def _form(self) -> DecisionWriter:
+        from .requests import write_by_position
 
-        return by_position
+        return write_by_position
 
 
-class PerCall(Session):
+class PerCallSession(Session):
     """`HumanInTheLoopMiddleware` asks for each gated call; answers go by the interrupt's id."""
 
-    capabilities = facts.claimed(facts.PER_CALL_MISSING)
-    missing = facts.PER_CALL_MISSING
+    capabilities = metadata.claimed(metadata.PER_CALL_MISSING)
+    missing = metadata.PER_CALL_MISSING
 
-    def _gate(self) -> Gate | None:
-        from .crew import per_call
+    def _gate(self) -> GateFactory | None:
+        from .agents import per_call_gate
 
-        return per_call
+        return per_call_gate
 
-    def _form(self) -> Form:
-        from .answers import by_id
+    def _form(self) -> DecisionWriter:
+        from .requests import write_by_id
 
-        return by_id
-
-
-class Retrying(PerCall):
-    """As `PerCall`, and a `ToolRetryMiddleware` stands around the gate."""
-
-    def _gate(self) -> Gate | None:
-        from .crew import retried
-
-        return retried
+        return write_by_id
 
 
-class Interrupting(Session):
+class RetrySession(PerCallSession):
+    """As `PerCallSession`, and a `ToolRetryMiddleware` stands around the gate."""
+
+    def _gate(self) -> GateFactory | None:
+        from .agents import retry_gate
+
+        return retry_gate
+
+
+class InterruptSession(Session):
     """The tools ask with `interrupt()` from within, and a consumer of the stream follows the state's values."""
 
-    capabilities = facts.claimed(facts.INTERRUPT_MISSING)
-    missing = facts.INTERRUPT_MISSING
+    capabilities = metadata.claimed(metadata.INTERRUPT_MISSING)
+    missing = metadata.INTERRUPT_MISSING
     streamed = ("values", "messages")
 
-    def _gate(self) -> Gate | None:
+    def _gate(self) -> GateFactory | None:
         return None
 
-    def _form(self) -> Form:
-        from .answers import bare_if_single
+    def _form(self) -> DecisionWriter:
+        from .requests import write_bare_if_single
 
-        return bare_if_single
+        return write_bare_if_single
 
 
-class OwnGraph(Interrupting):
-    """As `Interrupting`, in a graph of one's own, where one `ToolNode` runs all calls of a reply."""
+class ToolNodeSession(InterruptSession):
+    """As `InterruptSession`, in a graph of one's own, where one `ToolNode` runs all calls of a reply."""
 
-    capabilities = facts.claimed(facts.OWN_MISSING)
-    missing = facts.OWN_MISSING
-    protocols = facts.OWN_PROTOCOLS
+    capabilities = metadata.claimed(metadata.OWN_MISSING)
+    missing = metadata.OWN_MISSING
+    protocols = metadata.OWN_PROTOCOLS
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
             return super()._crew_of(blueprint)
-        from .crew import made_crew
+        from .agents import build_agents
 
-        return made_crew(blueprint, None, own=True)
+        return build_agents(blueprint, None, own=True)

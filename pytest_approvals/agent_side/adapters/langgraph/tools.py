@@ -1,22 +1,27 @@
-"""
-Tools made from tool specs.
+"""Tools made from tool specs.
 
 Only a body that asks by itself knows of approvals: with `interrupt()`, which starts the body again from its beginning
 when the answer is there.
+
+Tools of MCP servers that the agent connects to, with LangChain's own client, which is a distribution of its own.
+
+As its documentation has it, the tools are listed before the graph is made, and each call connects anew. A server is not
+told the id of a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import timedelta
 from typing import Annotated, Any
 
 from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.func import task
 from langgraph.types import interrupt
 
-from ...contract import AsksAgain, Condition, ToolSpec
-from ...current import world
-from ...declared import fields_model
+from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
+from ...kit.context import current_world
+from ...kit.tool_schema import build_fields_model
 from .messages import text_of
 
 Agents = Mapping[str, Any]
@@ -25,18 +30,18 @@ Agents = Mapping[str, Any]
 _CALL = "tool_call_id"
 
 
-def made(spec: ToolSpec, agents: Agents, *, asking: bool) -> StructuredTool:
+def build_tool(spec: ToolSpec, agents: Agents, *, asking: bool) -> StructuredTool:
     """
     Gives the tool that *spec* describes.
 
     Arguments:
         asking: Where the spec is gated, the body asks.
     """
-    run = _delegate(spec, agents) if spec.runs else _run(spec)
-    return _tool(spec, _asking(spec, run) if asking and spec.approval != "never" else run)
+    run = _delegate_body(spec, agents) if spec.runs else _world_body(spec)
+    return _build_structured_tool(spec, _asking_body(spec, run) if asking and spec.approval != "never" else run)
 
 
-def of_server(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
+def build_server_tool(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
     """
     Gives the server's *tool* that *spec* describes.
 
@@ -47,28 +52,28 @@ def of_server(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
         return await tool.ainvoke({"type": "tool_call", "id": call_id, "name": spec.name, "args": arguments})
 
-    return _tool(spec, _asking(spec, run)) if asking and spec.approval != "never" else tool
+    return _build_structured_tool(spec, _asking_body(spec, run)) if asking and spec.approval != "never" else tool
 
 
-Run = Callable[[dict[str, Any], str], Awaitable[Any]]
+ToolBody = Callable[[dict[str, Any], str], Awaitable[Any]]
 
 
-def _tool(spec: ToolSpec, run: Run) -> StructuredTool:
+def _build_structured_tool(spec: ToolSpec, run: ToolBody) -> StructuredTool:
     async def body(tool_call_id: str, **arguments: Any) -> Any:
         return await run(arguments, tool_call_id)
 
-    schema = fields_model(spec.name, spec.parameters, **{_CALL: Annotated[str, InjectedToolCallId]})
+    schema = build_fields_model(spec.name, spec.parameters, **{_CALL: Annotated[str, InjectedToolCallId]})
     return StructuredTool(name=spec.name, description=spec.description, coroutine=body, args_schema=schema)
 
 
-def _run(spec: ToolSpec) -> Run:
+def _world_body(spec: ToolSpec) -> ToolBody:
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
-        return await world().run(spec.name, arguments, call_id, agent=spec.agent)
+        return await current_world().run(spec.name, arguments, call_id, agent=spec.agent)
 
-    return _asking_again(spec, run) if spec.asks_again else run
+    return _asking_midway_body(spec, run) if spec.asks_again else run
 
 
-def _asking_again(spec: ToolSpec, run: Run) -> Run:
+def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     """
     Asks in the middle of the body.
 
@@ -85,16 +90,16 @@ def _asking_again(spec: ToolSpec, run: Run) -> Run:
 
     async def asking_again(arguments: dict[str, Any], call_id: str) -> Any:
         while not (done := await asks(arguments, call_id)):
-            answer = answer_to(question(spec, arguments, call_id))
+            answer = ask_until_answered(build_question(spec, arguments, call_id))
             if answer["type"] == "reject":
-                return rejected(answer)
-            arguments = _edited(answer, arguments)
+                return rejection_text(answer)
+            arguments = _edited_arguments(answer, arguments)
         return done[0]
 
     return asking_again
 
 
-def _delegate(spec: ToolSpec, agents: Agents) -> Run:
+def _delegate_body(spec: ToolSpec, agents: Agents) -> ToolBody:
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
         done = await agents[str(spec.runs)].ainvoke({"messages": [{"role": "user", "content": arguments["input"]}]})
         return text_of(done["messages"][-1])
@@ -105,21 +110,21 @@ def _delegate(spec: ToolSpec, agents: Agents) -> Run:
 # --- asking -----------------------------------------------------------------------------------------------------------
 
 
-def _asking(spec: ToolSpec, run: Run) -> Run:
+def _asking_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     """Asks as the guide "Human-in-the-loop" has it for tools: approve, edit or reject."""
 
     async def asking(arguments: dict[str, Any], call_id: str) -> Any:
-        if not await _gated(spec, arguments, call_id):
+        if not await _needs_approval(spec, arguments, call_id):
             return await run(arguments, call_id)
-        answer = answer_to(question(spec, arguments, call_id))
+        answer = ask_until_answered(build_question(spec, arguments, call_id))
         if answer["type"] == "reject":
-            return rejected(answer)
-        return await run(_edited(answer, arguments), call_id)
+            return rejection_text(answer)
+        return await run(_edited_arguments(answer, arguments), call_id)
 
     return asking
 
 
-def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
+def ask_until_answered(asked: dict[str, Any]) -> dict[str, Any]:
     """Asks until the answer is one, as the guide has it for answers that have to be validated."""
     while True:
         answer = interrupt(asked)
@@ -127,13 +132,13 @@ def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
             return answer
 
 
-async def _gated(spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> bool:
+async def _needs_approval(spec: ToolSpec, arguments: dict[str, Any], call_id: str) -> bool:
     if not isinstance(spec.approval, Condition):
         return True
-    return await world().gate_slowly(spec.name, arguments, call_id, agent=spec.agent)
+    return await current_world().gate_slowly(spec.name, arguments, call_id, agent=spec.agent)
 
 
-def question(spec: ToolSpec, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
+def build_question(spec: ToolSpec, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
     """Gives what a person is asked, in the form in which the middleware asks about one call."""
     return {
         "type": "tool_approval",
@@ -144,11 +149,37 @@ def question(spec: ToolSpec, arguments: Mapping[str, Any], call_id: str) -> dict
     }
 
 
-def _edited(answer: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _edited_arguments(answer: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     return dict(answer["edited_action"]["args"]) if answer["type"] == "edit" else arguments
 
 
-def rejected(answer: Mapping[str, Any]) -> str:
+def rejection_text(answer: Mapping[str, Any]) -> str:
     """Gives what the model is told of a rejection."""
     reason = answer.get("message")
     return f"The user rejected this call: {reason}" if reason else "The user rejected this call."
+
+
+MCP_TIMEOUT = timedelta(minutes=10)
+"""How long a tool may take: the harness has a limit of its own."""
+
+ServerTools = Mapping[tuple[str, str], Any]
+"""The framework's tools for those that servers offer, by agent and name."""
+
+
+async def list_server_tools(addresses: Iterable[ServerAddress]) -> ServerTools:
+    """Lists the tools of the servers at *addresses*."""
+    found: dict[tuple[str, str], Any] = {}
+    for address in addresses:
+        from langchain_mcp_adapters.client import MultiServerMCPClient
+
+        client = MultiServerMCPClient({address.name: _connection_options(address)})
+        found |= {(address.agent, tool.name): tool for tool in await client.get_tools()}
+    return found
+
+
+def _connection_options(address: ServerAddress) -> Any:
+    if address.url:
+        patience = {"timeout": MCP_TIMEOUT, "sse_read_timeout": MCP_TIMEOUT}
+        return {"transport": "streamable_http", "url": address.url, **patience}
+    program, *arguments = address.command
+    return {"transport": "stdio", "command": program, "args": arguments}

@@ -17,8 +17,8 @@ with it. What the caller keeps between turns follows the SDK's guides "Human-in-
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .driver import ChatAgents, OpenAIAgents, SessionAgents
+from ...contract.agent import Agent
+from .session import ChatAgents, OpenAIAgents, SessionAgents
 
 __all__ = ["FLAVOURS", "ChatAgents", "OpenAIAgents", "SessionAgents"]
 

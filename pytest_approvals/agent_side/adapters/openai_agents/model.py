@@ -1,24 +1,28 @@
-"""The scripted model as a model class of the SDK."""
+"""The scripted model as a model class of the SDK.
+
+The models of agents: scripted ones, or the SDK's own classes on the provider's client.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
-from agents import HostedMCPTool, Model, ModelResponse, Tool, Usage
+from agents import HostedMCPTool, Model, ModelResponse, OpenAIChatCompletionsModel, OpenAIResponsesModel, Tool, Usage
 from agents.handoffs import Handoff
 from agents.items import TResponseStreamEvent
 
-from ...clients import openai_error
-from ...contract import Item, ModelDown, Reply
-from ...current import world
-from .items import from_responses, parsed
-from .output import output_items
-from .stream import events
+from ...contract import MAIN, Blueprint, Item, ModelAddress, ModelDown, Reply
+from ...kit.clients import build_openai_client, to_openai_error
+from ...kit.context import current_world
+from .messages import parse_arguments, to_items
+from .responses import build_output_items, build_stream_events
 
 
 class ScriptedModel(Model):
@@ -46,9 +50,9 @@ class ScriptedModel(Model):
         **conversation: Any,
     ) -> ModelResponse:
         """See `agents.Model.get_response`."""
-        reply = await self._reply(input, output_schema, offered(tools, handoffs), stream=False)
+        reply = await self._reply(input, output_schema, list_offered_tools(tools, handoffs), stream=False)
         key = self._key(input)
-        return ModelResponse(output=output_items(reply, key), usage=Usage(requests=1), response_id=f"resp_{key}")
+        return ModelResponse(output=build_output_items(reply, key), usage=Usage(requests=1), response_id=f"resp_{key}")
 
     async def stream_response(
         self,
@@ -62,37 +66,37 @@ class ScriptedModel(Model):
         **conversation: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
         """See `agents.Model.stream_response`."""
-        reply = await self._reply(input, output_schema, offered(tools, handoffs), stream=True)
+        reply = await self._reply(input, output_schema, list_offered_tools(tools, handoffs), stream=True)
         key = self._key(input)
-        with _failing_as_the_client():
-            for event in events(reply, output_items(reply, key), key):
+        with _raising_client_errors():
+            for event in build_stream_events(reply, build_output_items(reply, key), key):
                 yield event
 
     async def _reply(self, given: Any, output_schema: Any, tools: Sequence[str], *, stream: bool) -> Reply:
-        items = from_responses(given)
+        items = to_items(given)
         if output_schema is not None:
-            items = [_as_answer(item) for item in items]
-        with _failing_as_the_client():
-            return await world().model(items, agent=self.agent, stream=stream, tools=tools)
+            items = [_mark_answer(item) for item in items]
+        with _raising_client_errors():
+            return await current_world().model(items, agent=self.agent, stream=stream, tools=tools)
 
     def _key(self, given: Any) -> str:
-        return str(len(given)) if self.anew else key_of(given)
+        return str(len(given)) if self.anew else hash_input(given)
 
 
 @contextmanager
-def _failing_as_the_client() -> Iterator[None]:
+def _raising_client_errors() -> Iterator[None]:
     try:
         yield
     except ModelDown as down:
-        raise openai_error(down) from None
+        raise to_openai_error(down) from None
 
 
-def _as_answer(item: Item) -> Item:
+def _mark_answer(item: Item) -> Item:
     """An agent that ends with an object says nothing else in the form of one."""
-    return replace(item, kind="other") if item.kind == "say" and isinstance(parsed(item.text), dict) else item
+    return replace(item, kind="other") if item.kind == "say" and isinstance(parse_arguments(item.text), dict) else item
 
 
-def offered(tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]]) -> list[str]:
+def list_offered_tools(tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]]) -> list[str]:
     """Gives the names of everything that the model may call."""
     names: list[str] = []
     for tool in tools:
@@ -101,9 +105,43 @@ def offered(tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]]) -> lis
     return names + [handoff.tool_name for handoff in handoffs]
 
 
-def key_of(given: Any) -> str:
+def hash_input(given: Any) -> str:
     """
     Gives a key for the reply to *given*, the same in every run and different for every input of one conversation, as a
     provider's ids are.
     """
     return hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+ModelFactory = Callable[[str], Model]
+"""Makes the model of an agent."""
+
+ASKING_AGENT: ContextVar[str] = ContextVar("pytest_approvals_asking", default=MAIN)
+"""The agent that asks, where one model object serves several."""
+
+
+def build_model_factory(blueprint: Blueprint) -> ModelFactory:
+    """Gives what makes the models of the agents that *blueprint* describes."""
+    if blueprint.model is not None:
+        return _build_provider_factory(blueprint.model)
+    return partial(ScriptedModel, anew=blueprint.options.get("item_ids") == "anew")
+
+
+def _build_provider_factory(address: ModelAddress) -> ModelFactory:
+    made = OpenAIChatCompletionsModel if address.protocol == "chat" else OpenAIResponsesModel
+    return partial(made, openai_client=build_openai_client(address))
+
+
+class DispatchingModel(Model):
+    """The model of all agents of an attachment: whoever asks, as `ASKING_AGENT` tells, is answered by its own."""
+
+    def __init__(self, model: ModelFactory) -> None:
+        self._model = cache(model)
+
+    async def get_response(self, *given: Any, **named: Any) -> ModelResponse:
+        """See `agents.Model.get_response`."""
+        return await self._model(ASKING_AGENT.get()).get_response(*given, **named)
+
+    def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
+        """See `agents.Model.stream_response`."""
+        return self._model(ASKING_AGENT.get()).stream_response(*given, **named)

@@ -1,60 +1,65 @@
-"""
-Tools made from tool specs.
+"""Tools made from tool specs.
 
 `function_tool` reads a signature, so each tool gets one; what the SDK does with it is what it does for anybody's.
+
+Local MCP: the SDK's own client of a server, connected for the time of a turn as its context manager does.
+
+The SDK's policy for a server is asked about a tool, not about a call: it is shown neither the arguments nor the call
+id. A server is told no call id either.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import Parameter as Argument
 from typing import Any
 
 from agents import FunctionTool, HostedMCPTool, RunContextWrapper, function_tool
+from agents.mcp import MCPServer, MCPServerStdio, MCPServerStreamableHttp
 from agents.tool_context import ToolContext
 
-from ...contract import Approval, ToolSpec
-from ...current import world
-from ...declared import Fields, arguments, signed
+from ...contract import Approval, ServerAddress, ToolSpec
+from ...kit.context import current_world
+from ...kit.tool_schema import HashableParameters, set_signature, to_signature_parameters
 
 Policy = Callable[[RunContextWrapper[Any], dict[str, Any], str], Awaitable[bool]]
 """The SDK's own form of a policy: it is given the context, the arguments and the call id."""
 
 
-def made(spec: ToolSpec) -> FunctionTool:
+def build_tool(spec: ToolSpec) -> FunctionTool:
     """Gives the function tool that *spec* describes."""
-    prototype = _PROTOTYPES.get(key := (spec.name, spec.agent, spec.description, Fields(spec.parameters)))
+    prototype = _PROTOTYPES.get(key := (spec.name, spec.agent, spec.description, HashableParameters(spec.parameters)))
     if prototype is None:
         # A signature costs a pydantic model, a hundred times what a copy costs.
-        prototype = _PROTOTYPES[key] = _prototype(spec)
+        prototype = _PROTOTYPES[key] = _build_prototype(spec)
     tool = copy.copy(prototype)
-    tool.needs_approval = policy(spec.name, spec.agent, spec.approval)
+    tool.needs_approval = build_policy(spec.name, spec.agent, spec.approval)
     return tool
 
 
 _PROTOTYPES: dict[tuple[Any, ...], FunctionTool] = {}
 
 
-def _prototype(spec: ToolSpec) -> FunctionTool:
+def _build_prototype(spec: ToolSpec) -> FunctionTool:
     name, agent = spec.name, spec.agent
 
     async def body(context: ToolContext[Any], **arguments: Any) -> Any:
-        return await world().run(name, arguments, context.tool_call_id, agent=agent)
+        return await current_world().run(name, arguments, context.tool_call_id, agent=agent)
 
     body.__name__ = name
-    give_signature(body, arguments(spec.parameters))
+    set_context_signature(body, to_signature_parameters(spec.parameters))
     return function_tool(
         body, name_override=name, description_override=spec.description, use_docstring_info=False, strict_mode=False
     )
 
 
-def give_signature(body: Any, parameters: list[Argument]) -> None:
+def set_context_signature(body: Any, parameters: list[Argument]) -> None:
     """Makes *body* look like a function that takes the context and *parameters*."""
-    signed(body, Argument("context", Argument.POSITIONAL_OR_KEYWORD, annotation=ToolContext[Any]), *parameters)
+    set_signature(body, Argument("context", Argument.POSITIONAL_OR_KEYWORD, annotation=ToolContext[Any]), *parameters)
 
 
-def policy(tool: str, agent: str, approval: Approval) -> bool | Policy:
+def build_policy(tool: str, agent: str, approval: Approval) -> bool | Policy:
     """Gives what the SDK takes as `needs_approval`."""
     if isinstance(approval, str):
         return approval == "always"
@@ -62,13 +67,13 @@ def policy(tool: str, agent: str, approval: Approval) -> bool | Policy:
 
     async def needs_approval(_: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         if slow:
-            return await world().gate_slowly(tool, arguments, call_id, agent=agent)
-        return world().gate(tool, arguments, call_id, agent=agent)
+            return await current_world().gate_slowly(tool, arguments, call_id, agent=agent)
+        return current_world().gate(tool, arguments, call_id, agent=agent)
 
     return needs_approval
 
 
-def hosted(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
+def build_hosted_tool(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
     """
     Gives the hosted tool for the *specs* of one server.
 
@@ -85,3 +90,52 @@ def hosted(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
             "require_approval": {"always": {"tool_names": gated}, "never": {"tool_names": ungated}},
         }
     )
+
+
+MCP_TIMEOUT = 600.0
+"""Seconds that a tool may take: the harness has a limit of its own."""
+
+
+def build_mcp_client(address: ServerAddress, specs: Sequence[ToolSpec], form: str = "names") -> MCPServer:
+    """Gives the client of the server at *address*, whose tools *specs* describe; see `_build_server_policy` for the *form*."""
+    more: dict[str, Any] = {
+        "name": address.name,
+        "require_approval": _build_server_policy(specs, form),
+        "client_session_timeout_seconds": MCP_TIMEOUT,
+    }
+    if address.url:
+        return MCPServerStreamableHttp({"url": address.url}, **more)
+    program, *arguments = address.command
+    return MCPServerStdio({"command": program, "args": arguments}, **more)
+
+
+def _build_server_policy(specs: Sequence[ToolSpec], form: str) -> Any:
+    """
+    Gives the server's `require_approval`.
+
+    Arguments:
+        form: Where all tools are gated always or never: a word for each of their `names`, `lists` of names, one `word`
+            for the whole server where it is the same for all, or a `function`, which conditions need in any case.
+    """
+    words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str)}
+    if len(words) < len(specs) or form == "function":
+        return _build_policy_function(specs)
+    if form == "word" and len(set(words.values())) == 1:
+        return specs[0].approval
+    if form == "lists":
+        return {word: {"tool_names": [name for name in words if words[name] == word]} for word in ("always", "never")}
+    return words
+
+
+def _build_policy_function(specs: Sequence[ToolSpec]) -> Any:
+    by_name = {spec.name: spec for spec in specs}
+
+    async def asks(_: Any, agent: Any, tool: Any) -> bool:
+        spec = by_name[tool.name]
+        if isinstance(spec.approval, str):
+            return spec.approval == "always"
+        if spec.approval.waits_for is not None:
+            return await current_world().gate_slowly(spec.name, None, None, agent=spec.agent)
+        return current_world().gate(spec.name, None, None, agent=spec.agent)
+
+    return asks

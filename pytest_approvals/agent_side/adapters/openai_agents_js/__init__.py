@@ -13,9 +13,9 @@ What the caller keeps between turns follows the SDK's guides "Human in the loop"
 
 from __future__ import annotations
 
-from ...contract import Agent
+from ...contract.agent import Agent
 from ...javascript import JavaScriptAgent
-from .facts import CLAIMED, ISSUES, MISSING, PROTOCOLS
+from .metadata import CLAIMED, ISSUES, MISSING, PROTOCOLS
 
 __all__ = ["FLAVOURS", "OpenAIAgentsJs"]
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_approvals.agent_side.contract import Agent
+from pytest_approvals.agent_side.contract.agent import Agent
 
 from .agui import AGUI
 from .inline import Inline
-from .kept import PydanticAI, Raised
+from .session import PydanticAI, Raised
 from .vercel import Vercel
 
 __all__ = ["AGUI", "FLAVOURS", "Inline", "PydanticAI", "Raised", "Vercel"]

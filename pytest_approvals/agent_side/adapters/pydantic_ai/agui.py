@@ -14,15 +14,15 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
 
-from . import facts_web as facts
-from .naming import ANSWER, Specs, own_name
-from .web import Client, Event, Seen, Web
+from . import metadata as facts
+from .messages import ANSWER_TOOL, SpecsByName, get_original_name
+from .web import Event, ShownEvents, WebClient, WebSession
 
 
-class AGUIClient(Client):
+class AGUIClient(WebClient):
     """What `HttpAgent` holds."""
 
-    def __init__(self, specs: Specs) -> None:
+    def __init__(self, specs: SpecsByName) -> None:
         super().__init__(specs)
         self._interrupts: list[dict[str, Any]] = []
         self._runs = 0
@@ -39,10 +39,10 @@ class AGUIClient(Client):
         resume = []
         for decision in decisions:
             if decision.verdict == "raw" and raw_in == "calls":
-                self.messages.append(_result(decision, f"message-{len(self.messages) + 1}"))
+                self.messages.append(_build_result_message(decision, f"message-{len(self.messages) + 1}"))
                 continue
-            _show(self.messages, decision.request, self.specs)
-            resume.append(_entry(decision))
+            _write_request(self.messages, decision.request, self.specs)
+            resume.append(_to_resume_entry(decision))
         self._runs += 1
         return {
             "threadId": "thread",
@@ -59,7 +59,7 @@ class AGUIClient(Client):
 
     # --- what is received ---------------------------------------------------------------------------------------------
 
-    def take(self, event: Event) -> Seen:
+    def take(self, event: Event) -> ShownEvents:
         match event["type"]:
             case "RUN_ERROR":
                 self.error = event["message"]
@@ -73,33 +73,33 @@ class AGUIClient(Client):
             case "TOOL_CALL_START":
                 yield from self._called(event)
             case "TOOL_CALL_ARGS":
-                function = _function(self.messages, event["toolCallId"])
+                function = _find_function(self.messages, event["toolCallId"])
                 assert function is not None
                 function["arguments"] += event["delta"]
             case "TOOL_CALL_RESULT":
                 result = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
                 self.messages.append({**result, "content": event["content"]})
                 self._interrupts = [one for one in self._interrupts if one["toolCallId"] != event["toolCallId"]]
-                if (_function(self.messages, event["toolCallId"]) or {}).get("name") != ANSWER:
+                if (_find_function(self.messages, event["toolCallId"]) or {}).get("name") != ANSWER_TOOL:
                     yield "result", {"id": event["toolCallId"], "text": event["content"]}
             case "REASONING_ENCRYPTED_VALUE" if event["subtype"] == "message":
                 self._message(event["entityId"])["encryptedValue"] = event["encryptedValue"]
 
-    def _finished(self, outcome: Mapping[str, Any]) -> Seen:
+    def _finished(self, outcome: Mapping[str, Any]) -> ShownEvents:
         self._interrupts = list(outcome.get("interrupts") or ())
         for interrupt in self._interrupts:
             yield "request", {"id": interrupt["id"]}
         yield "end", {}
 
-    def _called(self, event: Event) -> Seen:
+    def _called(self, event: Event) -> ShownEvents:
         parent = event.get("parentMessageId")
         if not self.messages or self.messages[-1]["id"] != parent:
             self.messages.append({"id": parent or event["toolCallId"], "role": "assistant"})
         function = {"name": event["toolCallName"], "arguments": ""}
         call = {"id": event["toolCallId"], "type": "function", "function": function}
         self.messages[-1].setdefault("toolCalls", []).append(call)
-        if event["toolCallName"] != ANSWER:
-            yield "call", {"id": event["toolCallId"], "tool": own_name(event["toolCallName"], self.specs)}
+        if event["toolCallName"] != ANSWER_TOOL:
+            yield "call", {"id": event["toolCallId"], "tool": get_original_name(event["toolCallName"], self.specs)}
 
     def _message(self, id: str) -> dict[str, Any]:
         return next(message for message in reversed(self.messages) if message["id"] == id)
@@ -116,13 +116,13 @@ class AGUIClient(Client):
         return tuple(map(self._request, self._interrupts))
 
     def _request(self, interrupt: Mapping[str, Any]) -> Request:
-        function = _function(self.messages, interrupt["toolCallId"]) or {"name": "", "arguments": "{}"}
+        function = _find_function(self.messages, interrupt["toolCallId"]) or {"name": "", "arguments": "{}"}
         spec = self.specs.get((MAIN, function["name"]))
         return Request(
             id=interrupt["id"],
             call_id=interrupt["toolCallId"],
             tool=spec.name if spec else function["name"],
-            arguments=_arguments(function),
+            arguments=_read_arguments(function),
             kind=spec.kind if spec else "function",
             server=spec.server if spec else None,
         )
@@ -134,7 +134,7 @@ class AGUIClient(Client):
         self.messages, self._interrupts = kept["messages"], kept["interrupts"]
 
 
-class AGUI(Web):
+class AGUI(WebSession):
     """A Pydantic AI agent behind `AGUIAdapter`; what is kept are the client's messages and interrupts."""
 
     capabilities = facts.CLAIMED_AGUI
@@ -146,34 +146,34 @@ class AGUI(Web):
 # --- messages and answers ---------------------------------------------------------------------------------------------
 
 
-def _function(messages: Sequence[Mapping[str, Any]], id: Any) -> dict[str, Any] | None:
+def _find_function(messages: Sequence[Mapping[str, Any]], id: Any) -> dict[str, Any] | None:
     """What the last call with this id calls."""
     calls = (call for message in reversed(messages) for call in reversed(message.get("toolCalls") or ()))
     return next((call["function"] for call in calls if call["id"] == id), None)
 
 
-def _show(messages: list[dict[str, Any]], request: Request | None, specs: Specs) -> None:
+def _write_request(messages: list[dict[str, Any]], request: Request | None, specs: SpecsByName) -> None:
     """Makes *messages* say what the caller's copy of the request says; a call that is made up is added."""
     if request is None or not request.tool:
         return
-    function = _function(messages, request.call_id)
+    function = _find_function(messages, request.call_id)
     if function is None:
         function = {"name": request.tool, "arguments": "{}"}
         call = {"id": request.call_id, "type": "function", "function": function}
         messages.append({"id": f"message-{len(messages) + 1}", "role": "assistant", "toolCalls": [call]})
-    if request.tool != own_name(function["name"], specs):
+    if request.tool != get_original_name(function["name"], specs):
         function["name"] = request.tool
-    if request.arguments != _arguments(function):
+    if request.arguments != _read_arguments(function):
         function["arguments"] = json.dumps(request.arguments)
 
 
-def _result(decision: Decision, id: str) -> dict[str, Any]:
+def _build_result_message(decision: Decision, id: str) -> dict[str, Any]:
     """A result of a call, as a client sends it that runs tools itself."""
     call = decision.request.call_id if decision.request else decision.address
     return {"id": id, "role": "tool", "toolCallId": call, "content": decision.raw}
 
 
-def _arguments(function: Mapping[str, Any]) -> Any:
+def _read_arguments(function: Mapping[str, Any]) -> Any:
     try:
         parsed = json.loads(function["arguments"] or "{}")
     except ValueError:
@@ -181,12 +181,12 @@ def _arguments(function: Mapping[str, Any]) -> Any:
     return parsed if isinstance(parsed, dict) else function["arguments"]
 
 
-def _entry(decision: Decision) -> dict[str, Any]:
+def _to_resume_entry(decision: Decision) -> dict[str, Any]:
     interrupt = decision.request.id if decision.request else decision.address
-    return {"interruptId": interrupt, "status": "resolved", "payload": _payload(decision)}
+    return {"interruptId": interrupt, "status": "resolved", "payload": _to_payload(decision)}
 
 
-def _payload(decision: Decision) -> Any:
+def _to_payload(decision: Decision) -> Any:
     match decision.verdict:
         case "raw":
             verbatim = decision.raw is None or isinstance(decision.raw, dict)

@@ -15,9 +15,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agent_side.contract import Blueprint, Decision, Outcome, Paused, Unsupported, World
+from pytest_approvals.agent_side.contract import Blueprint, Decision, Outcome, Paused, Unsupported
+from pytest_approvals.agent_side.contract.agent import World
 
-from . import facts
+from . import metadata
 from .session import Session
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
     from .state import State
 
-_ASKED: ContextVar[Inline] = ContextVar("session whose run asks")
+_ASKING_SESSION: ContextVar[Inline] = ContextVar("session whose run asks")
 
 
 @dataclass(slots=True, kw_only=True)
-class _Question:
+class _PendingQuestion:
     """What a handler waits for, and where it gets the answer."""
 
     context: RunContext[Any]
@@ -42,13 +43,13 @@ class _Question:
 class Inline(Session):
     """A Pydantic AI agent whose runs wait for the caller's answers in a `HandleDeferredToolCalls` handler."""
 
-    capabilities = facts.CLAIMED_INLINE
-    missing = facts.MISSING_INLINE
+    capabilities = metadata.CLAIMED_INLINE
+    missing = metadata.MISSING_INLINE
     needs = ("capabilities/__init__.py", "HandleDeferredToolCalls")
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
-        self._question: _Question | None = None
+        self._question: _PendingQuestion | None = None
         self._last: DeferredToolRequests | None = None
         self._task: asyncio.Task[Any] | None = None
         self._moved = asyncio.Event()
@@ -56,7 +57,7 @@ class Inline(Session):
     def _handlers(self) -> Sequence[Any]:
         from pydantic_ai.capabilities import HandleDeferredToolCalls
 
-        return [HandleDeferredToolCalls(handler=_handle)]
+        return [HandleDeferredToolCalls(handler=_ask_session)]
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         results = self._results(decisions)
@@ -70,7 +71,7 @@ class Inline(Session):
         return await self._next()
 
     async def _asking_run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
-        _ASKED.set(self)
+        _ASKING_SESSION.set(self)
         try:
             return await self._run(text, results, stream=stream)
         finally:
@@ -86,7 +87,7 @@ class Inline(Session):
 
     async def ask(self, context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         """Lets the running turn end, and waits for the answers of a later one."""
-        self._question = _Question(context=context, requests=requests, answer=asyncio.Future())
+        self._question = _PendingQuestion(context=context, requests=requests, answer=asyncio.Future())
         self._last = requests
         self._moved.set()
         try:
@@ -128,5 +129,5 @@ class Inline(Session):
                 await self._task
 
 
-async def _handle(context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
-    return await _ASKED.get().ask(context, requests)
+async def _ask_session(context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
+    return await _ASKING_SESSION.get().ask(context, requests)

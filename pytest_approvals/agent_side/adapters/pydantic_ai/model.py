@@ -1,8 +1,9 @@
-"""
-The scripted model: a `FunctionModel` that asks the world of the running turn.
+"""The scripted model: a `FunctionModel` that asks the world of the running turn.
 
 Model, tools and policies are shared by all sessions of one agent object, so they find their world in a context
 variable, which every turn sets and the framework's tasks inherit.
+
+The framework's own model classes, on the clients of providers.
 """
 
 from __future__ import annotations
@@ -14,24 +15,25 @@ from typing import Any
 
 from pydantic_ai import exceptions
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
+from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from pytest_approvals.agent_side.clients import UNREADABLE
-from pytest_approvals.agent_side.contract import Chunk, ModelCall, ModelDown, Reply, World
+from pytest_approvals.agent_side.contract import Chunk, ModelAddress, ModelCall, ModelDown, Reply
+from pytest_approvals.agent_side.contract.agent import World
+from pytest_approvals.agent_side.kit.clients import UNREADABLE_FAILURES, build_anthropic_client, build_openai_client
 
-from .messages import items
-from .naming import Renamed
+from .messages import RenamedTools, to_items
 
-NAME = "scripted"
+MODEL_NAME = "scripted"
 
-Names = Mapping[tuple[str, str | None], str]
+FrameworkNames = Mapping[tuple[str, str | None], str]
 """The framework's names of renamed tools, by their own name and their server."""
 
-RUNNING: ContextVar[World] = ContextVar("world of the running turn")
+CURRENT_WORLD: ContextVar[World] = ContextVar("world of the running turn")
 
 
 @cache
-def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
+def build_scripted_model(agent: str, renamed: RenamedTools = ()) -> FunctionModel:
     """
     Gives the model of *agent*, for runs with and without streaming.
 
@@ -43,45 +45,45 @@ def scripted(agent: str, renamed: Renamed = ()) -> FunctionModel:
     async def ask(messages: Sequence[ModelMessage], info: AgentInfo, *, stream: bool) -> Reply:
         own = {name: tool for name, tool, _ in renamed}
         offered = [own.get(tool.name, tool.name) for tool in info.function_tools]
-        given = items(messages, renamed, [tool.name for tool in info.output_tools])
+        given = to_items(messages, renamed, [tool.name for tool in info.output_tools])
         try:
-            return await RUNNING.get().model(given, agent=agent, stream=stream, tools=offered)
+            return await CURRENT_WORLD.get().model(given, agent=agent, stream=stream, tools=offered)
         except ModelDown as down:
-            raise _broken(down) from None
+            raise _to_framework_error(down) from None
 
     async def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         answer = await ask(messages, info, stream=False)
-        return ModelResponse(parts=[*_parts(answer, names), *_answer(answer, messages, info)])
+        return ModelResponse(parts=[*_build_parts(answer, names), *_build_answer_parts(answer, messages, info)])
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         answer = await ask(messages, info, stream=True)
         for chunk in answer.chunks or (Chunk(),):
-            yield _piece(chunk, answer, names)
+            yield _build_stream_piece(chunk, answer, names)
         if answer.breaks:
-            raise _broken(ModelDown(0, answer.how))
-        for part in _answer(answer, messages, info):
+            raise _to_framework_error(ModelDown(0, answer.how))
+        for part in _build_answer_parts(answer, messages, info):
             yield {
                 len(answer.calls): DeltaToolCall(
                     part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id
                 )
             }
 
-    return FunctionModel(reply, stream_function=stream, model_name=NAME)
+    return FunctionModel(reply, stream_function=stream, model_name=MODEL_NAME)
 
 
-def _broken(down: ModelDown) -> Exception:
+def _to_framework_error(down: ModelDown) -> Exception:
     """Gives what the framework's own model classes raise in that case."""
     if down.status:
-        return _status(down)
-    for name in ("ModelAPIError",) if down.how in UNREADABLE else ("ModelConnectionError", "ModelAPIError"):
+        return _to_status_error(down)
+    for name in ("ModelAPIError",) if down.how in UNREADABLE_FAILURES else ("ModelConnectionError", "ModelAPIError"):
         if hasattr(exceptions, name):
-            connection: Exception = getattr(exceptions, name)(NAME, str(down))
+            connection: Exception = getattr(exceptions, name)(MODEL_NAME, str(down))
             return connection
     return down  # Early releases let out what the provider's client raises.
 
 
-def _status(down: ModelDown) -> Exception:
-    given: dict[str, Any] = {"status_code": down.status, "model_name": NAME, "body": str(down)}
+def _to_status_error(down: ModelDown) -> Exception:
+    given: dict[str, Any] = {"status_code": down.status, "model_name": MODEL_NAME, "body": str(down)}
     if not hasattr(exceptions.ModelHTTPError, "for_category"):
         return exceptions.ModelHTTPError(**given)
     kinds: dict[int, Any] = {
@@ -93,28 +95,43 @@ def _status(down: ModelDown) -> Exception:
     return exceptions.ModelHTTPError.for_category(kinds.get(down.status, exceptions.ModelServerError), **given)
 
 
-def _parts(reply: Reply, names: Names) -> list[ModelResponsePart]:
+def _build_parts(reply: Reply, names: FrameworkNames) -> list[ModelResponsePart]:
     said: list[ModelResponsePart] = [] if reply.say is None else [TextPart(reply.say)]
-    return [*said, *(_call(call, names) for call in reply.calls)]
+    return [*said, *(_build_call_part(call, names) for call in reply.calls)]
 
 
-def _answer(reply: Reply, messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
+def _build_answer_parts(reply: Reply, messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
     """A structured answer is a call of the framework's output tool."""
     if reply.answer is None:
         return []
     return [ToolCallPart(info.output_tools[0].name, dict(reply.answer), tool_call_id=f"answer-{len(messages)}")]
 
 
-def _call(call: ModelCall, names: Names) -> ToolCallPart:
+def _build_call_part(call: ModelCall, names: FrameworkNames) -> ToolCallPart:
     name = names.get((call.tool, call.server), call.tool)
     arguments = call.arguments if isinstance(call.arguments, str) else dict(call.arguments)
     return ToolCallPart(name, arguments) if call.id is None else ToolCallPart(name, arguments, tool_call_id=call.id)
 
 
-def _piece(chunk: Chunk, reply: Reply, names: Names) -> Any:
+def _build_stream_piece(chunk: Chunk, reply: Reply, names: FrameworkNames) -> Any:
     """Gives one item of a `stream_function`; an empty object stands for a chunk in which nothing is."""
     if chunk.call is None:
         return chunk.text or {}
     server = reply.calls[chunk.call].server
     name = names.get((chunk.tool, server), chunk.tool) if chunk.tool else None
     return {chunk.call: DeltaToolCall(name=name, json_args=chunk.arguments, tool_call_id=chunk.id)}
+
+
+def build_provider_model(agent: str, address: ModelAddress) -> Model:
+    """Gives the model of *agent*, which is asked at *address*."""
+    if address.protocol == "messages":
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        return AnthropicModel(agent, provider=AnthropicProvider(anthropic_client=build_anthropic_client(address)))
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = OpenAIProvider(openai_client=build_openai_client(address))
+    made = OpenAIChatModel if address.protocol == "chat" else OpenAIResponsesModel
+    return made(agent, provider=provider)

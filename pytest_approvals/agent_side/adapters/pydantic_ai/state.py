@@ -18,8 +18,8 @@ from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from pydantic_ai import messages as framework
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-REQUESTS: TypeAdapter[DeferredToolRequests] = TypeAdapter(DeferredToolRequests)
-RESULTS: TypeAdapter[DeferredToolResults] = TypeAdapter(DeferredToolResults)
+REQUESTS_ADAPTER: TypeAdapter[DeferredToolRequests] = TypeAdapter(DeferredToolRequests)
+RESULTS_ADAPTER: TypeAdapter[DeferredToolResults] = TypeAdapter(DeferredToolResults)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,33 +40,33 @@ class State:
     since: int = 0
 
 
-def dumped(state: State, *, append: bool) -> str:
+def dump_state(state: State, *, append: bool) -> str:
     """Gives *state* as text; with *append* only the messages that the last step added."""
     since = state.since if append else 0
     parts = {
         "since": since,
         "messages": ModelMessagesTypeAdapter.dump_json(state.messages[since:]).decode(),
-        "requests": state.requests and REQUESTS.dump_json(state.requests).decode(),
-        "results": state.results and RESULTS.dump_json(state.results).decode(),
+        "requests": state.requests and REQUESTS_ADAPTER.dump_json(state.requests).decode(),
+        "results": state.results and RESULTS_ADAPTER.dump_json(state.results).decode(),
     }
     return json.dumps(parts)
 
 
-def loaded(parts: Sequence[str]) -> State:
-    """Gives the state that `dumped` wrote, in one text or in several that each add to the ones before."""
+def load_state(parts: Sequence[str]) -> State:
+    """Gives the state that `dump_state` wrote, in one text or in several that each add to the ones before."""
     state = State()
     for part in map(json.loads, parts):
         state.since = part["since"]
         state.messages = [*state.messages[: state.since], *ModelMessagesTypeAdapter.validate_json(part["messages"])]
-        state.requests = part["requests"] and REQUESTS.validate_json(part["requests"])
-        state.results = part["results"] and RESULTS.validate_json(part["results"])
+        state.requests = part["requests"] and REQUESTS_ADAPTER.validate_json(part["requests"])
+        state.results = part["results"] and RESULTS_ADAPTER.validate_json(part["results"])
     return state
 
 
 # --- after a run ------------------------------------------------------------------------------------------------------
 
 
-def after(before: State, result: Any, *, append: bool) -> State:
+def update_state(before: State, result: Any, *, append: bool) -> State:
     """Gives what to keep of a run that came to its end; with *append* the earlier messages stay as they were kept."""
     new = result.new_messages()
     messages = [*before.messages, *new] if append else result.all_messages()
@@ -78,7 +78,7 @@ def after(before: State, result: Any, *, append: bool) -> State:
     )
 
 
-def after_failure(
+def update_state_after_failure(
     before: State,
     captured: Sequence[ModelMessage],
     *,
@@ -99,30 +99,32 @@ def after_failure(
         cancelled: The caller hung up. Then the request that says that tools were interrupted is kept, empty as it may
             be, and with it the framework closes their calls; after an exception a person may be asked about them again.
     """
-    start = len(_as_sent(before.messages))
+    start = len(_repair_history(before.messages))
     added = list(captured[start:])
-    while added and isinstance(added[-1], framework.ModelResponse) and _interrupted(added[-1]):
+    while added and isinstance(added[-1], framework.ModelResponse) and _is_interrupted(added[-1]):
         added.pop()
-    closed = cancelled and any(_interrupted(message) for message in added)
+    closed = cancelled and any(_is_interrupted(message) for message in added)
     if not closed and not any(message.parts for message in added):
         return replace(before, results=None)
     earlier = before.messages if append else captured[:start]
     messages = [*earlier, *added]
-    requests = None if closed else _still_open(asked, messages)
+    requests = None if closed else _select_open_requests(asked, messages)
     return State(messages=messages, requests=requests, since=len(earlier))
 
 
-def _interrupted(message: ModelMessage) -> bool:
+def _is_interrupted(message: ModelMessage) -> bool:
     return getattr(message, "state", "complete") == "interrupted"
 
 
-def _as_sent(messages: list[ModelMessage]) -> list[ModelMessage]:
+def _repair_history(messages: list[ModelMessage]) -> list[ModelMessage]:
     """What a run makes of a history before it adds to it; releases that do not tell start from it unchanged."""
     repair = getattr(framework, "repair_messages", None)
     return repair(messages, repair_last_response=False) if repair else messages
 
 
-def _still_open(requests: DeferredToolRequests | None, messages: Sequence[ModelMessage]) -> DeferredToolRequests | None:
+def _select_open_requests(
+    requests: DeferredToolRequests | None, messages: Sequence[ModelMessage]
+) -> DeferredToolRequests | None:
     """The requests whose calls stand unanswered in the last response."""
     if requests is None:
         return None
@@ -139,12 +141,12 @@ def _still_open(requests: DeferredToolRequests | None, messages: Sequence[ModelM
 # --- between runs -----------------------------------------------------------------------------------------------------
 
 
-def given_up(state: State) -> State:
+def close_open_calls(state: State) -> State:
     """Gives the state with every open call closed."""
     return State(messages=framework.repair_messages(state.messages))
 
 
-async def trimmed(state: State, keep: int) -> State:
+async def trim_state(state: State, keep: int) -> State:
     """Gives the state as a store loads it again with only the last *keep* messages."""
     from pydantic_ai.conversation import Conversation
     from pydantic_ai.conversation_store import InMemoryConversationStore

@@ -1,4 +1,12 @@
-"""
+"""Functions with the parameters of a tool, and the schema that the framework makes of them.
+
+Agents that run inside a tool, after the framework's recipe for delegation with approvals.
+
+The framework has no nested approvals of its own. A delegating tool runs the inner agent; where that pauses, it raises
+`ApprovalRequired` with the inner requests and the inner history as metadata, which surface with the outer call's
+request. On resume the tool finds the answers, again with that history, in `ctx.tool_call_metadata`. So nothing is kept
+outside of what the caller keeps: the requests and, handed back, the results.
+
 Tools and agents made from a blueprint.
 
 Ungated tools and those that always wait are plain function tools (`requires_approval`); those that wait on a condition
@@ -8,120 +16,171 @@ raising `ApprovalRequired` unless `ctx.tool_call_approved`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from inspect import Parameter as Argument
 from typing import Any
 
-from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, RunContext, Tool
+from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, RunContext, Tool, ToolOutput
+from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from pytest_approvals.agent_side.contract import MAIN, AsksAgain, Blueprint, Condition, ServerAddress, ToolSpec
+from pytest_approvals.agent_side.contract import (
+    AsksAgain,
+    Condition,
+    Parameter,
+    ServerAddress,
+    ToolSpec,
+)
+from pytest_approvals.agent_side.kit.tool_schema import (
+    HashableParameters,
+    build_fields_model,
+    set_signature,
+    to_signature_parameters,
+)
 
-from .model import RUNNING, scripted
-from .naming import renamed
-from .nested import delegate
-from .reached import reached
-from .schemas import Body, answer_type, schema_for
+from .messages import ANSWER_TOOL, list_renamed_tools
+from .model import CURRENT_WORLD
+from .state import REQUESTS_ADAPTER, RESULTS_ADAPTER
 
-
-def build(blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
-    """
-    Gives the main agent, which knows the others through its tools.
-
-    Arguments:
-        raised: The bodies of gated tools ask, not their definitions.
-        capabilities: What the main agent has besides.
-    """
-    specs, answer, model = blueprint.tools, blueprint.answer, blueprint.model
-    agents: dict[str, Agent[None, Any]] = {}
-    for name in {
-        MAIN: None,
-        **{spec.agent: None for spec in specs},
-        **{spec.runs: None for spec in specs if spec.runs},
-    }:
-        own = [spec for spec in specs if spec.agent == name]
-        extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities and name == MAIN else {}
-        agents[name] = Agent(
-            reached(name, model) if model is not None else scripted(name, renamed(own)),
-            name=name,
-            output_type=[answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
-            toolsets=[
-                *_toolsets(own, agents, raised=raised),
-                *_servers(own, [one for one in blueprint.servers if one.agent == name]),
-            ],
-            **extra,
-        )
-    return agents[MAIN]
+Body = Callable[..., Coroutine[Any, Any, Any]]
 
 
-def _toolsets(
+def build_function_schema(spec: ToolSpec, body: Body) -> Any:
+    """Gives the framework's schema of the tool: made once for equal parameters, with this tool's own *body*."""
+    return replace(_build_schema(spec.name, spec.description, HashableParameters(spec.parameters)), function=body)
+
+
+def build_answer_type(fields: Mapping[str, Parameter]) -> Any:
+    """Gives the type of a structured answer with *fields*, as a person would have written it."""
+    return ToolOutput(build_fields_model("Answer", fields), name=ANSWER_TOOL)
+
+
+@lru_cache(maxsize=1024)
+def _build_schema(name: str, description: str, fields: HashableParameters) -> Any:
+    async def body(ctx: RunContext[None], **arguments: Any) -> Any:
+        raise NotImplementedError
+
+    context = Argument("ctx_", Argument.POSITIONAL_ONLY, annotation=RunContext[None])
+    set_signature(body, context, *to_signature_parameters(fields.parameters))
+    return Tool(body, takes_ctx=True, name=name, description=description).function_schema
+
+
+DELEGATED_KEY = "delegated"
+"""Where the metadata of a call that runs an agent holds what that agent waits for."""
+
+
+def build_delegate_body(agents: Mapping[str, Agent[None, Any]], name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Gives the body of a tool that runs the agent called *name*, one of *agents* by the time it is called."""
+
+    async def body(ctx: RunContext[None], **arguments: str) -> Any:
+        given = (ctx.tool_call_metadata or {}).get(DELEGATED_KEY) if ctx.tool_call_approved else None
+        begin: dict[str, Any] = {"user_prompt": arguments["input"]} if given is None else _build_resume_options(given)
+        result = await agents[name].run(**begin)
+        if isinstance(result.output, DeferredToolRequests):
+            raise ApprovalRequired(metadata={DELEGATED_KEY: _write_paused_agent(name, result)})
+        return result.output
+
+    return body
+
+
+def _write_paused_agent(name: str, result: Any) -> dict[str, Any]:
+    """What the inner agent waits for, as JSON data: it has to survive where the requests are stored."""
+    return {
+        "agent": name,
+        "requests": REQUESTS_ADAPTER.dump_python(result.output, mode="json"),
+        "history": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json"),
+    }
+
+
+def _build_resume_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "message_history": ModelMessagesTypeAdapter.validate_python(given["history"]),
+        "deferred_tool_results": read_inner_results(given),
+    }
+
+
+def read_inner_results(given: Mapping[str, Any]) -> DeferredToolResults:
+    """Gives the answers to the inner requests; they are JSON data once they were put aside and stored."""
+    results = given["results"]
+    return results if isinstance(results, DeferredToolResults) else RESULTS_ADAPTER.validate_python(results)
+
+
+def build_toolsets(
     specs: Sequence[ToolSpec], agents: Mapping[str, Agent[None, Any]], *, raised: bool
 ) -> list[AbstractToolset[None]]:
     own = [spec for spec in specs if spec.kind == "function"]
     conditional = [spec for spec in own if isinstance(spec.approval, Condition) and not raised]
     plain = [spec for spec in own if spec not in conditional]
-    toolsets: list[AbstractToolset[None]] = [FunctionToolset([_tool(spec, agents, raised=raised) for spec in plain])]
+    toolsets: list[AbstractToolset[None]] = [
+        FunctionToolset([_build_tool(spec, agents, raised=raised) for spec in plain])
+    ]
     if conditional:
-        gated = FunctionToolset([_tool(spec, agents, raised=False) for spec in conditional])
-        toolsets.append(gated.approval_required(_policy(conditional)))
+        gated = FunctionToolset([_build_tool(spec, agents, raised=False) for spec in conditional])
+        toolsets.append(gated.approval_required(_build_policy(conditional)))
     return toolsets
 
 
-def _servers(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddress]) -> list[AbstractToolset[None]]:
+def build_mcp_toolsets(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddress]) -> list[AbstractToolset[None]]:
     if not addresses:
         return []
-    from .servers import toolset
+    from .mcp import build_mcp_toolset
 
-    made = {one.name: toolset(one, _policy([spec for spec in specs if spec.server == one.name])) for one in addresses}
-    names = {(tool, server): name for name, tool, server in renamed(specs)}
+    made = {
+        one.name: build_mcp_toolset(one, _build_policy([spec for spec in specs if spec.server == one.name]))
+        for one in addresses
+    }
+    names = {(tool, server): name for name, tool, server in list_renamed_tools(specs)}
     return [one.renamed({names[key]: key[0] for key in names if key[1] == server}) for server, one in made.items()]
 
 
-def _policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any, dict[str, Any]], bool]:
+def _build_policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any, dict[str, Any]], bool]:
     by_name = {spec.name: spec for spec in specs}
 
     def needs_approval(ctx: RunContext[None], definition: Any, arguments: dict[str, Any]) -> bool:
         spec = by_name[definition.name]
         if not isinstance(spec.approval, Condition):
             return spec.approval == "always"
-        return RUNNING.get().gate(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+        return CURRENT_WORLD.get().gate(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
 
     return needs_approval
 
 
-def _tool(spec: ToolSpec, agents: Mapping[str, Agent[None, Any]], *, raised: bool) -> Tool[None]:
-    body = delegate(agents, spec.runs) if spec.runs else _run(spec)
+def _build_tool(spec: ToolSpec, agents: Mapping[str, Agent[None, Any]], *, raised: bool) -> Tool[None]:
+    body = build_delegate_body(agents, spec.runs) if spec.runs else _build_body(spec)
     if raised and spec.approval != "never":
-        body = _asking(spec, body)
+        body = _build_asking_body(spec, body)
     return Tool(
         body,
         takes_ctx=True,
         name=spec.name,
         description=spec.description,
         requires_approval=spec.approval == "always" and not raised,
-        function_schema=schema_for(spec, body),
+        function_schema=build_function_schema(spec, body),
     )
 
 
-def _run(spec: ToolSpec) -> Body:
+def _build_body(spec: ToolSpec) -> Body:
     async def body(ctx: RunContext[None], **arguments: Any) -> Any:
         try:
-            return await RUNNING.get().run(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+            return await CURRENT_WORLD.get().run(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
         except AsksAgain as asked:
             raise ApprovalRequired from asked
 
     return body
 
 
-def _asking(spec: ToolSpec, inner: Body) -> Body:
+def _build_asking_body(spec: ToolSpec, inner: Body) -> Body:
     async def body(ctx: RunContext[None], **arguments: Any) -> Any:
-        if not ctx.tool_call_approved and await _gated(spec, ctx, arguments):
+        if not ctx.tool_call_approved and await _needs_approval(spec, ctx, arguments):
             raise ApprovalRequired
         return await inner(ctx, **arguments)
 
     return body
 
 
-async def _gated(spec: ToolSpec, ctx: RunContext[None], arguments: dict[str, Any]) -> bool:
+async def _needs_approval(spec: ToolSpec, ctx: RunContext[None], arguments: dict[str, Any]) -> bool:
     if spec.approval == "always":
         return True
-    return await RUNNING.get().gate_slowly(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+    return await CURRENT_WORLD.get().gate_slowly(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)

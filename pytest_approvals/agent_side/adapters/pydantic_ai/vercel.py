@@ -16,30 +16,30 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
 
-from . import facts_web as facts
-from .naming import ANSWER, Specs, own_name
-from .web import Client, Event, Seen, Web
+from . import metadata as facts
+from .messages import ANSWER_TOOL, SpecsByName, get_original_name
+from .web import Event, ShownEvents, WebClient, WebSession
 
 Part = dict[str, Any]
 
-SDK = 6
+SDK_RELEASE = 6
 """The release of the SDK from which on approvals are part of the protocol."""
 
 
-class VercelClient(Client):
+class VercelClient(WebClient):
     """What `useChat` holds."""
 
     @staticmethod
     def adapter() -> tuple[Any, dict[str, Any]]:
         from pydantic_ai.ui.vercel_ai import VercelAIAdapter
 
-        return VercelAIAdapter, {"sdk_version": SDK}
+        return VercelAIAdapter, {"sdk_version": SDK_RELEASE}
 
     # --- what is sent -------------------------------------------------------------------------------------------------
 
     def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
         for decision in decisions:
-            _decide(self.messages, decision, raw_in, self.specs)
+            _write_decision(self.messages, decision, raw_in, self.specs)
         return {"trigger": "submit-message", "id": "chat"}
 
     def written(self, text: str, id: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class VercelClient(Client):
 
     # --- what is received ---------------------------------------------------------------------------------------------
 
-    def take(self, event: Event) -> Seen:
+    def take(self, event: Event) -> ShownEvents:
         kind = event["type"]
         if kind == "error":
             self.error = event["errorText"]
@@ -62,9 +62,9 @@ class VercelClient(Client):
 
     def _response(self) -> dict[str, Any]:
         """The message that the stream goes into."""
-        return _last_response(self.messages)
+        return _get_last_response(self.messages)
 
-    def _text(self, kind: str, event: Event) -> Seen:
+    def _text(self, kind: str, event: Event) -> ShownEvents:
         parts = self._response()["parts"]
         if kind == "text-start":
             parts.append({"type": "text", "text": "", "state": "streaming"})
@@ -76,22 +76,22 @@ class VercelClient(Client):
             open_text["text"] += event["delta"]
             yield "text", {"text": event["delta"]}
 
-    def _tool(self, kind: str, event: Event) -> Seen:
+    def _tool(self, kind: str, event: Event) -> ShownEvents:
         if kind == "tool-input-start":
             self._begun(event)["state"] = "input-streaming"
-            if event["toolName"] != ANSWER:
-                yield "call", {"id": event["toolCallId"], "tool": own_name(event["toolName"], self.specs)}
+            if event["toolName"] != ANSWER_TOOL:
+                yield "call", {"id": event["toolCallId"], "tool": get_original_name(event["toolName"], self.specs)}
             return
         if kind == "tool-input-delta":
             return
-        part = _part_of(self.messages, event["toolCallId"], last=kind in _OF_THE_LAST)
+        part = _find_part(self.messages, event["toolCallId"], last=kind in _LAST_CALL_EVENTS)
         if part is None and kind == "tool-input-available":
             part = self._begun(event)
         if part is None:
             self.error = f"there is no tool invocation with the id {event['toolCallId']}"
             return
-        shown = list(_CHANGES[kind](part, event))
-        yield from () if part["type"] == f"tool-{ANSWER}" else shown
+        shown = list(_PART_CHANGES[kind](part, event))
+        yield from () if part["type"] == f"tool-{ANSWER_TOOL}" else shown
 
     def _begun(self, event: Event) -> Part:
         """A new part for the call that *event* names."""
@@ -125,7 +125,7 @@ class VercelClient(Client):
         )
 
 
-class Vercel(Web):
+class Vercel(WebSession):
     """A Pydantic AI agent behind `VercelAIAdapter`; what is kept are the client's UI messages."""
 
     capabilities = facts.CLAIMED_VERCEL
@@ -142,7 +142,7 @@ class Vercel(Web):
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-def _last_response(messages: list[dict[str, Any]]) -> dict[str, Any]:
+def _get_last_response(messages: list[dict[str, Any]]) -> dict[str, Any]:
     """The last message, which is begun where that is not the assistant's."""
     if not messages or messages[-1]["role"] != "assistant":
         messages.append({"id": f"message-{len(messages) + 1}", "role": "assistant", "parts": []})
@@ -154,66 +154,66 @@ def _tool_parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
         yield from (part for part in message["parts"] if "toolCallId" in part)
 
 
-def _part_of(messages: Sequence[Mapping[str, Any]], call_id: Any, *, last: bool = False) -> Part | None:
+def _find_part(messages: Sequence[Mapping[str, Any]], call_id: Any, *, last: bool = False) -> Part | None:
     """The part of the call with this id: the first that has no output yet, else the last."""
     found = [part for part in _tool_parts(messages) if part["toolCallId"] == call_id]
-    waits = [part for part in found if not _ended(part) and not last]
+    waits = [part for part in found if not _is_ended(part) and not last]
     return next(iter([*waits, *reversed(found)]), None)
 
 
-def _ended(part: Part) -> bool:
+def _is_ended(part: Part) -> bool:
     return str(part["state"]).startswith("output-")
 
 
-def _available(part: Part, event: Event) -> Seen:
+def _set_input(part: Part, event: Event) -> ShownEvents:
     part |= {"state": "input-available", "input": event.get("input")}
     yield from ()
 
 
-def _input_error(part: Part, event: Event) -> Seen:
+def _set_input_error(part: Part, event: Event) -> ShownEvents:
     part |= {"state": "output-error", "rawInput": event.get("input"), "errorText": event["errorText"]}
     part.pop("input", None)
     yield "result", {"id": part["toolCallId"], "text": event["errorText"]}
 
 
-def _asked(part: Part, event: Event) -> Seen:
+def _request_approval(part: Part, event: Event) -> ShownEvents:
     part |= {"state": "approval-requested", "approval": {"id": event["approvalId"]}}
     yield "request", {"id": event["approvalId"]}
 
 
-def _denied(part: Part, event: Event) -> Seen:
+def _deny(part: Part, event: Event) -> ShownEvents:
     part["state"] = "output-denied"
     yield "result", {"id": part["toolCallId"], "text": part.get("approval", {}).get("reason", "")}
 
 
-def _output(part: Part, event: Event) -> Seen:
+def _set_output(part: Part, event: Event) -> ShownEvents:
     output = event.get("output")
     part |= {"state": "output-available", "output": output}
     text = output if isinstance(output, str) else json.dumps(output)
     yield "result", {"id": part["toolCallId"], "text": text}
 
 
-def _failed(part: Part, event: Event) -> Seen:
+def _set_error(part: Part, event: Event) -> ShownEvents:
     part |= {"state": "output-error", "errorText": event["errorText"]}
     yield "result", {"id": part["toolCallId"], "text": event["errorText"]}
 
 
-_CHANGES = {
-    "tool-input-available": _available,
-    "tool-input-error": _input_error,
-    "tool-approval-request": _asked,
-    "tool-output-denied": _denied,
-    "tool-output-available": _output,
-    "tool-output-error": _failed,
+_PART_CHANGES = {
+    "tool-input-available": _set_input,
+    "tool-input-error": _set_input_error,
+    "tool-approval-request": _request_approval,
+    "tool-output-denied": _deny,
+    "tool-output-available": _set_output,
+    "tool-output-error": _set_error,
 }
 
-_OF_THE_LAST = frozenset({"tool-input-available", "tool-input-error", "tool-approval-request"})
+_LAST_CALL_EVENTS = frozenset({"tool-input-available", "tool-input-error", "tool-approval-request"})
 """These are about the call that the model made last, where several have one id."""
 
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def _decide(messages: list[dict[str, Any]], decision: Decision, raw_in: str, specs: Specs) -> None:
+def _write_decision(messages: list[dict[str, Any]], decision: Decision, raw_in: str, specs: SpecsByName) -> None:
     """
     Writes *decision* into the part of its call, which then says what the caller's copy of the request says.
 
@@ -222,21 +222,21 @@ def _decide(messages: list[dict[str, Any]], decision: Decision, raw_in: str, spe
     """
     request = decision.request
     call_id = request.call_id if request else decision.address
-    part = _part_of(messages, call_id)
-    if part is None or _ended(part):
+    part = _find_part(messages, call_id)
+    if part is None or _is_ended(part):
         part = {"type": part["type"] if part else f"tool-{request.tool if request else ''}", "toolCallId": call_id}
-        _last_response(messages)["parts"].append(part)
+        _get_last_response(messages)["parts"].append(part)
     if request is not None:
         part["input"] = request.arguments
-        if request.tool != own_name(part["type"].removeprefix("tool-"), specs):
+        if request.tool != get_original_name(part["type"].removeprefix("tool-"), specs):
             part["type"] = f"tool-{request.tool}"
     if decision.verdict == "raw" and raw_in == "calls":
         part |= {"state": "output-available", "output": decision.raw}
         return
-    part |= {"state": "approval-responded", "approval": _answer(decision, request.id if request else call_id)}
+    part |= {"state": "approval-responded", "approval": _to_approval(decision, request.id if request else call_id)}
 
 
-def _answer(decision: Decision, id: Any) -> dict[str, Any] | None:
+def _to_approval(decision: Decision, id: Any) -> dict[str, Any] | None:
     reason = {} if decision.reason is None else {"reason": decision.reason}
     match decision.verdict, decision.raw:
         case "raw", None:

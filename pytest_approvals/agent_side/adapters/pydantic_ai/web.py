@@ -16,33 +16,24 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_approvals.agent_side.contract import (
-    Agent,
-    Blueprint,
-    Decision,
-    Finished,
-    Outcome,
-    Paused,
-    Request,
-    Unsupported,
-    World,
-)
+from pytest_approvals.agent_side.contract import Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported
+from pytest_approvals.agent_side.contract.agent import Agent, World
 
-from .naming import Specs
+from .messages import SpecsByName
 from .session import Session
 
 if TYPE_CHECKING:
     from typing import Self
 
 Event = Mapping[str, Any]
-Seen = Iterator[tuple[str, dict[str, Any]]]
+ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
 class RunFailed(Exception):
     """The stream ended with an error; the client is told no more than its text."""
 
 
-class Client(ABC):
+class WebClient(ABC):
     """
     What a web client holds, and what it makes of the events that it is sent.
 
@@ -51,7 +42,7 @@ class Client(ABC):
         error: What the last stream ended with, where it ended with an error.
     """
 
-    def __init__(self, specs: Specs) -> None:
+    def __init__(self, specs: SpecsByName) -> None:
         self.specs = specs
         self.messages: list[dict[str, Any]] = []
         self.error: str | None = None
@@ -85,7 +76,7 @@ class Client(ABC):
         """Gives the message of the person at the client."""
 
     @abstractmethod
-    def take(self, event: Event) -> Seen:
+    def take(self, event: Event) -> ShownEvents:
         """Takes in one event, and gives what it shows, as arguments for `World.shown`."""
 
     @abstractmethod
@@ -115,10 +106,10 @@ class Client(ABC):
         return other
 
 
-class Web(Session):
+class WebSession(Session):
     """A session of a Pydantic AI agent with a web client."""
 
-    client: ClassVar[type[Client]]
+    client: ClassVar[type[WebClient]]
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -162,14 +153,14 @@ class Web(Session):
     def _ended(self) -> Outcome:
         from pydantic_ai import DeferredToolRequests
 
-        from .results import output
+        from .requests import read_output
 
         requests = self._client.requests()
         if requests:
             return Paused(requests=requests, text=self._client.said() or None)
         result = self._completed
         hidden = result is None or isinstance(result.output, DeferredToolRequests)
-        return Finished(output=self._client.said() if hidden else output(result))
+        return Finished(output=self._client.said() if hidden else read_output(result))
 
     async def pending(self) -> Sequence[Request]:
         return self._client.requests()
@@ -192,7 +183,7 @@ class Web(Session):
     def _stored(self) -> list[dict[str, Any]]:
         """Gives the messages of the completed run as a server stores them."""
         made, settings = self._client.adapter()
-        dumped = made.dump_messages(self._completed.all_messages(), **_accepted(made.dump_messages, settings))
+        dumped = made.dump_messages(self._completed.all_messages(), **_select_accepted(made.dump_messages, settings))
         return [message.model_dump(mode="json", by_alias=True, exclude_none=True) for message in dumped]
 
     async def load(self, parts: Sequence[str]) -> None:
@@ -200,7 +191,7 @@ class Web(Session):
         self._client.take_up(json.loads(part))
 
     async def copy_from(self, other: Agent) -> None:
-        assert isinstance(other, Web)
+        assert isinstance(other, WebSession)
         self._client = other._client.copied()
 
     async def another_session(self, world: World) -> Self:
@@ -209,7 +200,7 @@ class Web(Session):
         return other
 
 
-def _accepted(function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _select_accepted(function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the *settings* that a release's function takes."""
     from inspect import signature
 

@@ -14,16 +14,24 @@ the hook only for those that have no body of ours; in `middleware` a handler of 
 
 from __future__ import annotations
 
-from ...contract import Agent
-from .session import Asking, Handling, Hooked, Intervening, Sequential, Wrapped
+from ...contract.agent import Agent
+from .session import HandlerSession, HookSession, InterventionSession, MiddlewareSession, SequentialSession, ToolSession
 
-__all__ = ["FLAVOURS", "Asking", "Handling", "Hooked", "Intervening", "Sequential", "Wrapped"]
+__all__ = [
+    "FLAVOURS",
+    "HandlerSession",
+    "HookSession",
+    "InterventionSession",
+    "MiddlewareSession",
+    "SequentialSession",
+    "ToolSession",
+]
 
 FLAVOURS: dict[str, type[Agent]] = {
-    "": Hooked,
-    "sequential": Sequential,
-    "tool": Asking,
-    "middleware": Wrapped,
-    "handler": Handling,
-    "intervention": Intervening,
+    "": HookSession,
+    "sequential": SequentialSession,
+    "tool": ToolSession,
+    "middleware": MiddlewareSession,
+    "handler": HandlerSession,
+    "intervention": InterventionSession,
 }

@@ -15,41 +15,43 @@ from strands import Agent
 from strands.types.tools import AgentTool
 
 from ...contract import MAIN, AsksAgain, Attachment, Parameter, ToolSpec, Unsupported
-from ...current import world
-from .crew import Crew
+from ...kit.context import current_world
+from .agents import AgentGraph
 from .model import ScriptedModel
 
 Undo = Callable[[], None]
 
 
-def attached_crew(attachment: Attachment) -> Crew:
+def attach_agents(attachment: Attachment) -> AgentGraph:
     """Makes a crew of the agent that a person hands over, or of those that their factory makes."""
     subject = attachment.subject
     if isinstance(subject, Agent):
-        undo = list(_probed(subject, MAIN, attachment))
+        undo = list(_probe_agent(subject, MAIN, attachment))
 
         def main(manager: Any) -> Any:
-            _no_manager(manager)
+            _refuse_manager(manager)
             return subject
 
-        return Crew(main=main, tools=tuple(_specs(subject)), options=attachment.run_options, release=_all(undo))
+        return AgentGraph(
+            main=main, tools=tuple(_to_specs(subject)), options=attachment.run_options, release=_undo_all(undo)
+        )
 
     def made(manager: Any) -> Any:
-        _no_manager(manager)
+        _refuse_manager(manager)
         agent = subject(ScriptedModel())
-        for _ in _probed(agent, MAIN, attachment):
+        for _ in _probe_agent(agent, MAIN, attachment):
             pass
         return agent
 
-    return Crew(main=made, tools=tuple(_specs(subject(ScriptedModel()))), options=attachment.run_options)
+    return AgentGraph(main=made, tools=tuple(_to_specs(subject(ScriptedModel()))), options=attachment.run_options)
 
 
-def _no_manager(manager: Any) -> None:
+def _refuse_manager(manager: Any) -> None:
     if manager is not None:
         raise Unsupported("attach", "an agent gets its session manager where it is made; give yours one, or use `json`")
 
 
-def _all(undo: list[Undo]) -> Undo:
+def _undo_all(undo: list[Undo]) -> Undo:
     def release() -> None:
         for one in reversed(undo):
             one()
@@ -60,7 +62,7 @@ def _all(undo: list[Undo]) -> Undo:
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-def _specs(agent: Any) -> Iterator[ToolSpec]:
+def _to_specs(agent: Any) -> Iterator[ToolSpec]:
     for tool in agent.tool_registry.registry.values():
         schema = tool.tool_spec["inputSchema"].get("json", {})
         required = schema.get("required", ())
@@ -73,11 +75,11 @@ def _specs(agent: Any) -> Iterator[ToolSpec]:
                 )
                 for name, one in schema.get("properties", {}).items()
             },
-            approval="always" if _always_asked(agent, tool.tool_name) else "never",
+            approval="always" if _is_always_asked(agent, tool.tool_name) else "never",
         )
 
 
-def _always_asked(agent: Any, tool: str) -> bool:
+def _is_always_asked(agent: Any, tool: str) -> bool:
     """Says whether the SDK's own intervention asks about the tool; what a person's own gate asks about nobody knows."""
     registry = getattr(agent, "_intervention_registry", None)
     for handler in getattr(registry, "handlers", ()):
@@ -90,7 +92,7 @@ def _always_asked(agent: Any, tool: str) -> bool:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-def _probed(agent: Any, name: str, attachment: Attachment) -> Iterator[Undo]:
+def _probe_agent(agent: Any, name: str, attachment: Attachment) -> Iterator[Undo]:
     model, tools = agent.model, agent.tool_registry.registry
     before = dict(tools)
 
@@ -103,12 +105,12 @@ def _probed(agent: Any, name: str, attachment: Attachment) -> Iterator[Undo]:
     for tool in before.values():
         inner = getattr(tool, "agent", None)
         if isinstance(inner, Agent) and tool.tool_name not in attachment.stubs:
-            yield from _probed(inner, tool.tool_name, attachment)
+            yield from _probe_agent(inner, tool.tool_name, attachment)
         else:
-            tools[tool.tool_name] = _Probe(tool, name, stub=tool.tool_name in attachment.stubs)
+            tools[tool.tool_name] = _ProbedTool(tool, name, stub=tool.tool_name in attachment.stubs)
 
 
-class _Probe(AgentTool):
+class _ProbedTool(AgentTool):
     """Stands in the place of a tool; a stub never runs it."""
 
     def __init__(self, tool: Any, agent: str, *, stub: bool) -> None:
@@ -142,13 +144,13 @@ class _Probe(AgentTool):
 
         async def real() -> Any:
             told.extend([event async for event in self._tool.stream(tool_use, invocation_state, **options)])
-            if told and _asks(told[-1]):
+            if told and _is_question(told[-1]):
                 raise AsksAgain("the body asks")
-            return _text(told[-1]) if told else None
+            return _event_text(told[-1]) if told else None
 
         given = None if self._stub else real
         try:
-            value = await world().run(
+            value = await current_world().run(
                 self.tool_name, tool_use["input"], tool_use["toolUseId"], agent=self._agent, real=given
             )
         except AsksAgain:
@@ -156,18 +158,18 @@ class _Probe(AgentTool):
         for event in told:
             yield event
         if not told:
-            yield _wrapped(tool_use["toolUseId"], value)
+            yield _wrap_result(tool_use["toolUseId"], value)
 
 
-def _asks(event: Any) -> bool:
+def _is_question(event: Any) -> bool:
     return isinstance(event, dict) and "tool_interrupt_event" in event
 
 
-def _text(event: Any) -> str:
+def _event_text(event: Any) -> str:
     result = event.get("tool_result", event) if isinstance(event, dict) else {}
     return "".join(str(block.get("text", block.get("json", ""))) for block in result.get("content", ()))
 
 
-def _wrapped(id: str, value: Any) -> dict[str, Any]:
+def _wrap_result(id: str, value: Any) -> dict[str, Any]:
     text = value if isinstance(value, str) else json.dumps(value)
     return {"toolUseId": id, "status": "success", "content": [{"text": text}]}

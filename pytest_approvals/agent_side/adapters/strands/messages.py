@@ -1,4 +1,7 @@
-"""Messages of the framework in the neutral form."""
+"""Messages of the framework in the neutral form.
+
+What the framework's stream shows to its consumer.
+"""
 
 from __future__ import annotations
 
@@ -14,38 +17,40 @@ ANSWER = "Answer"
 Message = Mapping[str, Any]
 
 
-def items(messages: Iterable[Message]) -> list[Item]:
+def to_items(messages: Iterable[Message]) -> list[Item]:
     """Gives the input of the model as a provider would get it."""
     tools: dict[str, str] = {}
-    return [item for number, message in enumerate(messages) for item in _items(message, number, tools)]
+    return [item for number, message in enumerate(messages) for item in _message_items(message, number, tools)]
 
 
-def _items(message: Message, number: int, tools: dict[str, str]) -> Iterator[Item]:
+def _message_items(message: Message, number: int, tools: dict[str, str]) -> Iterator[Item]:
     for block in message["content"]:
         if "text" in block:
             kind = "say" if message["role"] == "assistant" else "user"
             yield Item(kind=kind, text=block["text"], message=number)
         elif "toolUse" in block:
-            yield _call(block["toolUse"], number, tools)
+            yield _call_item(block["toolUse"], number, tools)
         elif "toolResult" in block:
-            yield _result(block["toolResult"], number, tools)
+            yield _result_item(block["toolResult"], number, tools)
         else:
             yield Item(kind="other", message=number)
 
 
-def _call(use: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
+def _call_item(use: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
     tools[use["toolUseId"]] = use["name"]
     if use["name"] == ANSWER:
         return Item(kind="other", message=number)
-    return Item(kind="call", id=use["toolUseId"], tool=use["name"], arguments=as_sent(use["input"]), message=number)
+    return Item(
+        kind="call", id=use["toolUseId"], tool=use["name"], arguments=sent_arguments(use["input"]), message=number
+    )
 
 
-def as_sent(input: Any) -> Mapping[str, Any] | str:
+def sent_arguments(input: Any) -> Mapping[str, Any] | str:
     """Gives the input of a call: an object, or the text of whatever else it is."""
     return input if isinstance(input, Mapping) else json.dumps(input)
 
 
-def _result(result: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
+def _result_item(result: Mapping[str, Any], number: int, tools: dict[str, str]) -> Item:
     tool = tools.get(result["toolUseId"])
     if tool == ANSWER:
         return Item(kind="other", message=number)
@@ -60,3 +65,29 @@ def result_text(result: Mapping[str, Any]) -> str:
 def text_of(message: Message) -> str | None:
     """Gives what a message says beside its calls; None where it says nothing."""
     return "".join(block["text"] for block in message["content"] if "text" in block) or None
+
+
+ShownEvents = Iterator[tuple[str, dict[str, Any]]]
+
+
+def read_event(event: Mapping[str, Any]) -> ShownEvents:
+    """Gives what one event of the stream shows besides interrupts, as arguments for `World.shown`."""
+    if "data" in event:
+        yield "text", {"text": event["data"]}
+    elif "event" in event:
+        yield from _read_call(event["event"])
+    elif "message" in event and event["message"]["role"] == "user":
+        for block in event["message"]["content"]:
+            if "toolResult" in block:
+                yield "result", {"id": block["toolResult"]["toolUseId"], "text": result_text(block["toolResult"])}
+
+
+def _read_call(chunk: Mapping[str, Any]) -> ShownEvents:
+    use = chunk.get("contentBlockStart", {}).get("start", {}).get("toolUse")
+    if use and use["name"] != ANSWER:
+        yield "call", {"id": use["toolUseId"], "tool": use["name"]}
+
+
+def read_interrupts(event: Mapping[str, Any]) -> list[Any]:
+    """Gives the interrupts that one event shows."""
+    return list(event.get("tool_interrupt_event", {}).get("interrupts", ()))

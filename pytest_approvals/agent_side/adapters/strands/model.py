@@ -1,22 +1,45 @@
-"""
+"""Whether the running turn is streamed: the framework asks its models for streams only.
+
 The scripted model: a model class of the framework that asks the world of the running turn.
 
 It streams as the framework's class for Chat Completions does: text as it comes, then call by call what came of each. A
 provider that does not stream is shown to the framework in the same events, a block in one piece.
+
+The framework's own model classes, which make the clients of providers themselves.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from strands.models import Model
 
-from ...contract import MAIN, Chunk, ModelCall, ModelDown, Reply
-from ...current import world
-from .current import streamed
-from .messages import ANSWER, items
+from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Reply
+from ...kit.clients import build_anthropic_options, build_openai_options
+from ...kit.context import current_world
+from .messages import ANSWER, to_items
+
+_IS_STREAMED: ContextVar[bool] = ContextVar("pytest_approvals_strands_stream")
+
+
+def is_streamed() -> bool:
+    """Says whether the running turn is streamed."""
+    return _IS_STREAMED.get()
+
+
+@contextmanager
+def stream_turn(stream: bool) -> Iterator[None]:
+    """Makes everything inside a turn that is streamed, or one that is not."""
+    token = _IS_STREAMED.set(stream)
+    try:
+        yield
+    finally:
+        _IS_STREAMED.reset(token)
+
 
 Event = dict[str, Any]
 
@@ -44,16 +67,16 @@ class ScriptedModel(Model):
     ) -> AsyncIterator[Event]:
         """See `Model.stream`."""
         offered = [spec["name"] for spec in tool_specs or () if spec["name"] != ANSWER]
-        reply = await world().model(items(messages), agent=self.agent, stream=streamed(), tools=offered)
-        chunks = reply.chunks if streamed() else _whole(reply)
+        reply = await current_world().model(to_items(messages), agent=self.agent, stream=is_streamed(), tools=offered)
+        chunks = reply.chunks if is_streamed() else _whole_chunks(reply)
         yield {"messageStart": {"role": "assistant"}}
-        for event in _text(chunk.text for chunk in chunks if chunk.call is None):
+        for event in _text_events(chunk.text for chunk in chunks if chunk.call is None):
             yield event
         if reply.breaks:
             raise ModelDown(0, reply.how)
-        for event in _calls(chunks):
+        for event in _call_events(chunks):
             yield event
-        for event in _answer(reply.answer, len(messages)):
+        for event in _answer_events(reply.answer, len(messages)):
             yield event
         yield {"messageStop": {"stopReason": "tool_use" if reply.calls or reply.answer is not None else "end_turn"}}
         yield _METADATA
@@ -64,19 +87,19 @@ _METADATA: Event = {
 }
 
 
-def _whole(reply: Reply) -> list[Chunk]:
+def _whole_chunks(reply: Reply) -> list[Chunk]:
     said = [] if reply.say is None else [Chunk(text=reply.say)]
     return said + [
-        Chunk(call=number, id=call.id, tool=call.tool, arguments=_arguments(call))
+        Chunk(call=number, id=call.id, tool=call.tool, arguments=_call_arguments_text(call))
         for number, call in enumerate(reply.calls)
     ]
 
 
-def _arguments(call: ModelCall) -> str:
+def _call_arguments_text(call: ModelCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
 
 
-def _text(pieces: Iterable[str | None]) -> Iterator[Event]:
+def _text_events(pieces: Iterable[str | None]) -> Iterator[Event]:
     told = [piece for piece in pieces if piece]
     if told:
         yield {"contentBlockStart": {"start": {}}}
@@ -85,7 +108,7 @@ def _text(pieces: Iterable[str | None]) -> Iterator[Event]:
         yield {"contentBlockStop": {}}
 
 
-def _calls(chunks: Iterable[Chunk]) -> Iterator[Event]:
+def _call_events(chunks: Iterable[Chunk]) -> Iterator[Event]:
     calls: dict[int, list[Chunk]] = {}
     for chunk in chunks:
         if chunk.call is not None:
@@ -94,16 +117,35 @@ def _calls(chunks: Iterable[Chunk]) -> Iterator[Event]:
         pieces = calls[number]
         name = "".join(piece.tool or "" for piece in pieces)
         given = next((piece.id for piece in pieces if piece.id is not None), None)
-        yield from _use(given, name, [piece.arguments for piece in pieces if piece.arguments])
+        yield from _tool_use_events(given, name, [piece.arguments for piece in pieces if piece.arguments])
 
 
-def _answer(answer: Mapping[str, Any] | None, number: int) -> Iterator[Event]:
+def _answer_events(answer: Mapping[str, Any] | None, number: int) -> Iterator[Event]:
     if answer is not None:
-        yield from _use(f"answer-{number}", ANSWER, [json.dumps(dict(answer))])
+        yield from _tool_use_events(f"answer-{number}", ANSWER, [json.dumps(dict(answer))])
 
 
-def _use(id: str | None, name: str, pieces: Iterable[str]) -> Iterator[Event]:
+def _tool_use_events(id: str | None, name: str, pieces: Iterable[str]) -> Iterator[Event]:
     yield {"contentBlockStart": {"start": {"toolUse": {"name": name, "toolUseId": id}}}}
     for piece in pieces:
         yield {"contentBlockDelta": {"delta": {"toolUse": {"input": piece}}}}
     yield {"contentBlockStop": {}}
+
+
+MAX_TOKENS = 4096
+"""How long a reply may be: `AnthropicModel` wants to be told."""
+
+
+def build_provider_model(agent: str, address: ModelAddress) -> Model:
+    """Gives the model of *agent*, which is asked at *address*."""
+    if address.protocol == "messages":
+        from strands.models.anthropic import AnthropicModel
+
+        return AnthropicModel(client_args=build_anthropic_options(address), model_id=agent, max_tokens=MAX_TOKENS)
+    if address.protocol == "chat":
+        from strands.models.openai import OpenAIModel
+
+        return OpenAIModel(client_args=build_openai_options(address), model_id=agent)
+    from strands.models.openai_responses import OpenAIResponsesModel
+
+    return OpenAIResponsesModel(client_args=build_openai_options(address), model_id=agent)

@@ -1,30 +1,39 @@
-"""Interrupts as approval requests."""
+"""Interrupts as approval requests.
+
+Decisions as the framework takes them, and responses as a gate reads them.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ...contract import MAIN, Kind, Request, ToolSpec, Unsupported
-from .messages import as_sent
+from ...contract import MAIN, Decision, Kind, Request, ToolSpec, Unsupported
+from .messages import sent_arguments
 
 _PROMPT = re.compile(r'Approve "(?P<tool>.*?)".*?\n  Input: (?P<input>.*)', re.DOTALL)
 """The question of `HumanInTheLoop`."""
 
 
-def question(spec: ToolSpec, use: Mapping[str, Any]) -> dict[str, Any]:
+def build_question(spec: ToolSpec, use: Mapping[str, Any]) -> dict[str, Any]:
     """Gives what a person is asked about one call: the reason of an interrupt."""
     server = {} if spec.server is None else {"server": spec.server}
-    return {"agent": spec.agent, "call": use["toolUseId"], "tool": use["name"], "input": _copied(use["input"])} | server
+    return {
+        "agent": spec.agent,
+        "call": use["toolUseId"],
+        "tool": use["name"],
+        "input": _copy_json(use["input"]),
+    } | server
 
 
-def _copied(input: Any) -> Any:
+def _copy_json(input: Any) -> Any:
     return json.loads(json.dumps(input))
 
 
-def requests_of(
+def read_requests(
     interrupts: Iterable[Any], specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Request, ...]:
     """
@@ -37,40 +46,124 @@ def requests_of(
     Errors:
         Unsupported: An interrupt of a person's own gate is not about a call.
     """
-    return tuple(_request(interrupt, specs, calls) for interrupt in interrupts)
+    return tuple(_read_request(interrupt, specs, calls) for interrupt in interrupts)
 
 
-def _request(interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]) -> Request:
+def _read_request(interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]) -> Request:
     reason = interrupt.reason
     if isinstance(reason, Mapping) and "tool" in reason and "input" in reason:
-        return _told(interrupt, reason)
+        return _read_reason(interrupt, reason)
     prompt = _PROMPT.match(reason) if isinstance(reason, str) else None
     if prompt is not None:
-        return _prompted(interrupt, prompt["tool"], json.loads(prompt["input"]), specs)
+        return _read_prompt(interrupt, prompt["tool"], json.loads(prompt["input"]), specs)
     use = next((use for call, use in calls.items() if f":{call}:" in interrupt.id), None)
     if use is None:
         raise Unsupported("attach", f"the interrupt {interrupt.id!r} is not about a call")
-    return _told(interrupt, {"call": use["toolUseId"], "tool": use["name"], "input": use["input"]})
+    return _read_reason(interrupt, {"call": use["toolUseId"], "tool": use["name"], "input": use["input"]})
 
 
-def _prompted(interrupt: Any, tool: str, input: Any, specs: Sequence[ToolSpec]) -> Request:
+def _read_prompt(interrupt: Any, tool: str, input: Any, specs: Sequence[ToolSpec]) -> Request:
     """Gives a request that shows tool and arguments, and neither who asks nor the id of the call."""
     server = next((spec.server for spec in specs if spec.name == tool), None)
     kind: Kind = "mcp" if server else "function"
     return Request(
-        id=interrupt.id, call_id=None, tool=tool, arguments=as_sent(input), kind=kind, server=server, handle=interrupt
+        id=interrupt.id,
+        call_id=None,
+        tool=tool,
+        arguments=sent_arguments(input),
+        kind=kind,
+        server=server,
+        handle=interrupt,
     )
 
 
-def _told(interrupt: Any, reason: Mapping[str, Any]) -> Request:
+def _read_reason(interrupt: Any, reason: Mapping[str, Any]) -> Request:
     kind: Kind = "mcp" if reason.get("server") else "function"
     return Request(
         id=interrupt.id,
         call_id=reason.get("call"),
         tool=reason["tool"],
-        arguments=as_sent(reason["input"]),
+        arguments=sent_arguments(reason["input"]),
         kind=kind,
         server=reason.get("server"),
         agent=reason.get("agent", MAIN),
         handle=interrupt,
     )
+
+
+DecisionWriter = Callable[[Decision], Any]
+"""Gives the response that says what a decision says."""
+
+DENIAL = "User denied permission to run this tool"
+
+
+def write_decisions(decisions: Sequence[Decision], form: DecisionWriter) -> list[dict[str, Any]]:
+    """Gives the prompt that resumes an agent with *decisions*."""
+    return [{"interruptResponse": {"interruptId": _interrupt_id(one), "response": form(one)}} for one in decisions]
+
+
+def _interrupt_id(decision: Decision) -> Any:
+    return decision.address if decision.request is None else decision.request.id
+
+
+# --- the gate of this adapter -----------------------------------------------------------------------------------------
+
+
+def write_detailed(decision: Decision) -> Any:
+    """Gives the answer of the guide with whatever a person adds to it: a reason, other arguments, another tool."""
+    return _DETAILED_WRITERS[decision.verdict](decision)
+
+
+def _write_edit(decision: Decision) -> dict[str, Any]:
+    tool = {} if decision.tool is None else {"tool": decision.tool}
+    return {"answer": "y", "input": dict(decision.arguments or {}), **tool}
+
+
+def _write_rejection(decision: Decision) -> Any:
+    """A bare no is False: a response is whatever JSON has, and one that counts as nothing in Python is one, too."""
+    return False if decision.reason is None else {"answer": "n", "reason": decision.reason}
+
+
+_DETAILED_WRITERS: Mapping[str, Callable[[Decision], Any]] = {
+    "approve": lambda decision: {"answer": "y"},
+    "always": lambda decision: {"answer": "t"},
+    "reject": _write_rejection,
+    "edit": _write_edit,
+    "raw": lambda decision: decision.raw,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """What a person said: *refusal* is what the model is told of a call that must not run."""
+
+    refusal: str | None = None
+    trusted: bool = False
+    input: Mapping[str, Any] | None = None
+    tool: str | None = None
+
+
+def read_answer(response: Any) -> GateAnswer:
+    """
+    Gives what a response says.
+
+    Errors:
+        ValueError: It says nothing that a gate understands.
+    """
+    said = response if isinstance(response, Mapping) else {"answer": response}
+    if response is False or said.get("answer") == "n":
+        return GateAnswer(refusal=said.get("reason") or DENIAL)
+    if said.get("answer") in ("y", "t"):
+        return GateAnswer(trusted=said["answer"] == "t", input=said.get("input"), tool=said.get("tool"))
+    raise ValueError(f"{response!r} is no answer to a question for approval")
+
+
+# --- plain words ------------------------------------------------------------------------------------------------------
+
+
+def write_word(decision: Decision) -> Any:
+    """Gives the answer as the guide and `HumanInTheLoop` have it, a single letter."""
+    return decision.raw if decision.verdict == "raw" else _WORDS[decision.verdict]
+
+
+_WORDS: Mapping[str, str] = {"approve": "y", "always": "t", "reject": "n"}

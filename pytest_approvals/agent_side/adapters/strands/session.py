@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
-from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported, World
-from ...current import recorded_by
-from . import facts
-from .current import streaming
+from ...contract import Blueprint, Decision, Finished, Outcome, Paused, Request, ToolSpec, Unsupported
+from ...contract.agent import Agent, World
+from ...kit.context import use_world
+from . import metadata
 
 if TYPE_CHECKING:
-    from .answers import Form
-    from .crew import Crew
+    from .agents import AgentGraph
+    from .requests import DecisionWriter
 
 
 class Session(Agent):
@@ -28,42 +28,42 @@ class Session(Agent):
     gate: ClassVar[str]
     framework = "strands-agents"
     wire_rules = "chat"
-    issues = facts.ISSUES
-    stores = facts.STORES
-    protocols = facts.PROTOCOLS
+    issues = metadata.ISSUES
+    stores = metadata.STORES
+    protocols = metadata.PROTOCOLS
     packages = ("strands",)
     connects = True
 
     def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: Crew = beside._crew if beside else self._crew_of(blueprint)
+        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
         self._crew.sessions.add(id(self))
         self._session = ""
         self._manager: Any = None
         self._agent: Any = None
 
-    def _crew_of(self, blueprint: Blueprint) -> Crew:
+    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
-            from .attach import attached_crew
+            from .attach import attach_agents
 
-            return attached_crew(blueprint.attachment)
-        from .crew import GATES, made_crew
+            return attach_agents(blueprint.attachment)
+        from .agents import GATES, build_agents
 
-        return made_crew(blueprint, GATES[self.gate])
+        return build_agents(blueprint, GATES[self.gate])
 
-    def _form(self) -> Form:
+    def _form(self) -> DecisionWriter:
         """How a decision is said to the gate."""
-        from .answers import in_a_word, with_details
+        from .requests import write_detailed, write_word
 
-        return in_a_word if self.blueprint.attachment is not None else with_details
+        return write_word if self.blueprint.attachment is not None else write_detailed
 
     def _ready(self) -> Any:
         """Gives the agent, which restores itself from its session where it is made."""
         if self._agent is None:
-            from .stores import manager
+            from .state import build_session_manager
 
             self._session = self._session or uuid4().hex
-            self._manager = manager(self.blueprint, self._session)
+            self._manager = build_session_manager(self.blueprint, self._session)
             self._agent = self._crew.main(self._manager)
         return self._agent
 
@@ -71,7 +71,9 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        with recorded_by(self.world), streaming(stream):
+        from .model import stream_turn
+
+        with use_world(self.world), stream_turn(stream):
             agent = self._ready()
             given = self._input(text, decisions)
             if not stream:
@@ -79,20 +81,20 @@ class Session(Agent):
             return self._outcome(agent, await self._streamed(agent, given))
 
     def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
-        from .answers import responses
+        from .requests import write_decisions
 
         if text is not None and not decisions:
             return text
-        return [*responses(decisions, self._form()), *([] if text is None else [{"text": text}])]
+        return [*write_decisions(decisions, self._form()), *([] if text is None else [{"text": text}])]
 
     async def _streamed(self, agent: Any, given: Any) -> Any:
-        from .streaming import interrupts, seen
+        from .messages import read_event, read_interrupts
 
         result: Any = None
         async for event in agent.stream_async(given, **self._crew.options):
-            for what, told in seen(event):
+            for what, told in read_event(event):
                 self.world.shown(what, **told)
-            for interrupt in interrupts(event):
+            for interrupt in read_interrupts(event):
                 self.world.shown("request", id=interrupt.id)
             result = event.get("result", result)
         self.world.shown("end")
@@ -116,10 +118,10 @@ class Session(Agent):
         return self._requests(agent, open_interrupts(agent))
 
     def _requests(self, agent: Any, interrupts: Iterable[Any]) -> tuple[Request, ...]:
-        from .requests import requests_of
+        from .requests import read_requests
         from .state import interrupted_calls
 
-        return requests_of(interrupts, self._crew.tools, interrupted_calls(agent))
+        return read_requests(interrupts, self._crew.tools, interrupted_calls(agent))
 
     async def trim(self, keep: int) -> None:
         """Gives the agent's `SlidingWindowConversationManager` such a window for once, and saves what it did."""
@@ -135,32 +137,30 @@ class Session(Agent):
 
     async def dump(self) -> str:
         """Gives a snapshot of the session, or for a store the reference into it."""
-        from .state import written
-        from .stores import place
+        from .state import write_reference, write_state
 
         agent = self._ready()
         if self._manager is not None:
-            return await place(agent, self._manager, self._session)
-        return json.dumps(written(agent))
+            return await write_reference(agent, self._manager, self._session)
+        return json.dumps(write_state(agent))
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
-        from .state import restored
-        from .stores import go_to
+        from .state import follow_reference, restore_state
 
         saved = json.loads(parts[-1])
         if not self.blueprint.serialize.startswith("native."):
-            restored(self._ready(), saved)
+            restore_state(self._ready(), saved)
             return
         self._session = saved["session"]
-        await go_to(self._ready(), self._manager, saved)
+        await follow_reference(self._ready(), self._manager, saved)
 
     async def copy_from(self, other: Agent) -> None:
         """Takes up an in-memory snapshot of *other*."""
-        from .state import copied
+        from .state import copy_state
 
         assert isinstance(other, Session)
-        copied(other._ready(), self._ready())
+        copy_state(other._ready(), self._ready())
 
     async def another_session(self, world: World) -> Agent:
         """Gives an agent object of its own, which is what a session is, on the same model, tools and gate."""
@@ -178,54 +178,54 @@ class Session(Agent):
         self._crew.let_go(self)
 
 
-class Hooked(Session):
+class HookSession(Session):
     """A `BeforeToolCallEvent` hook asks, and the calls of a reply run concurrently."""
 
     gate = "hook"
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
 
-class Sequential(Session):
+class SequentialSession(Session):
     """A `BeforeToolCallEvent` hook asks, and the calls of a reply run one after the other."""
 
     gate = "sequential"
-    capabilities = facts.claimed(facts.SEQUENTIAL_MISSING)
-    missing = facts.SEQUENTIAL_MISSING
+    capabilities = metadata.claimed(metadata.SEQUENTIAL_MISSING)
+    missing = metadata.SEQUENTIAL_MISSING
 
 
-class Asking(Session):
+class ToolSession(Session):
     """The tools ask with `tool_context.interrupt` from within."""
 
     gate = "tool"
-    capabilities = facts.claimed(facts.TOOL_MISSING)
-    missing = facts.TOOL_MISSING
+    capabilities = metadata.claimed(metadata.TOOL_MISSING)
+    missing = metadata.TOOL_MISSING
 
 
-class Wrapped(Session):
+class MiddlewareSession(Session):
     """A middleware around the run of a tool asks."""
 
     gate = "middleware"
-    capabilities = facts.claimed(facts.MISSING)
-    missing = facts.MISSING
+    capabilities = metadata.claimed(metadata.MISSING)
+    missing = metadata.MISSING
 
 
-class Handling(Session):
+class HandlerSession(Session):
     """An intervention handler asks with `event.interrupt`, and an error of it does not stop the agent."""
 
     gate = "handler"
-    capabilities = facts.claimed(facts.HANDLER_MISSING)
-    missing = facts.HANDLER_MISSING
+    capabilities = metadata.claimed(metadata.HANDLER_MISSING)
+    missing = metadata.HANDLER_MISSING
 
 
-class Intervening(Session):
+class InterventionSession(Session):
     """`HumanInTheLoop` asks."""
 
     gate = "intervention"
-    capabilities = facts.claimed(facts.INTERVENTION_MISSING)
-    missing = facts.INTERVENTION_MISSING
+    capabilities = metadata.claimed(metadata.INTERVENTION_MISSING)
+    missing = metadata.INTERVENTION_MISSING
 
-    def _form(self) -> Form:
-        from .answers import in_a_word
+    def _form(self) -> DecisionWriter:
+        from .requests import write_word
 
-        return in_a_word
+        return write_word

@@ -1,4 +1,9 @@
-"""Tools made from tool specs, with the framework's own decorator, which validates what a body is called with."""
+"""Tools made from tool specs, with the framework's own decorator, which validates what a body is called with.
+
+Tools of MCP servers that the agent connects to, with the framework's own client, which the agent starts and stops.
+
+The client connects where its agent is made, and blocks until it has. It is told the id of a call, and no server is.
+"""
 
 from __future__ import annotations
 
@@ -8,53 +13,56 @@ from typing import Any
 
 from strands import ToolContext, tool
 
-from ...contract import AsksAgain, ToolSpec
-from ...current import world
-from ...declared import arguments, signed
-from .answers import read
-from .gates import NAME, answered, asks
-from .requests import question
+from ...contract import AsksAgain, ServerAddress, ToolSpec
+from ...kit.context import current_world
+from ...kit.tool_schema import set_signature, to_signature_parameters
+from .gates import INTERRUPT_NAME, accept_answer, must_ask
+from .requests import build_question, read_answer
 
-_CONTEXT = "tool_context"
+_CONTEXT_PARAMETER = "tool_context"
 
-Run = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
+ToolBody = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
 
 
-def made(spec: ToolSpec, *, asking: bool) -> Any:
+def build_tool(spec: ToolSpec, *, asking: bool) -> Any:
     """
     Gives the tool that *spec* describes.
 
     Arguments:
         asking: Where the spec is gated, the body asks.
     """
-    run = _asking_again(spec, _run(spec)) if spec.asks_again else _run(spec)
+    run = _asking_midway_body(spec, _world_body(spec)) if spec.asks_again else _world_body(spec)
     if asking and spec.approval != "never":
-        run = _asking(spec, run)
+        run = _asking_body(spec, run)
 
     async def body(**given: Any) -> Any:
-        context = given.pop(_CONTEXT)
+        context = given.pop(_CONTEXT_PARAMETER)
         return await run(given, context)
 
     body.__name__ = spec.name
-    signed(body, *arguments(spec.parameters), Argument(_CONTEXT, Argument.KEYWORD_ONLY, annotation=ToolContext))
-    return tool(name=spec.name, description=spec.description or spec.name, context=_CONTEXT)(body)
+    set_signature(
+        body,
+        *to_signature_parameters(spec.parameters),
+        Argument(_CONTEXT_PARAMETER, Argument.KEYWORD_ONLY, annotation=ToolContext),
+    )
+    return tool(name=spec.name, description=spec.description or spec.name, context=_CONTEXT_PARAMETER)(body)
 
 
-def _run(spec: ToolSpec) -> Run:
+def _world_body(spec: ToolSpec) -> ToolBody:
     async def run(arguments: dict[str, Any], context: ToolContext) -> Any:
-        return await world().run(spec.name, arguments, context.tool_use["toolUseId"], agent=spec.agent)
+        return await current_world().run(spec.name, arguments, context.tool_use["toolUseId"], agent=spec.agent)
 
     return run
 
 
-def _asking(spec: ToolSpec, run: Run) -> Run:
+def _asking_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     """Asks at the beginning of the body, as the guide has it for tools."""
 
     async def asking(arguments: dict[str, Any], context: ToolContext) -> Any:
-        if not await asks(spec, context.agent, context.tool_use):
+        if not await must_ask(spec, context.agent, context.tool_use):
             return await run(arguments, context)
-        response = context.interrupt(NAME, reason=question(spec, context.tool_use))
-        answer = answered(spec, context.agent, response)
+        response = context.interrupt(INTERRUPT_NAME, reason=build_question(spec, context.tool_use))
+        answer = accept_answer(spec, context.agent, response)
         if answer.refusal is not None:
             return answer.refusal
         return await run(arguments if answer.input is None else dict(answer.input), context)
@@ -62,7 +70,7 @@ def _asking(spec: ToolSpec, run: Run) -> Run:
     return asking
 
 
-def _asking_again(spec: ToolSpec, run: Run) -> Run:
+def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     """
     Asks in the middle of the body.
 
@@ -77,10 +85,34 @@ def _asking_again(spec: ToolSpec, run: Run) -> Run:
                 return await run(arguments, context)
             except AsksAgain:
                 context.agent.state.set(asked, True)
-        answer = read(context.interrupt("once-more", reason=question(spec, context.tool_use)))
+        answer = read_answer(context.interrupt("once-more", reason=build_question(spec, context.tool_use)))
         context.agent.state.delete(asked)
         if answer.refusal is not None:
             return answer.refusal
         return await run(arguments if answer.input is None else dict(answer.input), context)
 
     return asking_again
+
+
+MCP_TIMEOUT = 600
+"""Seconds that a connection may take: the harness has a limit of its own."""
+
+
+def build_mcp_client(address: ServerAddress) -> Any:
+    """Gives the client of the server at *address*."""
+    from strands.tools.mcp import MCPClient
+
+    return MCPClient(lambda: _connect(address), startup_timeout=MCP_TIMEOUT)
+
+
+def _connect(address: ServerAddress) -> Any:
+    from mcp import StdioServerParameters, stdio_client
+    from mcp.client import streamable_http
+
+    if not address.url:
+        program, *arguments = address.command
+        return stdio_client(StdioServerParameters(command=program, args=arguments))
+    # The SDK's releases call it by one of two names.
+    sdk: Any = streamable_http
+    connect = sdk.streamable_http_client if hasattr(sdk, "streamable_http_client") else sdk.streamablehttp_client
+    return connect(address.url)

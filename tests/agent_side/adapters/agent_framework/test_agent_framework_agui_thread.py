@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.agent_framework.agui.events import RunError, Told, requests_in, resume
-from pytest_approvals.agent_side.adapters.agent_framework.agui.thread import Thread
+from pytest_approvals.agent_side.adapters.agent_framework.agui_events import (
+    AGUIThread,
+    RunError,
+    RunReader,
+    read_requests,
+    write_resume,
+)
 from pytest_approvals.agent_side.contract import Decision, Request, Unsupported
 
 CALL = {"type": "function_approval_request", "function_call": {"call_id": "c1", "name": "pay", "arguments": "{}"}}
@@ -16,7 +21,7 @@ REQUEST = Request(id="q1", call_id="c1", tool="pay", arguments={})
 
 
 def after(*events: dict[str, Any]) -> list[dict[str, Any]]:
-    thread = Thread()
+    thread = AGUIThread()
     for event in events:
         thread.take(event)
     return thread.messages
@@ -63,21 +68,21 @@ def test_a_snapshot_stands_in_place_of_everything() -> None:
 
 def test_a_run_that_ends_with_an_interrupt_asks() -> None:
     """The request is read from the end of the run."""
-    told = Told()
+    told = RunReader()
     list(told.take({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": [ASKS]}}))
 
-    assert [("q1", "c1", "pay")] == [(one.id, one.call_id, one.tool) for one in requests_in(told.interrupts)]
+    assert [("q1", "c1", "pay")] == [(one.id, one.call_id, one.tool) for one in read_requests(told.interrupts)]
 
 
 def test_an_error_event_is_an_error() -> None:
     """With the code that it has."""
     with pytest.raises(RunError, match="APPROVAL_RESUME_REQUIRED: answer first"):
-        list(Told().take({"type": "RUN_ERROR", "code": "APPROVAL_RESUME_REQUIRED", "message": "answer first"}))
+        list(RunReader().take({"type": "RUN_ERROR", "code": "APPROVAL_RESUME_REQUIRED", "message": "answer first"}))
 
 
 def test_the_call_that_stands_for_a_question_is_not_shown() -> None:
     """No model made it; it says which call it asks about."""
-    told = Told()
+    told = RunReader()
     shown = [
         *told.take({"type": "TOOL_CALL_START", "toolCallId": "x", "toolCallName": "confirm_changes"}),
         *told.take({"type": "TOOL_CALL_ARGS", "toolCallId": "x", "delta": '{"function_call_id": "c1"}'}),
@@ -101,10 +106,10 @@ def test_the_call_that_stands_for_a_question_is_not_shown() -> None:
 )
 def test_an_answer_is_an_entry_of_resume(decision: Decision, payload: dict[str, Any]) -> None:
     """It names the interrupt, and says what the person said."""
-    assert [{"interruptId": "q1", "status": "resolved", "payload": payload}] == resume([decision])
+    assert [{"interruptId": "q1", "status": "resolved", "payload": payload}] == write_resume([decision])
 
 
 def test_another_tool_cannot_be_put_in_place() -> None:
     """An answer has no place for it."""
     with pytest.raises(Unsupported, match="edit_tool"):
-        resume([Decision(request=REQUEST, verdict="edit", arguments={}, tool="refund")])
+        write_resume([Decision(request=REQUEST, verdict="edit", arguments={}, tool="refund")])

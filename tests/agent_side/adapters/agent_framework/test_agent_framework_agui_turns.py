@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals import approve, calls, decide, edit, reject, say
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from agent_framework import Agent, BaseChatClient, ToolApprovalMiddleware, tool
 
-from pytest_approvals.agent_side.adapters.agent_framework.attach import attached_crew
+from pytest_approvals.agent_side.adapters.agent_framework.attach import attach_agents
 from pytest_approvals.agent_side.contract import Attachment, Parameter, Unsupported
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 
 REFUNDS = reply(None, call("refund", order=42))
 DONE = reply("Done.")
@@ -51,7 +51,7 @@ def make_agent(client: Any = None, **more: Any) -> Agent:
 
 def test_tools_are_found_as_they_are_declared() -> None:
     """Names, parameters and gates come from the person's own tools."""
-    specs = {spec.name: spec for spec in attached_crew(Attachment(subject=make_agent())).tools}
+    specs = {spec.name: spec for spec in attach_agents(Attachment(subject=make_agent())).tools}
 
     assert ["refund", "look", "send_mail"] == list(specs)
     assert {"order": Parameter(type="integer")} == specs["refund"].parameters
@@ -119,7 +119,7 @@ def test_an_agent_with_agents_for_tools_needs_a_factory() -> None:
     outer = Agent(client=Client(), name="desk", tools=[inner.as_tool()])
 
     with pytest.raises(Unsupported, match="factory"):
-        attached_crew(Attachment(subject=outer))
+        attach_agents(Attachment(subject=outer))
 
 
 def test_a_restart_needs_nothing_but_the_session(attach: Attach) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_approvals.agent_side.adapters.agent_framework import (
-    Approving,
-    OpenAI,
-    OpenAIChat,
-    OpenAIUnstored,
-    Replayed,
+    ApprovalMiddlewareSession,
+    OpenAIChatSession,
+    OpenAISession,
+    OpenAIUnstoredSession,
+    ReplayedSession,
     Session,
-    Workflow,
+    WorkflowSession,
 )
-from pytest_approvals.testing import AdapterTests, Story, approve, call, reply
+from pytest_approvals.testing import AdapterSession, AdapterTests, approve, call, reply
 
 
 class TestSession(AdapterTests):
@@ -25,9 +25,9 @@ class TestSession(AdapterTests):
 class TestApproving(AdapterTests):
     """`ToolApprovalMiddleware` stands around the agent."""
 
-    adapter = Approving
+    adapter = ApprovalMiddlewareSession
 
-    def test_parallel_calls_surface_together(self, story: Callable[..., Story]) -> None:
+    def test_parallel_calls_surface_together(self, story: Callable[..., AdapterSession]) -> None:
         """As documented, they surface one after the other."""
         both = reply(None, call("delete_file", "c1", path="a.txt"), call("delete_file", "c2", path="b.txt"))
         session = story(both, reply("Done."))
@@ -40,28 +40,28 @@ class TestApproving(AdapterTests):
 class TestWorkflow(AdapterTests):
     """A workflow runs the agent."""
 
-    adapter = Workflow
+    adapter = WorkflowSession
 
 
 class TestOpenAI(AdapterTests):
     """The client for Responses, whose provider keeps the conversation."""
 
-    adapter = OpenAI
+    adapter = OpenAISession
 
 
 class TestOpenAIUnstored(AdapterTests):
     """The client for Responses, whose provider keeps nothing."""
 
-    adapter = OpenAIUnstored
+    adapter = OpenAIUnstoredSession
 
 
 class TestOpenAIChat(AdapterTests):
     """The client for Chat Completions."""
 
-    adapter = OpenAIChat
+    adapter = OpenAIChatSession
 
 
 class TestReplayed(AdapterTests):
     """The messages stand in rows of the caller's own."""
 
-    adapter = Replayed
+    adapter = ReplayedSession

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.agent_framework.hosting.asgi import exchange
+from pytest_approvals.agent_side.adapters.agent_framework.hosting_client import open_exchange
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
@@ -42,7 +42,7 @@ async def waits_for_the_end(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def asked(application: Any, body: Any = None) -> tuple[int, str]:
-    async with exchange(application, "POST", "/here", body) as one:
+    async with open_exchange(application, "POST", "/here", body) as one:
         text = await one.text()
     return one.status, text
 
@@ -56,7 +56,7 @@ def test_events_are_told_one_by_one() -> None:
     """Wherever the pieces break off, and whatever comments stand between."""
 
     async def read() -> list[Any]:
-        async with exchange(events, "GET", "/") as one:
+        async with open_exchange(events, "GET", "/") as one:
             return [event async for event in one.events()]
 
     assert [{"n": 1}, {"n": 2}] == asyncio.run(read())
@@ -84,7 +84,7 @@ def test_leaving_early_ends_the_application() -> None:
             ended.append("ended")
 
     async def left() -> None:
-        async with exchange(hangs, "GET", "/"):
+        async with open_exchange(hangs, "GET", "/"):
             await asyncio.sleep(0)
             raise TimeoutError
 

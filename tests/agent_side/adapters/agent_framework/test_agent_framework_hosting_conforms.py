@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.agent_side.adapters.agent_framework import (
-    Hosted,
-    HostedChat,
-    HostedConversation,
-    HostedWorkflow,
-)
+from pytest_approvals.agent_side.adapters.agent_framework import Hosted, HostedChat, HostedConversation, HostedWorkflow
 from pytest_approvals.testing import AdapterTests
 
 

@@ -7,35 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.agent_framework.hosting.root import VARIABLE, Root
+from pytest_approvals.agent_side.adapters.agent_framework.hosting import STATE_ROOT_VARIABLE, StateRoot
 
 
 def test_servers_find_the_folder_while_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment names it, and afterwards says what it said before."""
-    monkeypatch.setenv(VARIABLE, "before")
+    monkeypatch.setenv(STATE_ROOT_VARIABLE, "before")
 
-    with Root(str(tmp_path)).used():
-        assert str(tmp_path) == os.environ[VARIABLE]
-    assert "before" == os.environ[VARIABLE]
+    with StateRoot(str(tmp_path)).used():
+        assert str(tmp_path) == os.environ[STATE_ROOT_VARIABLE]
+    assert "before" == os.environ[STATE_ROOT_VARIABLE]
 
 
 def test_turns_at_the_same_time_use_it_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever ends first, the folder is there until the last one ends."""
-    monkeypatch.delenv(VARIABLE, raising=False)
-    root = Root(str(tmp_path))
+    monkeypatch.delenv(STATE_ROOT_VARIABLE, raising=False)
+    root = StateRoot(str(tmp_path))
     first, second = root.used(), root.used()
 
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert str(tmp_path) == os.environ[VARIABLE]
+    assert str(tmp_path) == os.environ[STATE_ROOT_VARIABLE]
     second.__exit__(None, None, None)
-    assert VARIABLE not in os.environ
+    assert STATE_ROOT_VARIABLE not in os.environ
 
 
 def test_a_folder_of_its_own_is_removed() -> None:
     """Where no folder is given, one is made, and nothing of it stays."""
-    root = Root()
+    root = StateRoot()
     made = Path(root.path)
 
     assert made.is_dir()
@@ -45,7 +45,7 @@ def test_a_folder_of_its_own_is_removed() -> None:
 
 def test_a_given_folder_stays(tmp_path: Path) -> None:
     """It belongs to whoever gave it."""
-    Root(str(tmp_path)).close()
+    StateRoot(str(tmp_path)).close()
 
     assert tmp_path.is_dir()
 
@@ -54,6 +54,6 @@ def test_it_can_be_the_current_folder_for_a_while(tmp_path: Path) -> None:
     """And then it is the one that was before."""
     before = os.getcwd()
 
-    with Root(str(tmp_path)).as_current_folder():
+    with StateRoot(str(tmp_path)).as_current_folder():
         assert tmp_path.samefile(os.getcwd())
     assert before == os.getcwd()

@@ -10,12 +10,12 @@ from agent_framework import Agent, tool
 
 from pytest_approvals import approve, calls, decide, reject, say
 from pytest_approvals.agent_side.adapters.agent_framework.model import ScriptedClient
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import Story, call, reply
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, call, reply
 from pytest_approvals.testing import approve as yes
 
 Play = Callable[..., Any]
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 
 
 @pytest.fixture(params=["hosted", "hosted_chat", "hosted_conversation", "hosted_workflow"])

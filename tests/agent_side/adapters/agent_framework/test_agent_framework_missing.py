@@ -12,10 +12,10 @@ from agent_framework import AgentSession, Content, FunctionTool, ToolApprovalMid
 
 from pytest_approvals.agent_side.adapters.agent_framework import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
-from pytest_approvals.harness.served import ServedModel
-from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
+from pytest_approvals.runner.model_endpoint import ModelEndpoint
+from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, tool
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 EVERYWHERE = {
     "edit",
@@ -45,12 +45,12 @@ def session() -> Iterator[Begin]:
     """Begins a session of a flavour with a gated tool."""
     with ExitStack() as at_the_end:
 
-        def begin(flavour: str = "") -> Story:
+        def begin(flavour: str = "") -> AdapterSession:
             tools = (tool("pay", "always", amount="integer"),)
-            world = SmallWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
+            world = FakeWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
             native = FLAVOURS[flavour].native
-            served = at_the_end.enter_context(closing(ServedModel(native))) if native else None
-            story = Story(FLAVOURS[flavour], Blueprint(tools=tools), world, served)
+            served = at_the_end.enter_context(closing(ModelEndpoint(native))) if native else None
+            story = AdapterSession(FLAVOURS[flavour], Blueprint(tools=tools), world, served)
             at_the_end.callback(story.end)
             return story
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_approvals import approve, calls, decide, fails, go_on, raises, reject, say, tool
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

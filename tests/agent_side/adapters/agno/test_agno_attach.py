@@ -13,9 +13,9 @@ from agno.team import Team
 from agno.tools import Toolkit, tool
 
 from pytest_approvals.agent_side.contract import Unsupported
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 
 REFUNDS = reply(None, call("refund", order=42))
 DONE = reply("Done.")

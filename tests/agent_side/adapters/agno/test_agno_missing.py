@@ -14,9 +14,9 @@ from agno.team.mode import TeamMode
 from agno.tools.function import Function
 
 from pytest_approvals.agent_side.adapters.agno import FLAVOURS
-from pytest_approvals.agent_side.adapters.agno.delegation import DELEGATE
+from pytest_approvals.agent_side.adapters.agno.messages import DELEGATE
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
 
 EVERYWHERE = {
     "always",
@@ -33,19 +33,19 @@ EVERYWHERE = {
     "nested_gate",
 }
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 TWICE = reply(None, call("pay", "c1", amount=5), call("pay", "c2", amount=6))
 
 
 @pytest.fixture
 def session() -> Iterator[Begin]:
     """Begins a session of a flavour with a gated tool."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
-    def begin(*replies: Any, flavour: str = "") -> Story:
+    def begin(*replies: Any, flavour: str = "") -> AdapterSession:
         tools = (tool("pay", "always", amount="integer"),)
-        world = SmallWorld(replies or (reply(None, call("pay", amount=5)), reply("Done.")), tools)
-        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
+        world = FakeWorld(replies or (reply(None, call("pay", amount=5)), reply("Done.")), tools)
+        begun.append(AdapterSession(FLAVOURS[flavour], Blueprint(tools=tools), world))
         return begun[-1]
 
     yield begin

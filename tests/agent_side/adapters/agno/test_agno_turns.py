@@ -8,8 +8,8 @@ from typing import Any
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, reject, returns, say, tool
 from pytest_approvals.agent_side.adapters.agno import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Limits, Parameter, Reply
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, FakeWorld
 
 Play = Callable[..., Any]
 
@@ -114,7 +114,7 @@ def test_a_member_of_a_team_is_asked_about(play: Play, variant: Variant) -> None
 def test_a_structured_answer_is_an_object() -> None:
     """The framework's output schema makes one of the model's text."""
     blueprint = Blueprint(answer={"total": Parameter(type="integer")})
-    session = Story(FLAVOURS[""], blueprint, SmallWorld([Reply(answer={"total": 5})], ()))
+    session = AdapterSession(FLAVOURS[""], blueprint, FakeWorld([Reply(answer={"total": 5})], ()))
 
     assert {"total": 5} == session.finished("How much?")
     session.end()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals import approve, call, calls, decide, go_on, leave, reject, returns, say, send, stage, tool
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 PAY = tool("pay", returns("paid {amount}"), parameters={"amount": "integer"}, approval="always")
 BOTH = calls(call("pay", amount=1), call("pay", amount=2))

@@ -11,11 +11,11 @@ from autogen_agentchat.tools import AgentTool
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
-from pytest_approvals.agent_side.adapters.autogen.model import INFO
+from pytest_approvals.agent_side.adapters.autogen.model import MODEL_INFO
 from pytest_approvals.agent_side.contract import Attachment, Blueprint, Finished, Unsupported
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply
 
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 paid: list[int] = []
 
 
@@ -28,7 +28,7 @@ def pay(amount: int) -> str:
 def own(model: Any = None) -> AssistantAgent:
     """A person's agent; its own model has nothing to say."""
     paid.clear()
-    model = model or ReplayChatCompletionClient([], model_info=INFO)
+    model = model or ReplayChatCompletionClient([], model_info=MODEL_INFO)
     return AssistantAgent("bank", model, tools=[pay], max_tool_iterations=5)
 
 
@@ -73,7 +73,7 @@ def test_a_stub_stands_for_a_tool(attach: Attach) -> None:
 
 def test_tools_of_agents_behind_tools_are_found(attach: Attach) -> None:
     """They are told with the name of their agent."""
-    model = ReplayChatCompletionClient([], model_info=INFO)
+    model = ReplayChatCompletionClient([], model_info=MODEL_INFO)
     boss = AssistantAgent("boss", model, tools=[AgentTool(own(model))])
     story = attach(boss)
 
@@ -97,4 +97,4 @@ def test_what_is_no_agent_is_refused() -> None:
     blueprint = Blueprint(attachment=Attachment(subject=lambda model: object()))
 
     with pytest.raises(Unsupported, match="no AssistantAgent"):
-        FLAVOURS[""](SmallWorld((), ()), blueprint)
+        FLAVOURS[""](FakeWorld((), ()), blueprint)

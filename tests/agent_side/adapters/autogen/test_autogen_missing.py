@@ -19,13 +19,13 @@ from pytest_approvals import approve as approved
 from pytest_approvals import call as scenario_call
 from pytest_approvals import tool as scenario_tool
 from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
-from pytest_approvals.agent_side.adapters.autogen.approval import ToolApprovalResult
+from pytest_approvals.agent_side.adapters.autogen.requests import ToolApprovalResult
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
 from pytest_approvals.journal.events import ToolEnd
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
 
 INSIDE = {
     "message_with_answers",
@@ -55,10 +55,10 @@ def parameters(method: Any) -> set[str]:
     return set(inspect.signature(method).parameters)
 
 
-def began(flavour: str) -> Story:
+def began(flavour: str) -> AdapterSession:
     tools = (tool("pay", "always", amount="integer"),)
-    world = SmallWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
-    return Story(FLAVOURS[flavour], Blueprint(tools=tools), world)
+    world = FakeWorld((reply(None, call("pay", amount=5)), reply("Done.")), tools)
+    return AdapterSession(FLAVOURS[flavour], Blueprint(tools=tools), world)
 
 
 @pytest.mark.parametrize("flavour", ["", "workbench", "tools"])
@@ -104,7 +104,7 @@ def test_a_waiting_run_outlives_who_hangs_up() -> None:
         model=[calls(scenario_call("pay", amount=5)), say("Paid.")],
         caller=["Pay.", decide(approved("c1"), hangs_up="started c1"), "Well?"],
     )
-    source = InThisProcess(name="autogen", adapter=FLAVOURS[""], facts=facts_of(FLAVOURS[""]))
+    source = InProcessSource(name="autogen", adapter=FLAVOURS[""], facts=describe_adapter(FLAVOURS[""]))
     run = asyncio.run(run_scenario(story, Variant(), source))
 
     assert ["returned"] == [event.how for event in run.events if isinstance(event, ToolEnd)]

@@ -12,11 +12,11 @@ from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel
 
 from pytest_approvals import calls, say
-from pytest_approvals.agent_side.adapters.autogen import CodeExecuting
-from pytest_approvals.agent_side.adapters.autogen.reached import client
+from pytest_approvals.agent_side.adapters.autogen import CodeExecutorSession
+from pytest_approvals.agent_side.adapters.autogen.model import build_model
 from pytest_approvals.agent_side.contract import ModelAddress
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import FakeWorld
 
 Play = Callable[..., Any]
 OVER_EACH = pytest.mark.parametrize("protocol", ["chat", "messages"])
@@ -89,11 +89,11 @@ CALLS_A_LIST = AssistantMessage(content=[FunctionCall(id="c1", name="pay", argum
 )
 def test_the_client_for_messages_refuses(messages: list[Any], more: dict[str, Any], refused: str) -> None:
     """It asks nobody."""
-    model = client(SmallWorld((), ()), "main", ModelAddress(protocol="messages", url="http://127.0.0.1:1"))
+    model = build_model(FakeWorld((), ()), "main", ModelAddress(protocol="messages", url="http://127.0.0.1:1"))
     with pytest.raises(ValueError, match=refused):
         asyncio.run(model.create([UserMessage(content="Sum up.", source="user"), *messages], **more))
 
 
 def test_a_coder_writes_no_calls() -> None:
     """Its model is the scripted one."""
-    assert {} == CodeExecuting.protocols
+    assert {} == CodeExecutorSession.protocols

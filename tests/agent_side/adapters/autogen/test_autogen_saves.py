@@ -7,7 +7,7 @@ from typing import Any
 
 def asked(**more: Any) -> Any:
     """A request about a payment."""
-    from pytest_approvals.agent_side.adapters.autogen.approval import ToolApprovalRequest
+    from pytest_approvals.agent_side.adapters.autogen.requests import ToolApprovalRequest
 
     return ToolApprovalRequest(**{"agent": "main", "tool": "pay", "arguments": {"amount": 5}, "call_id": "c1", **more})
 
@@ -26,6 +26,6 @@ def test_a_request_without_an_id_is_known_again_by_what_it_asks() -> None:
 
 def test_the_size_of_a_trimmed_conversation_is_saved() -> None:
     """A state that is read has it; one that was saved without it has none."""
-    from pytest_approvals.agent_side.adapters.autogen.state import dumped, read
+    from pytest_approvals.agent_side.adapters.autogen.state import dump_state, load_state
 
-    assert (2, None) == (read(dumped({}, [], 2))[2], read('{"state": {}, "waiting": []}')[2])
+    assert (2, None) == (load_state(dump_state({}, [], 2))[2], load_state('{"state": {}, "waiting": []}')[2])

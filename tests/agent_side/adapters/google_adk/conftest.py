@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 
 @pytest.fixture(params=["", "resumable", "dynamic", "custom_tool"])

@@ -13,11 +13,11 @@ from google.adk.sessions import InMemorySessionService
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 
-from pytest_approvals.agent_side.adapters.google_adk.attach import attached_crew
+from pytest_approvals.agent_side.adapters.google_adk.attach import attach_agents
 from pytest_approvals.agent_side.contract import Attachment, Unsupported
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 
 REFUNDS = reply(None, call("refund", order=42))
 DONE = reply("Done.")
@@ -89,7 +89,7 @@ class TestFinding:
     def test_an_agent_without_a_model_is_refused(self) -> None:
         """The person is told what to hand over instead."""
         with pytest.raises(Unsupported, match="hand over an `LlmAgent`"):
-            attached_crew(Attachment(subject=BaseAgent(name="nobody")), resumable=False)
+            attach_agents(Attachment(subject=BaseAgent(name="nobody")), resumable=False)
 
 
 class TestRunning:

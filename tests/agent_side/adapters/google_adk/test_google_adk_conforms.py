@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_approvals.agent_side.adapters.google_adk import CustomTool, Dynamic, Resumable, Static
-from pytest_approvals.testing import AdapterTests, Story
+from pytest_approvals.agent_side.adapters.google_adk import (
+    CustomToolSession,
+    DynamicSession,
+    ResumableSession,
+    StaticSession,
+)
+from pytest_approvals.testing import AdapterSession, AdapterTests
 
 JSON = r'"{\"result\": \"paid 5\"}"'
 
@@ -14,7 +19,7 @@ class FlavourTests(AdapterTests):
     """What holds in every flavour."""
 
     def test_a_story_is_the_same_over_a_protocol(
-        self, story: Callable[..., Story], protocol: str, stream: bool
+        self, story: Callable[..., AdapterSession], protocol: str, stream: bool
     ) -> None:
         """Over Chat Completions a result is told as an object; everything else is as with the scripted model."""
         over = self._transcript(protocol, stream)
@@ -28,22 +33,22 @@ class FlavourTests(AdapterTests):
 class TestStatic(FlavourTests):
     """The flavour in which the framework gates functions."""
 
-    adapter = Static
+    adapter = StaticSession
 
 
 class TestResumable(FlavourTests):
     """The flavour whose invocations can be resumed."""
 
-    adapter = Resumable
+    adapter = ResumableSession
 
 
 class TestDynamic(FlavourTests):
     """The flavour whose tools ask from within."""
 
-    adapter = Dynamic
+    adapter = DynamicSession
 
 
 class TestCustomTool(FlavourTests):
     """The flavour whose tools are classes of their own."""
 
-    adapter = CustomTool
+    adapter = CustomToolSession

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pytest_approvals.agent_side.adapters.google_adk import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, Unsupported
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
 
 EVERYWHERE = {
     "message_with_answers",
@@ -31,18 +31,18 @@ EVERYWHERE = {
 
 DONE = reply("Done.")
 PAYS = reply(None, call("pay", amount=5))
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 
 @pytest.fixture
 def session() -> Iterator[Begin]:
     """Begins a session of a flavour with a gated tool."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
-    def begin(*replies: Any, flavour: str = "") -> Story:
+    def begin(*replies: Any, flavour: str = "") -> AdapterSession:
         tools = tool("pay", "always", amount="integer"), tool("look", what="string")
-        world = SmallWorld(replies or (PAYS, DONE), tools)
-        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
+        world = FakeWorld(replies or (PAYS, DONE), tools)
+        begun.append(AdapterSession(FLAVOURS[flavour], Blueprint(tools=tools), world))
         return begun[-1]
 
     yield begin

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_approvals import approve, calls, decide, edit, fails, go_on, reject, returns, say, tool
 from pytest_approvals.agent_side.contract import Limits
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 PAYS = ("pay", {"amount": 5}), ("pay", {"amount": 6})

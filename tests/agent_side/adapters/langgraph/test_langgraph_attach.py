@@ -15,11 +15,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from pytest_approvals.agent_side.adapters.langgraph.attach import attached_crew
+from pytest_approvals.agent_side.adapters.langgraph.attach import attach_agents
 from pytest_approvals.agent_side.contract import Attachment, Unsupported
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 
 REFUNDS = reply(None, call("refund", order=42))
 DONE = reply("Done.")
@@ -89,7 +89,7 @@ class TestFinding:
         graph = StateGraph(MessagesState).add_node("nothing", lambda state: {}).add_edge(START, "nothing").compile()
 
         with pytest.raises(Unsupported, match="hand over a factory"):
-            attached_crew(Attachment(subject=graph))
+            attach_agents(Attachment(subject=graph))
 
 
 class TestRunning:

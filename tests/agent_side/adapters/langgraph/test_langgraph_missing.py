@@ -21,7 +21,7 @@ from langgraph.types import Command, interrupt
 
 from pytest_approvals.agent_side.adapters.langgraph import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Condition, Decision, Request, Unsupported
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply, tool
 
 EVERYWHERE = {
     "always",
@@ -41,18 +41,18 @@ BARE = {"hand_offs", "limit_model_replies", "limit_tool_calls", "structured_answ
 
 DONE = reply("Done.")
 TWICE = reply(None, call("pay", "c1", amount=5), call("pay", "c2", amount=6))
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 
 @pytest.fixture
 def session() -> Iterator[Begin]:
     """Begins a session of a flavour with a gated tool."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
-    def begin(*replies: Any, flavour: str = "", approval: Any = "always") -> Story:
+    def begin(*replies: Any, flavour: str = "", approval: Any = "always") -> AdapterSession:
         tools = tool("pay", approval, amount="integer"), tool("look", what="string")
-        world = SmallWorld(replies or (reply(None, call("pay", amount=5)), DONE), tools)
-        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
+        world = FakeWorld(replies or (reply(None, call("pay", amount=5)), DONE), tools)
+        begun.append(AdapterSession(FLAVOURS[flavour], Blueprint(tools=tools), world))
         return begun[-1]
 
     yield begin

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.adapters.openai_agents import OpenAIAgents
-from pytest_approvals.agent_side.contract import Agent, Attachment, Blueprint, Reply, ToolSpec
-from pytest_approvals.harness.served import ServedModel
-from pytest_approvals.testing import SmallWorld, Story, tool
+from pytest_approvals.agent_side.contract import Attachment, Blueprint, Reply, ToolSpec
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.runner.model_endpoint import ModelEndpoint
+from pytest_approvals.testing import AdapterSession, FakeWorld, tool
 
 PAY = tool("pay", "always", amount="integer")
 LOOK = tool("look", what="string")
 
 
-class NotingWorld(SmallWorld):
+class NotingWorld(FakeWorld):
     """A world that notes which agent asks."""
 
     askers: tuple[str, ...] = ()
@@ -26,20 +27,20 @@ class NotingWorld(SmallWorld):
         return await super().model(items, agent=agent, stream=stream, tools=tools)
 
 
-Served = Callable[[type[Agent]], ServedModel | None]
+Served = Callable[[type[Agent]], ModelEndpoint | None]
 
 
 @pytest.fixture
 def served() -> Iterator[Served]:
     """Serves the model of an adapter that always reaches it over a protocol."""
     with ExitStack() as stack:
-        yield lambda adapter: stack.enter_context(closing(ServedModel(adapter.native))) if adapter.native else None
+        yield lambda adapter: stack.enter_context(closing(ModelEndpoint(adapter.native))) if adapter.native else None
 
 
 @pytest.fixture
-def begin(tmp_path: Path, served: Served) -> Iterator[Callable[..., Story]]:
+def begin(tmp_path: Path, served: Served) -> Iterator[Callable[..., AdapterSession]]:
     """Begins a session on a world of its own; all sessions are closed at the end."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
     def story(
         *replies: Reply | Exception,
@@ -47,9 +48,9 @@ def begin(tmp_path: Path, served: Served) -> Iterator[Callable[..., Story]]:
         adapter: type[Agent] = OpenAIAgents,
         results: dict[str, Any] | None = None,
         **more: Any,
-    ) -> Story:
+    ) -> AdapterSession:
         blueprint = Blueprint(tools=tuple(tools), directory=str(tmp_path), **more)
-        begun.append(Story(adapter, blueprint, NotingWorld(replies, tools, results), served(adapter)))
+        begun.append(AdapterSession(adapter, blueprint, NotingWorld(replies, tools, results), served(adapter)))
         return begun[-1]
 
     yield story
@@ -57,7 +58,7 @@ def begin(tmp_path: Path, served: Served) -> Iterator[Callable[..., Story]]:
         one.end()
 
 
-class AttachedWorld(SmallWorld):
+class AttachedWorld(FakeWorld):
     """A world that runs the bodies of a person's own tools."""
 
     def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
@@ -78,9 +79,9 @@ class AttachedWorld(SmallWorld):
 
 
 @pytest.fixture
-def attach(served: Served) -> Iterator[Callable[..., Story]]:
+def attach(served: Served) -> Iterator[Callable[..., AdapterSession]]:
     """Attaches a person's agent, or factory of one, to a world of its own."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
     def story(
         subject: Any,
@@ -88,10 +89,10 @@ def attach(served: Served) -> Iterator[Callable[..., Story]]:
         adapter: type[Agent] = OpenAIAgents,
         results: dict[str, Any] | None = None,
         **more: Any,
-    ) -> Story:
+    ) -> AdapterSession:
         attachment = Attachment(subject=subject, stubs=frozenset(results or ()), **more)
         world = AttachedWorld(*replies, results=results)
-        begun.append(Story(adapter, Blueprint(attachment=attachment), world, served(adapter)))
+        begun.append(AdapterSession(adapter, Blueprint(attachment=attachment), world, served(adapter)))
         return begun[-1]
 
     yield story

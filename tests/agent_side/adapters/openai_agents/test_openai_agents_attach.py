@@ -13,10 +13,10 @@ from mcp import types
 from pydantic import BaseModel
 
 from pytest_approvals.agent_side.adapters.openai_agents import ChatAgents, OpenAIAgents
-from pytest_approvals.agent_side.contract import Agent as Driven
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.agent_side.contract.agent import Agent as Driven
+from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
-Attach = Callable[..., Story]
+Attach = Callable[..., AdapterSession]
 
 DONE = reply("Done.")
 REFUNDS = reply(None, call("refund", order=42))

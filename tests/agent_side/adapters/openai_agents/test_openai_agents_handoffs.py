@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from pytest_approvals.agent_side.adapters.openai_agents import FLAVOURS
-from pytest_approvals.agent_side.contract import Agent, ToolSpec
-from pytest_approvals.testing import Story, approve, call, reply, tool
+from pytest_approvals.agent_side.contract import ToolSpec
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.testing import AdapterSession, approve, call, reply, tool
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 TO_CLERK = ToolSpec(name="to_clerk", hands_over_to="clerk")
 BACK = ToolSpec(name="back", agent="clerk", hands_over_to="main")

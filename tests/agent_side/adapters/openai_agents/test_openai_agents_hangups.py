@@ -8,10 +8,10 @@ import pytest
 
 from pytest_approvals import Scenario, approve, call, calls, decide, returns, say, tool
 from pytest_approvals.agent_side.adapters.openai_agents import OpenAIAgents
-from pytest_approvals.harness.run import run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
 from pytest_approvals.journal.events import ModelRequest
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.model import Variant
 
 STORY = Scenario(
     title="The caller hangs up when the call has run, and writes again",
@@ -24,7 +24,7 @@ STORY = Scenario(
 @pytest.mark.parametrize("serialize", ["none", "json"])
 def test_a_message_after_a_resumed_run_was_cancelled_finds_its_result(serialize: str) -> None:
     """As after a failure, it is put into the run, which alone knows the result."""
-    source = InThisProcess(name="openai_agents", adapter=OpenAIAgents, facts=facts_of(OpenAIAgents))
+    source = InProcessSource(name="openai_agents", adapter=OpenAIAgents, facts=describe_adapter(OpenAIAgents))
     run = asyncio.run(run_scenario(STORY, Variant(serialize=serialize, source="rebuilt"), source))
     asked = [event for event in run.events if isinstance(event, ModelRequest)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.openai_agents.items import from_responses, parsed
+from pytest_approvals.agent_side.adapters.openai_agents.messages import parse_arguments, to_items
 from pytest_approvals.agent_side.contract import Item
 
 RAN = {"type": "mcp_call", "id": "m1", "name": "f", "arguments": "{}"}
@@ -17,14 +17,14 @@ SAY = {"type": "message", "role": "assistant", "content": [{"type": "output_text
 
 
 def bare(written: Any) -> Item:
-    (item,) = from_responses([written])
+    (item,) = to_items([written])
     return item
 
 
 class TestResponses:
     def test_a_text_is_a_message_of_the_user(self) -> None:
         """The runner may hand over a text in place of a list."""
-        assert [Item(kind="user", text="Pay 5.")] == from_responses("Pay 5.")
+        assert [Item(kind="user", text="Pay 5.")] == to_items("Pay 5.")
 
     @pytest.mark.parametrize(
         ("written", "item"),
@@ -65,7 +65,7 @@ class TestResponses:
 
     def test_what_the_model_said_in_a_row_is_one_message(self) -> None:
         """Text beside a call is told from text after it, and each message of the caller is its own."""
-        items = from_responses([USER, USER, SAY, CALL, CALL | {"call_id": "c2"}, RESULT, RESULT, SAY])
+        items = to_items([USER, USER, SAY, CALL, CALL | {"call_id": "c2"}, RESULT, RESULT, SAY])
 
         assert [0, 1, 2, 2, 2, 3, 3, 4] == [item.message for item in items]
 
@@ -76,4 +76,4 @@ class TestResponses:
 )
 def test_only_json_objects_are_parsed(text: Any, value: Any) -> None:
     """Whatever else the model sends stays as it is."""
-    assert value == parsed(text)
+    assert value == parse_arguments(text)

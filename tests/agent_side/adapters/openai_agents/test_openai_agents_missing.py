@@ -25,13 +25,13 @@ from agents.models.chatcmpl_converter import Converter
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import ValidationError
 
-from pytest_approvals.agent_side.adapters.openai_agents import facts
+from pytest_approvals.agent_side.adapters.openai_agents import metadata
 from pytest_approvals.agent_side.adapters.openai_agents.model import ScriptedModel
 from pytest_approvals.agent_side.contract import AsksAgain, ModelCall, Parameter, Reply, ToolSpec
-from pytest_approvals.agent_side.current import recorded_by
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reply, tool
+from pytest_approvals.agent_side.kit.context import use_world
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reply, tool
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 SHOWN: set[str] = set()
 
@@ -51,10 +51,10 @@ async def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
-async def paused(*replies: Reply) -> tuple[Agent[Any], RunState[Any], SmallWorld]:
-    world = SmallWorld(replies, [], {})
+async def paused(*replies: Reply) -> tuple[Agent[Any], RunState[Any], FakeWorld]:
+    world = FakeWorld(replies, [], {})
     agent = Agent[Any](name="main", model=ScriptedModel("main"), tools=[pay])
-    with recorded_by(world):
+    with use_world(world):
         result = await Runner.run(agent, "Pay.", run_config=QUIET)
     return agent, result.to_state(), world
 
@@ -97,9 +97,9 @@ def test_a_paused_run_cannot_be_given_up() -> None:
 @pytest.mark.asyncio
 async def test_cancelling_a_stream_leaves_its_requests_open() -> None:
     """`RunResultStreaming.cancel` stops a stream; a run that has paused stays paused."""
-    world = SmallWorld([PAYS], [], {})
+    world = FakeWorld([PAYS], [], {})
     agent = Agent[Any](name="main", model=ScriptedModel("main"), tools=[pay])
-    with recorded_by(world):
+    with use_world(world):
         result = Runner.run_streamed(agent, "Pay.", run_config=QUIET)
         async for _ in result.stream_events():
             pass
@@ -196,7 +196,7 @@ async def test_a_state_is_written_whole() -> None:
     """The second pause of a run is written with all that came before the first."""
     agent, state, world = await paused(PAYS, reply(None, call("pay", "c2", amount=6)))
     state.approve(state.get_interruptions()[0])
-    with recorded_by(world):
+    with use_world(world):
         second = (await Runner.run(agent, state, run_config=QUIET)).to_state()
 
     assert ["self", "context_serializer", "strict_context", "include_tracing_api_key"] == parameters(RunState.to_json)
@@ -209,11 +209,11 @@ async def test_a_state_is_written_whole() -> None:
 @pytest.mark.asyncio
 async def test_without_a_session_nothing_is_trimmed() -> None:
     """The limit of session settings does not reach a list of the caller's."""
-    world = SmallWorld([DONE], [], {})
+    world = FakeWorld([DONE], [], {})
     agent = Agent[Any](name="main", model=ScriptedModel("main"))
     limited = RunConfig(tracing_disabled=True, session_settings=SessionSettings(limit=1))
     given: Any = [{"role": "user", "content": text} for text in ("One.", "Two.", "Three.")]
-    with recorded_by(world):
+    with use_world(world):
         await Runner.run(agent, given, run_config=limited)
 
     assert ["One.", "Two.", "Three."] == [item.text for item in world.inputs[-1]]
@@ -238,4 +238,4 @@ def test_chat_completions_refuses_hosted_tools() -> None:
 
 def test_every_missing_capability_is_shown() -> None:
     """Nothing is declared missing without a test above."""
-    assert SHOWN == set(facts.MISSING) | set(facts.SESSION_MISSING) | set(facts.CHAT_MISSING)
+    assert SHOWN == set(metadata.MISSING) | set(metadata.SESSION_MISSING) | set(metadata.CHAT_MISSING)

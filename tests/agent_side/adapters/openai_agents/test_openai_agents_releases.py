@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.openai_agents import decisions, driver, releases
-from pytest_approvals.testing import Story, approve, call, reject, reply
+from pytest_approvals.agent_side.adapters.openai_agents import metadata, requests, session
+from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 PAYS = reply(None, call("pay", amount=5))
 DONE = reply("Done.")
@@ -17,12 +17,12 @@ DONE = reply("Done.")
 
 def test_the_latest_release_lacks_nothing() -> None:
     """What is missing there is missing by design."""
-    assert {} == releases.LACKS
+    assert {} == metadata.RELEASE_MISSING
 
 
 def test_a_release_without_reasons_still_rejects(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model is told what the SDK tells it."""
-    monkeypatch.setattr(decisions, "LACKS", {"reject_reason": "no rejection_message"})
+    monkeypatch.setattr(requests, "RELEASE_MISSING", {"reject_reason": "no rejection_message"})
     session = begin(PAYS, DONE)
     session.finished(None, *(reject(request, "not today") for request in session.paused("Pay.")))
 
@@ -31,7 +31,7 @@ def test_a_release_without_reasons_still_rejects(begin: Begin, monkeypatch: pyte
 
 def test_where_a_run_takes_no_message_a_new_one_takes_it(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message after a resumed run that failed begins a run of its own."""
-    monkeypatch.setattr(driver, "CAN_ADD_INPUT", False)
+    monkeypatch.setattr(session, "CAN_ADD_INPUT", False)
     session = begin(PAYS, RuntimeError("down"), DONE)
     (request,) = session.paused("Pay.")
     with pytest.raises(RuntimeError, match="down"):

@@ -10,9 +10,9 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 from agents.result import RunResult
 
 from pytest_approvals.agent_side.adapters.openai_agents import ChatAgents
-from pytest_approvals.testing import Story, approve, call, reply
+from pytest_approvals.testing import AdapterSession, approve, call, reply
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 PAYS = reply("Paying.", call("pay", amount=5))
 DONE = reply("Done.")
@@ -32,7 +32,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return noted
 
 
-def ids(session: Story) -> list[str]:
+def ids(session: AdapterSession) -> list[str]:
     (run,) = session.agent._memory.runs
     return [item["raw_item"]["id"] for item in run.state.to_json()["generated_items"] if "id" in item["raw_item"]]
 
@@ -77,7 +77,7 @@ def test_over_chat_completions_items_have_no_ids(begin: Begin) -> None:
 def test_a_provider_may_number_its_items_anew(begin: Begin, options: dict[str, str], equal: bool) -> None:
     """Two conversations have equal ids then."""
     one = begin(PAYS, options=options)
-    other: Story = begin(PAYS, options=options)
+    other: AdapterSession = begin(PAYS, options=options)
     one.paused("Pay for Ann.")
     other.paused("Pay for Bob.")
 

@@ -9,7 +9,7 @@ from agents import Agent
 from agents.mcp import MCPUtil
 from mcp import types
 
-from pytest_approvals.agent_side.adapters.openai_agents.servers import client
+from pytest_approvals.agent_side.adapters.openai_agents.tools import build_mcp_client
 from pytest_approvals.agent_side.contract import ServerAddress, ToolSpec
 
 ADDRESS = ServerAddress(name="wiki", url="http://127.0.0.1:1/mcp")
@@ -20,7 +20,9 @@ WRITE = ToolSpec(name="write", kind="mcp", server="wiki", approval="always")
 def needs_approval(form: str, name: str, *specs: ToolSpec) -> Any:
     """What the SDK makes of the server's policy for one of its tools."""
     tool = types.Tool.model_validate({"name": name, "inputSchema": {"type": "object", "properties": {}}})
-    return MCPUtil.to_function_tool(tool, client(ADDRESS, specs, form), False, Agent[Any](name="A")).needs_approval
+    return MCPUtil.to_function_tool(
+        tool, build_mcp_client(ADDRESS, specs, form), False, Agent[Any](name="A")
+    ).needs_approval
 
 
 @pytest.mark.parametrize("form", ["names", "lists", "word"])

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from openai.types.responses import ResponseCompletedEvent
 
-from pytest_approvals.agent_side.adapters.openai_agents.output import output_items
-from pytest_approvals.agent_side.adapters.openai_agents.stream import events
+from pytest_approvals.agent_side.adapters.openai_agents.responses import build_output_items, build_stream_events
 from pytest_approvals.agent_side.contract import HostedResult, ModelCall, ModelDown, Reply
-from pytest_approvals.harness.chunking import STYLES, cut
+from pytest_approvals.runner.stream_chunks import CHUNKINGS, split_reply
 
 CALLS = (
     ModelCall(id="c1", tool="pay", arguments={"amount": 5}),
@@ -21,11 +20,11 @@ RAN = HostedResult(call_id="r0", tool="find", server="docs", arguments={"q": "x"
 def streamed(
     style: str, *, say: str | None = "Paying.", hosted: tuple[HostedResult, ...] = ()
 ) -> list[tuple[str, object]]:
-    reply = Reply(say=say, calls=CALLS, hosted=hosted, chunks=cut(say, CALLS, style))
-    return [(event.type, event) for event in events(reply, output_items(reply, "k"), "k")]
+    reply = Reply(say=say, calls=CALLS, hosted=hosted, chunks=split_reply(say, CALLS, style))
+    return [(event.type, event) for event in build_stream_events(reply, build_output_items(reply, "k"), "k")]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", CHUNKINGS)
 @pytest.mark.parametrize("say", ["Paying.", None])
 def test_the_pieces_make_up_the_whole(style: str, say: str | None) -> None:
     """In each style, what was added piece by piece is what is done in the end."""
@@ -39,7 +38,7 @@ def test_the_pieces_make_up_the_whole(style: str, say: str | None) -> None:
         assert done == pieces
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", CHUNKINGS)
 def test_every_item_is_opened_once_before_it_grows_and_closed_once(style: str) -> None:
     """No piece comes before its item, and each item is added and done exactly once."""
     begun: set[int] = set()
@@ -78,9 +77,9 @@ def test_a_call_that_the_provider_ran_has_its_own_events() -> None:
 
 def test_a_stream_that_breaks_has_no_end() -> None:
     """After the last piece the model is gone."""
-    reply = Reply(say="Paying.", chunks=cut("Paying.", (), "tokens")[:1], breaks=True)
+    reply = Reply(say="Paying.", chunks=split_reply("Paying.", (), "tokens")[:1], breaks=True)
     given: list[str] = []
     with pytest.raises(ModelDown):
-        given.extend(event.type for event in events(reply, output_items(reply, "k"), "k"))
+        given.extend(event.type for event in build_stream_events(reply, build_output_items(reply, "k"), "k"))
 
     assert "response.output_text.delta" == given[-1]

@@ -8,10 +8,11 @@ import pytest
 from agents.exceptions import ModelBehaviorError
 
 from pytest_approvals.agent_side.adapters.openai_agents import FLAVOURS
-from pytest_approvals.agent_side.contract import Agent, Item, Parameter, Reply
-from pytest_approvals.testing import Story, approve, call, reply
+from pytest_approvals.agent_side.contract import Item, Parameter, Reply
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.testing import AdapterSession, approve, call, reply
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 FIELDS = {"total": Parameter(type="integer"), "currency": Parameter(required=False, default="EUR")}
 ANSWER = Reply(answer={"total": 5})

@@ -19,9 +19,9 @@ from pytest_approvals.agent_side.contract import (
     ToolRaised,
     ToolSpec,
 )
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply, tool
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 DONE = reply("Done.")
 BIG = Condition(argument="amount", greater_than=10)
@@ -119,7 +119,7 @@ class TestPolicies:
     def test_a_policy_that_raises_fails_the_turn(self, begin: Begin) -> None:
         """Nothing runs."""
 
-        class Raises(SmallWorld):
+        class Raises(FakeWorld):
             def gate(self, *_: Any, **__: Any) -> bool:
                 raise ConditionRaised("no answer")
 

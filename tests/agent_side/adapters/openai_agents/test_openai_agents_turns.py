@@ -12,10 +12,11 @@ from agents.exceptions import ModelBehaviorError, UserError
 from openai import InternalServerError
 
 from pytest_approvals.agent_side.adapters.openai_agents import FLAVOURS, ChatAgents, OpenAIAgents, SessionAgents
-from pytest_approvals.agent_side.contract import Agent, Decision, Item, Limits, ModelDown, Paused, Request, Unsupported
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply
+from pytest_approvals.agent_side.contract import Decision, Item, Limits, ModelDown, Paused, Request, Unsupported
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply
 
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 DONE = reply("Done.")
 PAYS = reply(None, call("pay", amount=5))
@@ -33,7 +34,7 @@ def story_of(items: Sequence[Item]) -> list[str]:
     return [f"{item.kind} {item.id or item.text}" for item in items]
 
 
-def amounts(session: Story) -> list[int]:
+def amounts(session: AdapterSession) -> list[int]:
     return [arguments["amount"] for _, arguments in session.world.ran]
 
 
@@ -333,7 +334,7 @@ class TestSessions:
     def test_two_sessions_record_in_their_own_worlds(self, begin: Begin, adapter: type[Agent]) -> None:
         """The same agents, models and tools serve both, in turns."""
         one = begin(PAYS, DONE, adapter=adapter)
-        world = SmallWorld([reply(None, call("pay", amount=6)), DONE], (), {})
+        world = FakeWorld([reply(None, call("pay", amount=6)), DONE], (), {})
         world.tools = one.world.tools
         other = one.another_session(world)
         (first,) = one.paused("Pay 5.")

@@ -13,8 +13,8 @@ from pydantic_ai import Agent, ApprovalRequired, CallDeferred, DeferredToolReque
 from pytest_approvals import approve, call, calls, decide, reject, returns, say, tool
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Attachment, Blueprint
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import FakeWorld
 
 Play = Callable[..., Any]
 
@@ -119,7 +119,7 @@ def test_a_renamed_tool_goes_by_the_name_that_the_model_has(attach: Play) -> Non
 def test_the_agent_tells_what_it_has(bank: Bank) -> None:
     """Tools with their parameters; those that the framework marks wait always, a policy in a body cannot be read."""
     blueprint = Blueprint(attachment=Attachment(subject=support, run_options={"deps": bank}))
-    found = {spec.name: spec for spec in FLAVOURS[""](SmallWorld([], []), blueprint).tools()}
+    found = {spec.name: spec for spec in FLAVOURS[""](FakeWorld([], []), blueprint).tools()}
 
     assert {"refund": "always", "lookup": "never", "send_mail": "never", "file_delete": "always"} == {
         name: spec.approval for name, spec in found.items()

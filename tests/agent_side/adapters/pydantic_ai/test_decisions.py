@@ -25,7 +25,7 @@ from pytest_approvals import (
     tool,
     unknown,
 )
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_approvals import approve, call, calls, decide, go_on, raises, reject, returns, say, stage, tool, when
 from pytest_approvals.agent_side.contract import Parameter
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

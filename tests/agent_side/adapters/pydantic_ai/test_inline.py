@@ -8,22 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals import (
-    approve,
-    call,
-    calls,
-    cancel,
-    decide,
-    fails,
-    go_on,
-    leave,
-    raw,
-    reject,
-    say,
-    send,
-    unknown,
-)
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals import approve, call, calls, cancel, decide, fails, go_on, leave, raw, reject, say, send, unknown
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

@@ -29,11 +29,11 @@ from pytest_approvals import call as scenario_call
 from pytest_approvals import tool as scenario_tool
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, Unsupported
-from pytest_approvals.harness.run import Run, run_scenario
-from pytest_approvals.harness.sources import InThisProcess, facts_of
 from pytest_approvals.journal.events import ModelRequest as Asked
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.runner.run import RecordedRun, run_scenario
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, tool
 
 TESTED = {
     "partial_answers",
@@ -98,12 +98,12 @@ def payments(ran: list[int], *, gated: bool) -> FunctionToolset[None]:
 @pytest.fixture
 def session() -> Any:
     """Begins a session of a flavour that pauses for a payment of 5."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
-    def begin(flavour: str = "") -> Story:
+    def begin(flavour: str = "") -> AdapterSession:
         pay = tool("pay", "always", amount="integer")
-        world = SmallWorld([reply(None, call("pay", amount=5)), reply("Done.")], [pay])
-        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=(pay,)), world))
+        world = FakeWorld([reply(None, call("pay", amount=5)), reply("Done.")], [pay])
+        begun.append(AdapterSession(FLAVOURS[flavour], Blueprint(tools=(pay,)), world))
         return begun[-1]
 
     yield begin
@@ -137,7 +137,7 @@ def test_a_run_refuses_some_answers() -> None:
     assert [] == ran
 
 
-def test_an_approval_names_no_other_tool(session: Callable[..., Story]) -> None:
+def test_an_approval_names_no_other_tool(session: Callable[..., AdapterSession]) -> None:
     """edit_tool: it overrides arguments, and that is all."""
     paused = session()
     (request,) = paused.paused("Pay.")
@@ -148,7 +148,7 @@ def test_an_approval_names_no_other_tool(session: Callable[..., Story]) -> None:
 
 
 @pytest.mark.parametrize("verdict", ["always", "never"])
-def test_answers_do_not_last(session: Callable[..., Story], verdict: Any) -> None:
+def test_answers_do_not_last(session: Callable[..., AdapterSession], verdict: Any) -> None:
     """always, never: results hold one answer for one call id, and an answer says nothing of further calls."""
     paused = session()
     (request,) = paused.paused("Pay.")
@@ -159,7 +159,7 @@ def test_answers_do_not_last(session: Callable[..., Story], verdict: Any) -> Non
         paused.turn(None, Decision(request=request, verdict=verdict))
 
 
-def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., Story]) -> None:
+def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., AdapterSession]) -> None:
     """tampered_request: what a request says besides its id does not reach the framework."""
     paused = session()
     (request,) = paused.paused("Pay.")
@@ -169,7 +169,7 @@ def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., Story]) 
     assert [("pay", {"amount": 5})] == paused.world.ran
 
 
-def test_one_submission_holds_one_answer_a_call(session: Callable[..., Story]) -> None:
+def test_one_submission_holds_one_answer_a_call(session: Callable[..., AdapterSession]) -> None:
     """contradiction: answers are a dictionary by call id, and so the last one stands."""
     paused = session()
     (request,) = paused.paused("Pay.")
@@ -217,7 +217,7 @@ def test_nothing_hands_a_conversation_over() -> None:
 # --- behind a web client ----------------------------------------------------------------------------------------------
 
 
-def test_an_answer_in_a_ui_message_says_yes_or_no(session: Callable[..., Story]) -> None:
+def test_an_answer_in_a_ui_message_says_yes_or_no(session: Callable[..., AdapterSession]) -> None:
     """vercel: edit, edit_tool, contradiction, always, never: an approval has an id, `approved`, and a reason."""
     from pydantic_ai.ui.vercel_ai.request_types import ToolApprovalResponded, ToolUIPart
 
@@ -231,7 +231,7 @@ def test_an_answer_in_a_ui_message_says_yes_or_no(session: Callable[..., Story])
             waiting.turn(None, Decision(request=request, verdict=verdict, arguments={}))  # type: ignore[arg-type]
 
 
-def test_an_entry_of_resume_answers_one_interrupt(session: Callable[..., Story]) -> None:
+def test_an_entry_of_resume_answers_one_interrupt(session: Callable[..., AdapterSession]) -> None:
     """agui: edit_tool, always, never, cancel: the payload holds `approved`, arguments, and a reason."""
     from pydantic_ai.ui.ag_ui._interrupt import _ResumePayload
 
@@ -245,7 +245,9 @@ def test_an_entry_of_resume_answers_one_interrupt(session: Callable[..., Story])
 
 
 @pytest.mark.parametrize("flavour", ["vercel", "agui"])
-def test_a_client_refuses_what_its_protocol_has_no_place_for(session: Callable[..., Story], flavour: str) -> None:
+def test_a_client_refuses_what_its_protocol_has_no_place_for(
+    session: Callable[..., AdapterSession], flavour: str
+) -> None:
     """cancel, trim; stage, too, where answers are no part of the messages."""
     waiting = session(flavour)
     waiting.paused("Pay.")
@@ -280,7 +282,7 @@ def test_an_answer_carries_no_metadata(flavour: str) -> None:
 # --- inline -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_waiting_run_takes_no_prompt(session: Callable[..., Story]) -> None:
+def test_a_waiting_run_takes_no_prompt(session: Callable[..., AdapterSession]) -> None:
     """message_while_pending, message_with_answers: its handler returns answers, and those hold no prompt."""
     waiting = session("inline")
     (request,) = waiting.paused("Pay.")
@@ -290,7 +292,7 @@ def test_a_waiting_run_takes_no_prompt(session: Callable[..., Story]) -> None:
             waiting.turn("Never mind.", *answers)
 
 
-def test_a_waiting_run_has_no_result(session: Callable[..., Story]) -> None:
+def test_a_waiting_run_has_no_result(session: Callable[..., AdapterSession]) -> None:
     """All that is about states: the run that would give a history to keep has not come to its end."""
     waiting = session("inline")
     waiting.paused("Pay.")
@@ -307,7 +309,7 @@ def test_a_waiting_run_has_no_result(session: Callable[..., Story]) -> None:
             waiting.wait(step)
 
 
-def hung_up(flavour: str) -> Run:
+def hung_up(flavour: str) -> RecordedRun:
     """A run whose caller hangs up when the approved call has run, and writes again."""
     story = Scenario(
         title="The caller hangs up",
@@ -316,7 +318,7 @@ def hung_up(flavour: str) -> Run:
         caller=["Pay.", decide(approve("c1"), hangs_up="model"), "Well?"],
     )
     adapter = FLAVOURS[flavour]
-    source = InThisProcess(name="pydantic_ai", adapter=adapter, facts=facts_of(adapter))
+    source = InProcessSource(name="pydantic_ai", adapter=adapter, facts=describe_adapter(adapter))
     return asyncio.run(run_scenario(story, Variant(), source))
 
 

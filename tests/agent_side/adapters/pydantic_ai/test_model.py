@@ -11,16 +11,16 @@ from pydantic_ai.exceptions import ModelHTTPError
 from pytest_approvals import approve, call, calls, decide, go_on, say
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, ModelRefused
-from pytest_approvals.harness.chunking import STYLES
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story
+from pytest_approvals.runner.stream_chunks import CHUNKINGS
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, FakeWorld
 
 Play = Callable[..., Any]
 
 BOTH = calls(call("pay", amount=5), call("look", what="ünïcode"), say="Let me see.")
 
 
-@pytest.mark.parametrize("chunking", STYLES)
+@pytest.mark.parametrize("chunking", CHUNKINGS)
 def test_a_stream_in_awkward_pieces_means_the_same(play: Play, chunking: str) -> None:
     """Ids alone, arguments split anywhere, pieces of two calls in turns, empty pieces: the same calls run."""
     played = play(BOTH, say("Done."), variant=Variant(stream=True, chunking=chunking))
@@ -84,8 +84,8 @@ def test_an_empty_reply_is_answered_by_the_framework(play: Play, variant: Varian
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_refusing_model_fails_the_turn(stream: bool) -> None:
     """It raises what the framework's model classes raise for status 400."""
-    world = SmallWorld([ModelRefused("a call has no result")], [])
-    session = Story(FLAVOURS[""], Blueprint(), world)
+    world = FakeWorld([ModelRefused("a call has no result")], [])
+    session = AdapterSession(FLAVOURS[""], Blueprint(), world)
 
     with pytest.raises(ModelHTTPError) as raised:
         session.turn("Hello.", stream=stream)

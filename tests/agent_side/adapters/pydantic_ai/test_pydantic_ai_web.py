@@ -13,8 +13,8 @@ from pydantic_ai import Agent, DeferredToolRequests
 from pytest_approvals import approve, calls, decide, fails, go_on, raw, reject, restart, say, send
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Attachment, Blueprint, Decision
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, Story, call, reply, tool
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import AdapterSession, FakeWorld, call, reply, tool
 
 Play = Callable[..., Any]
 
@@ -22,11 +22,11 @@ JSON = Variant(serialize="json", source="rebuilt")
 WEB = pytest.mark.parametrize("flavour", ["vercel", "agui"])
 
 
-def kept(flavour: str, *turns: Callable[[Story], Any]) -> dict[str, Any]:
+def kept(flavour: str, *turns: Callable[[AdapterSession], Any]) -> dict[str, Any]:
     """What the client holds after some turns of a session that pays 5."""
     pay = tool("pay", "always", amount="integer")
-    world = SmallWorld([reply(None, call("pay", amount=5)), reply("Done.")], [pay])
-    story = Story(FLAVOURS[flavour], Blueprint(tools=(pay,), serialize="json"), world)
+    world = FakeWorld([reply(None, call("pay", amount=5)), reply("Done.")], [pay])
+    story = AdapterSession(FLAVOURS[flavour], Blueprint(tools=(pay,), serialize="json"), world)
     for turn in turns:
         turn(story)
     text: dict[str, Any] = json.loads(story.wait(story.agent.dump()))
@@ -34,16 +34,16 @@ def kept(flavour: str, *turns: Callable[[Story], Any]) -> dict[str, Any]:
     return text
 
 
-def paused(story: Story) -> None:
+def paused(story: AdapterSession) -> None:
     story.paused("Pay.")
 
 
-def answered(story: Story) -> None:
+def answered(story: AdapterSession) -> None:
     (request,) = story.wait(story.agent.pending())
     story.finished(None, Decision(request=request, verdict="approve"))
 
 
-def staged(story: Story) -> None:
+def staged(story: AdapterSession) -> None:
     (request,) = story.wait(story.agent.pending())
     story.wait(story.agent.stage([Decision(request=request, verdict="reject", reason="no")]))
 
@@ -142,14 +142,14 @@ def test_a_flavour_that_a_release_lacks_cannot_be_built(monkeypatch: pytest.Monk
     monkeypatch.setattr(FLAVOURS["vercel"], "needs", ("ui/vercel_ai/_adapter.py", "no such name"))
 
     with pytest.raises(ImportError, match=r"pydantic-ai-slim has no 'no such name' in pydantic_ai/ui/vercel_ai"):
-        FLAVOURS["vercel"](SmallWorld([], []), Blueprint())
+        FLAVOURS["vercel"](FakeWorld([], []), Blueprint())
 
 
 @WEB
 def test_turns_that_overlap_are_two_tabs(flavour: str) -> None:
     """Both begin with what the client held, so that two answers to one request run the call twice."""
     pay = tool("pay", "always", amount="integer")
-    world = SmallWorld([reply(None, call("pay", amount=5)), reply("Done."), reply("Done.")], [pay])
+    world = FakeWorld([reply(None, call("pay", amount=5)), reply("Done."), reply("Done.")], [pay])
 
     async def played() -> list[Any]:
         agent = FLAVOURS[flavour](world, Blueprint(tools=(pay,)))

@@ -26,8 +26,8 @@ from pytest_approvals import (
 )
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint
-from pytest_approvals.scenario.parts import Variant
-from pytest_approvals.testing import SmallWorld, call, reply, tool
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.testing import FakeWorld, call, reply, tool
 from pytest_approvals.testing import approve as approved
 
 Play = Callable[..., Any]
@@ -41,7 +41,7 @@ def test_an_append_only_store_gets_what_each_turn_added() -> None:
 
     async def parts() -> list[dict[str, Any]]:
         pay = tool("pay", "always", amount="integer")
-        world = SmallWorld([reply(None, call("pay", amount=5)), reply("Done."), reply("Bye.")], [pay])
+        world = FakeWorld([reply(None, call("pay", amount=5)), reply("Done."), reply("Bye.")], [pay])
         agent = FLAVOURS[""](world, Blueprint(tools=(pay,), serialize="json", history="append"))
         dumped = []
         for text, answer in (("Pay.", False), (None, True), ("Thanks.", False)):

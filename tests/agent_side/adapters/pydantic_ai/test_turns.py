@@ -9,7 +9,7 @@ import pytest
 
 from pytest_approvals import approve, calls, decide, fails, go_on, raises, returns, say, send, tool
 from pytest_approvals.agent_side.contract import Limits
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from pytest_approvals.agent_side.adapters.strands import Asking, Handling, Hooked, Intervening, Sequential, Wrapped
+from pytest_approvals.agent_side.adapters.strands import (
+    HandlerSession,
+    HookSession,
+    InterventionSession,
+    MiddlewareSession,
+    SequentialSession,
+    ToolSession,
+)
 from pytest_approvals.testing import AdapterTests
 
 
 class TestHooked(AdapterTests):
     """The flavour whose hook asks."""
 
-    adapter = Hooked
+    adapter = HookSession
 
 
 class TestSequential(AdapterTests):
     """The flavour that runs one call after the other."""
 
-    adapter = Sequential
+    adapter = SequentialSession
 
 
 class TestAsking(AdapterTests):
     """The flavour whose tools ask from within."""
 
-    adapter = Asking
+    adapter = ToolSession
 
 
 class TestWrapped(AdapterTests):
     """The flavour whose middleware asks."""
 
-    adapter = Wrapped
+    adapter = MiddlewareSession
 
 
 class TestHandling(AdapterTests):
     """The flavour whose intervention handler asks by itself."""
 
-    adapter = Handling
+    adapter = HandlerSession
 
 
 class TestIntervening(AdapterTests):
     """The flavour in which the SDK's own intervention asks."""
 
-    adapter = Intervening
+    adapter = InterventionSession

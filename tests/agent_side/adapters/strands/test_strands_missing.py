@@ -16,7 +16,7 @@ from strands.vended_interventions.hitl import HumanInTheLoop
 
 from pytest_approvals.agent_side.adapters.strands import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Condition, Decision, Request, ToolSpec, Unsupported
-from pytest_approvals.testing import SmallWorld, Story, approve, call, reject, reply, tool
+from pytest_approvals.testing import AdapterSession, FakeWorld, approve, call, reject, reply, tool
 
 EVERYWHERE = {
     "never",
@@ -35,18 +35,20 @@ EVERYWHERE = {
 DONE = reply("Done.")
 PAYS = reply(None, call("pay", amount=5))
 TWICE = reply(None, call("pay", "c1", amount=5), call("pay", "c2", amount=6))
-Begin = Callable[..., Story]
+Begin = Callable[..., AdapterSession]
 
 
 @pytest.fixture
 def session() -> Iterator[Begin]:
     """Begins a session of a flavour with a gated tool."""
-    begun: list[Story] = []
+    begun: list[AdapterSession] = []
 
-    def begin(*replies: Any, flavour: str = "", approval: Any = "always", more: tuple[ToolSpec, ...] = ()) -> Story:
+    def begin(
+        *replies: Any, flavour: str = "", approval: Any = "always", more: tuple[ToolSpec, ...] = ()
+    ) -> AdapterSession:
         tools = tool("pay", approval, amount="integer"), tool("look", what="string"), *more
-        world = SmallWorld(replies or (PAYS, DONE), tools)
-        begun.append(Story(FLAVOURS[flavour], Blueprint(tools=tools), world))
+        world = FakeWorld(replies or (PAYS, DONE), tools)
+        begun.append(AdapterSession(FLAVOURS[flavour], Blueprint(tools=tools), world))
         return begun[-1]
 
     yield begin

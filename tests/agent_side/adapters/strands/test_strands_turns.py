@@ -9,7 +9,7 @@ import pytest
 
 from pytest_approvals import always, approve, calls, decide, edit, fails, raises, raw, reject, returns, say, tool
 from pytest_approvals.agent_side.contract import Limits
-from pytest_approvals.scenario.parts import Variant
+from pytest_approvals.scenario.model import Variant
 
 Play = Callable[..., Any]
 DETAILED = pytest.mark.parametrize("flavour", ["", "sequential", "tool", "middleware", "handler"])

@@ -1,0 +1,328 @@
+"""Requests to a server that runs in this process, without a network between.
+
+What a server sends is handed on piece by piece, as it is sent.
+
+Items of the Responses API: what a client sends, and what it finds in a response.
+
+A client of a Responses server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from ...contract import Decision, Request, Unsupported
+
+Application = Callable[..., Awaitable[None]]
+
+_END_OF_BODY = b""
+
+
+class Exchange:
+    """
+    One request and what comes back.
+
+    Attributes:
+        status: The status of the answer, once its head was sent; 0 before.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        self.status = 0
+        self._request = [{"type": "http.request", "body": body, "more_body": False}]
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue()
+        self._gone = asyncio.Event()
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        """Gives the server the request, and tells it when the client is gone."""
+        if self._request:
+            return self._request.pop()
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Takes what the server sends."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        elif message["type"] == "http.response.body" and message.get("body"):
+            self._pieces.put_nowait(message["body"])
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self.end()
+
+    def end(self) -> None:
+        """Ends the answer."""
+        self._pieces.put_nowait(_END_OF_BODY)
+
+    def leave(self) -> None:
+        """Lets the client go."""
+        self._gone.set()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Gives the body as it comes."""
+        while piece := await self._pieces.get():
+            yield piece
+
+    async def text(self) -> str:
+        """Gives the whole body."""
+        return b"".join([piece async for piece in self.pieces()]).decode()
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Gives the data of the server-sent events in the body."""
+        rest = b""
+        async for piece in self.pieces():
+            *whole, rest = (rest + piece).split(b"\n\n")
+            for event in whole:
+                data = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
+                if data:
+                    yield json.loads(b"\n".join(data))
+
+
+@asynccontextmanager
+async def open_exchange(application: Application, method: str, path: str, body: Any = None) -> AsyncIterator[Exchange]:
+    """
+    Asks *application* for something.
+
+    Errors:
+        Whatever the application lets out.
+    """
+    content = b"" if body is None else json.dumps(body).encode()
+    one = Exchange(content)
+    task = asyncio.ensure_future(application(_request_scope(method, path, content), one.receive, one.send))
+    task.add_done_callback(lambda _: one.end())
+    try:
+        yield one
+    except BaseException:
+        task.cancel()
+        raise
+    finally:
+        one.leave()
+        await asyncio.wait([task])
+    task.result()
+
+
+def _request_scope(method: str, path: str, content: bytes) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": b"",
+        "headers": [
+            (b"host", b"localhost"),
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(content)).encode()),
+        ],
+        "client": ("127.0.0.1", 50000),
+        "server": ("localhost", 80),
+    }
+
+
+LOCAL_LABEL = "agent_framework"
+"""What the server calls itself, in requests about calls that it runs."""
+
+ResponseItem = Mapping[str, Any]
+
+
+# --- what a client sends ----------------------------------------------------------------------------------------------
+
+
+def write_input(text: str | None, decisions: Sequence[Decision]) -> Any:
+    """Gives the input of a request: a text alone as it is, else a list of items, the decisions first."""
+    if text is not None and not decisions:
+        return text
+    said = [] if text is None else [{"type": "message", "role": "user", "content": text}]
+    return [*(_write_decision(decision) for decision in decisions), *said]
+
+
+def _write_decision(decision: Decision) -> dict[str, Any]:
+    if decision.verdict not in ("approve", "reject", "raw"):
+        raise Unsupported(decision.verdict, "an `mcp_approval_response` says yes or no, and why")
+    answer: dict[str, Any] = {
+        "type": "mcp_approval_response",
+        "approval_request_id": decision.address if decision.request is None else decision.request.id,
+        "approve": decision.raw if decision.verdict == "raw" else decision.verdict == "approve",
+    }
+    return answer if decision.reason is None else {**answer, "reason": decision.reason}
+
+
+# --- what it finds ----------------------------------------------------------------------------------------------------
+
+
+def read_requests(output: Iterable[ResponseItem]) -> tuple[Request, ...]:
+    """Gives the approval requests among the items of a response."""
+    return tuple(read_request(item) for item in output if item["type"] == "mcp_approval_request")
+
+
+def read_request(item: ResponseItem) -> Request:
+    """Gives what a person is shown; the item does not say the id of the call."""
+    from .messages import parse_arguments
+
+    label = item.get("server_label")
+    hosted = label is not None and label != LOCAL_LABEL
+    return Request(
+        id=item["id"],
+        call_id=None,
+        tool=item["name"],
+        arguments=parse_arguments(item.get("arguments")),
+        kind="hosted_mcp" if hosted else "function",
+        server=label if hosted else None,
+        handle=item,
+    )
+
+
+def read_text(output: Iterable[ResponseItem]) -> str:
+    """Gives what the agent said, of all its messages."""
+    return "".join(
+        str(part.get("text", ""))
+        for item in output
+        if item["type"] == "message"
+        for part in item.get("content") or ()
+        if part.get("type") == "output_text"
+    )
+
+
+def read_value(output: Sequence[ResponseItem]) -> Any:
+    """Gives a structured answer, which is the text of an object; else the text."""
+    text = read_text(output)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, dict) else text
+
+
+# --- what its stream shows --------------------------------------------------------------------------------------------
+
+
+def read_event(event: ResponseItem) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Gives what one event of a stream shows, as arguments for `World.shown`."""
+    if event["type"] == "response.output_text.delta":
+        yield "text", {"text": event["delta"]}
+    elif event["type"] == "response.output_item.added" and event["item"]["type"] == "function_call":
+        yield "call", {"id": event["item"]["call_id"], "tool": event["item"]["name"]}
+    elif event["type"] == "response.output_item.done":
+        yield from _read_done_item(event["item"])
+
+
+def _read_done_item(item: ResponseItem) -> Iterator[tuple[str, dict[str, Any]]]:
+    if item["type"] == "mcp_approval_request":
+        yield "request", {"id": item["id"]}
+    elif item["type"] == "function_call_output":
+        yield "result", {"id": item["call_id"], "text": str(item.get("output", ""))}
+
+
+ShowEvent = Callable[..., None]
+
+_END_EVENTS = ("response.completed", "response.incomplete", "response.failed")
+
+
+class RequestRefused(Exception):
+    """The server refused a request with an error status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"status {status}: {text}")
+
+
+class ResponseFailed(Exception):
+    """A response ended with another status than `completed`."""
+
+    def __init__(self, response: dict[str, Any]) -> None:
+        error = response.get("error") or response.get("incomplete_details") or {}
+        super().__init__(f"{response.get('status')}: {error.get('message') or error.get('reason') or 'no reason'}")
+
+
+class StreamBroke(Exception):
+    """A stream ended without the end of its response."""
+
+
+class ServerClient:
+    """
+    A client of the server *application*.
+
+    Every method gives a response as an object, its output among it.
+
+    Errors:
+        RequestRefused: The server refused.
+        ResponseFailed: The response failed.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def create(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Asks for a response and waits for it."""
+        return _check_completed(await self._asked("POST", "/responses", body))
+
+    async def stream(self, body: dict[str, Any], shown: ShowEvent) -> dict[str, Any]:
+        """
+        Asks for a response and follows its stream.
+
+        Arguments:
+            shown: Is told what the stream shows.
+
+        Errors:
+            StreamBroke: The response never ended.
+        """
+        async with open_exchange(self._application, "POST", "/responses", {**body, "stream": True}) as one:
+            response = await _follow_stream(one, shown)
+        return _check_completed(_check_ended(one.status, response))
+
+    async def get(self, response: str) -> dict[str, Any]:
+        """Asks for a response that was made before."""
+        return await self._asked("GET", f"/responses/{response}", None)
+
+    async def _asked(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        async with open_exchange(self._application, method, path, body) as one:
+            text = await one.text()
+        return _read_response(one.status, text)
+
+
+def _read_response(status: int, text: str) -> dict[str, Any]:
+    if status >= 400:
+        raise RequestRefused(status, text)
+    read: dict[str, Any] = json.loads(text)
+    return read
+
+
+async def _follow_stream(one: Exchange, shown: ShowEvent) -> dict[str, Any]:
+    """
+    Gives the response that a stream tells: its items as they were done, and how it ended.
+
+    One that never ended has no status, and the errors that came instead.
+    """
+    output: list[Any] = []
+    ended: dict[str, Any] = {}
+    async for event in one.events():
+        kind = event.get("type", "")
+        if kind in _END_EVENTS:
+            ended = event["response"]
+        elif kind == "error" or "error" in event:
+            ended = {"error": event}
+        else:
+            for what, told in read_event(event):
+                shown(what, **told)
+            if kind == "response.output_item.done":
+                output.append(event["item"])
+    shown("end")
+    return {**ended, "output": output}
+
+
+def _check_ended(status: int, response: dict[str, Any]) -> dict[str, Any]:
+    if status >= 400:
+        raise RequestRefused(status, json.dumps(response.get("error")))
+    if "status" not in response:
+        raise StreamBroke(json.dumps(response.get("error")))
+    return response
+
+
+def _check_completed(response: dict[str, Any]) -> dict[str, Any]:
+    if response.get("status") != "completed":
+        raise ResponseFailed(response)
+    return response

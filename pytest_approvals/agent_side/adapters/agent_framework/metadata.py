@@ -1,0 +1,238 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses.
+
+What each flavour can express, and for the rest the API of the framework that is missing or refuses.
+
+What the flavours can express, and for the rest the API of the framework that is missing or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...contract.capabilities import CAPABILITIES
+
+FRAMEWORK = "agent-framework-core"
+ISSUES = "https://github.com/microsoft/agent-framework/issues"
+PACKAGES = ("agent_framework",)
+
+
+def _release_offers(name: str) -> bool:
+    """Says whether the release that is installed gives away a name; the newest one where none is."""
+    found = find_spec("agent_framework")
+    if found is None or found.origin is None:
+        return True
+    return f'"{name}"' in Path(found.origin).read_text(encoding="utf-8")
+
+
+def _mcp_missing() -> dict[str, str]:
+    """Says what the framework's client of MCP servers would import and cannot."""
+    found = find_spec("agent_framework")
+    if found is None or found.origin is None:
+        return {}
+    client = Path(found.origin).with_name("_mcp.py").read_text(encoding="utf-8")
+    absent = [name for name in ("mcp", "tenacity") if f"from {name} import" in client and find_spec(name) is None]
+    return {"mcp": f"`MCPTool` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
+
+
+STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"} if _release_offers("FileSessionStore") else {}
+
+CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
+
+_OVER_RESPONSES: Mapping[str, str] = {
+    "go_on_without_answer": "a run without a message asks the model anew, or is refused where the provider keeps all",
+    "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
+}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": _OVER_RESPONSES, "messages": {}}
+"""Over which the framework's own clients reach the model, with what is missing there."""
+
+RESPONSES_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"responses": _OVER_RESPONSES}
+"""That of a flavour whose scripted client answers as the one for Responses."""
+
+CHAT_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}}
+"""That of a flavour whose scripted client answers as the one for Chat Completions."""
+
+_ALL: Mapping[str, str] = {
+    "edit": "a response runs the call as it was asked; arguments in it are not read",
+    "edit_tool": "a response runs the call as it was asked; a tool in it is not read",
+    "never": "`ToolApprovalMiddleware` has rules that approve, and none that reject",
+    "stage": "a response goes in with the run that it resumes",
+    "cancel": "nothing gives up a request",
+    "history.append": "`AgentSession.to_dict` gives the whole session each time",
+    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    **({} if _release_offers("CompactionProvider") else {"trim": "this release has no compaction of stored histories"}),
+    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
+    **_mcp_missing(),
+}
+
+_ASKING_AGAIN: Mapping[str, str] = {
+    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
+}
+
+_CHAT: Mapping[str, str] = {"hosted_mcp": "Chat Completions has no hosted servers"}
+
+_NO_POLICY: Mapping[str, str] = {
+    "conditional_approval": "`approval_mode` is always or never",
+    "slow_conditions": "`approval_mode` is always or never",
+    "raising_conditions": "`approval_mode` is always or never",
+    "always": "standing approvals are read by `ToolApprovalMiddleware` only",
+}
+
+MISSING: Mapping[str, str] = {**_ALL, **_ASKING_AGAIN, **_CHAT, **_NO_POLICY}
+"""Without any middleware."""
+
+MIDDLEWARE_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_ASKING_AGAIN,
+    **_CHAT,
+    "partial_answers": "one request is shown at a time, so that there is no other one to leave open",
+    "slow_conditions": "a rule is awaited before any call of its reply starts, and so cannot wait for one of them",
+}
+"""With `ToolApprovalMiddleware`."""
+
+REPLAYED_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in MISSING.items() if name != "history.append"},
+    "trim": "the messages are the caller's, and so is their trimming",
+}
+"""Where the caller keeps the messages."""
+
+_STORED: Mapping[str, str] = {
+    "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
+}
+
+RESPONSES_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_ASKING_AGAIN,
+    **_NO_POLICY,
+    "missing_ids": "Responses gives every call an id",
+    **_OVER_RESPONSES,
+    **_STORED,
+}
+"""With the client for Responses."""
+
+UNSTORED_MISSING: Mapping[str, str] = {
+    name: why for name, why in RESPONSES_MISSING.items() if name in _ALL or name not in _STORED
+}
+"""With the client for Responses, where the session holds the history."""
+
+_CHECKPOINT = "a workflow is kept in checkpoints, which a storage keeps; nothing gives one as text"
+
+WORKFLOW_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "serialize.json": _CHECKPOINT,
+    "message_with_answers": "`Workflow.run` takes a message or responses, and refuses both together",
+    "contradiction": "responses are a mapping by the ids of requests, which holds one for each",
+    "malformed_address": "responses are a mapping by the ids of requests, so that an address is an id",
+    "cancel": "`cancel_pending_requests` goes on with the run at once, as with rejections",
+    "trim": "the session of an agent in a workflow is the workflow's own",
+    "structured_answer": "an executor's output is a response with text and messages",
+}
+"""Where a workflow runs the agent."""
+
+
+def claimed(missing: Mapping[str, str], stores: Mapping[str, str] = STORES) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in stores}) - frozenset(missing)
+
+
+HOSTING_FRAMEWORK = "agent-framework-foundry-hosting"
+
+HOSTING_STORES: Mapping[str, str] = {"files": "the server's own files below `AGENTSERVER_STATE_ROOT`"}
+
+_HOSTING_ANSWER = "an `mcp_approval_response` says yes or no, and why"
+_HOSTING_NESTED = "`Agent.as_tool` is documented to fail closed where an inner call needs a person"
+_HOSTING_MODE = "`approval_mode` is always or never"
+_HOSTING_STORE = "the server keeps its state in its own store"
+
+HOSTING_MISSING: Mapping[str, str] = {
+    "edit": _HOSTING_ANSWER,
+    "edit_tool": _HOSTING_ANSWER,
+    "always": _HOSTING_ANSWER,
+    "never": _HOSTING_ANSWER,
+    "tampered_request": "an `mcp_approval_response` holds the id of a request and nothing else of it",
+    "stage": "an `mcp_approval_response` goes in with the input that it is part of",
+    "cancel": "`POST /responses/{id}/cancel` ends a response that still runs in the background, and no request",
+    "trim": "the server reads the whole transcript each time",
+    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
+    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    "nested": _HOSTING_NESTED,
+    "nested_parallel": _HOSTING_NESTED,
+    "conditional_approval": _HOSTING_MODE,
+    "slow_conditions": _HOSTING_MODE,
+    "raising_conditions": _HOSTING_MODE,
+    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
+    "serialize.copy": _HOSTING_STORE,
+    "serialize.json": f"{_HOSTING_STORE}; nothing gives it as text",
+    "history.append": _HOSTING_STORE,
+    "missing_ids": "Responses has an id for every call",
+    "mcp": "tools of a server that an agent connects to are the business of the flavours without a server in front",
+}
+"""Where a client goes on with `previous_response_id`."""
+
+HOSTING_CHAT_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in HOSTING_MISSING.items() if name != "missing_ids"},
+    "hosted_mcp": "Chat Completions has no hosted servers",
+}
+"""Where the model is reached with Chat Completions."""
+
+HOSTING_CONVERSATION_MISSING: Mapping[str, str] = {
+    **HOSTING_MISSING,
+    "rewind": "a conversation has one end, and nothing takes it back to an earlier place",
+}
+"""Where a client goes on with `conversation`."""
+
+HOSTING_WORKFLOW_MISSING: Mapping[str, str] = {
+    **HOSTING_MISSING,
+    "go_on_without_answer": "an agent made of a workflow does nothing with an input that answers nothing",
+    "message_with_answers": "an agent made of a workflow takes a message or answers, and refuses both together",
+    "structured_answer": "an agent made of a workflow takes no options for a run",
+}
+"""Where the agent is made of a workflow."""
+
+
+AGUI_FRAMEWORK = "agent-framework-ag-ui"
+
+_AGUI_ENTRY = "an entry of `resume` is about one interrupt"
+_AGUI_MEMORY = "`InMemoryAGUIApprovalStateStore` is documented as local to one process, and there is no other store"
+_AGUI_NESTED = "`Agent.as_tool` is documented to fail closed where an inner call needs a person"
+_AGUI_MODE = "`approval_mode` is always or never"
+
+AGUI_MISSING: Mapping[str, str] = {
+    "partial_answers": "a `resume` has to say something about every open interrupt, or is refused",
+    "go_on_without_answer": "a run without answers is refused while interrupts are open",
+    "structured_answer": "a structured answer becomes state that is shared with the interface, and no message",
+    "reject_reason": "a payload with a reason is refused: fields besides the answer are taken for edited arguments",
+    "edit_tool": "`editedArgs` replaces the arguments, and nothing replaces the tool",
+    "always": _AGUI_ENTRY,
+    "never": _AGUI_ENTRY,
+    "tampered_request": "an entry of `resume` holds the id of an interrupt and nothing else of it",
+    "stage": "an entry of `resume` goes in with the run that it resumes",
+    "cancel": "`cancelled` is an answer, which the run goes on with as with a rejection",
+    "trim": "the interface sends the whole thread each time",
+    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
+    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
+    "nested": _AGUI_NESTED,
+    "nested_parallel": _AGUI_NESTED,
+    "conditional_approval": _AGUI_MODE,
+    "slow_conditions": _AGUI_MODE,
+    "raising_conditions": _AGUI_MODE,
+    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
+    "serialize.copy": _AGUI_MEMORY,
+    "serialize.json": _AGUI_MEMORY,
+    "history.append": _AGUI_MEMORY,
+    "fresh": _AGUI_MEMORY,
+    "rewind": _AGUI_MEMORY,
+    "tools_change": _AGUI_MEMORY,
+    "answer.restored": _AGUI_MEMORY,
+    "missing_ids": "Responses has an id for every call",
+    "mcp": "tools of a server that an agent connects to are the business of the flavours without an interface",
+}
+"""Where the model is reached with Responses."""
+
+AGUI_CHAT_MISSING: Mapping[str, str] = {
+    **{name: why for name, why in AGUI_MISSING.items() if name != "missing_ids"},
+    "hosted_mcp": "Chat Completions has no hosted servers",
+}
+"""Where the model is reached with Chat Completions."""

@@ -1,0 +1,94 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...contract.capabilities import CAPABILITIES
+from ...kit.clients import list_installed_protocols
+
+ISSUES = "https://github.com/agno-agi/agno/issues"
+
+POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
+"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+
+STORES: Mapping[str, str] = {
+    "sqlite": "`SqliteDb` on a file",
+    "async_sqlite": "`AsyncSqliteDb` on a file",
+    "postgres": "`PostgresDb` on a server",
+}
+
+_GATE = "`requires_confirmation` is a mark of the tool, true or false; nothing asks about a call"
+
+_OUTPUT = "`as_tool` is for servers; a body that runs an agent gets the output of its paused run, and nothing surfaces"
+
+_CALL = "a team takes the decision from the requirement that is handed in, and the call from its own run"
+
+
+def _mcp_missing() -> dict[str, str]:
+    """Says what the framework's client of MCP servers would import and cannot."""
+    found = find_spec("agno")
+    if found is None or found.origin is None:
+        return {}
+    client = Path(found.origin).with_name("tools") / "mcp" / "mcp.py"
+    text = client.read_text(encoding="utf-8") if client.is_file() else ""
+    absent = [name for name in ("mcp", "fastmcp") if f"from {name}" in text and find_spec(name) is None]
+    return {"mcp": f"`MCPTools` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
+
+
+_ALL: Mapping[str, str] = {
+    **_mcp_missing(),
+    "always": "a requirement is about one call; nothing approves further ones",
+    "never": "a requirement is about one call; nothing rejects further ones",
+    "stage": "a decision goes in with the call that continues the run",
+    "concurrent_tools": "a continued run runs the confirmed calls one after the other",
+    "asks_again": "the body of a tool cannot pause the run that it is in",
+    "hand_offs": "an agent has no hand-offs; the leader of a team is asked first in every turn, in mode `route`, too",
+    "conditional_approval": _GATE,
+    "slow_conditions": _GATE,
+    "raising_conditions": _GATE,
+    "hosted_mcp": "calls that the provider runs are no functions of the framework, which gates nothing else",
+    "limit_model_replies": "an agent counts tool calls (`tool_call_limit`), not replies of its model",
+    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+}
+
+AGENT_MISSING: Mapping[str, str] = {
+    **_ALL,
+    "nested": _OUTPUT,
+    "nested_parallel": _OUTPUT,
+    "nested_gate": _OUTPUT,
+}
+"""Where one agent is run."""
+
+TEAM_MISSING: Mapping[str, str] = {
+    **_ALL,
+    "edit": _CALL,
+    "edit_tool": _CALL,
+    "nested_gate": "the leader's tool `delegate_task_to_member` is made by the team, and takes no marks",
+}
+"""Where a team is run."""
+
+
+_OBJECT = "`Claude` takes the arguments from the final message of Anthropic's client, which makes an object of them"
+
+_RENAMED = "`OpenAIChat` gives calls whose ids are not OpenAI's other ids in each request, by their place in it"
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = list_installed_protocols(
+    chat={"repeated_ids": _RENAMED, "trim": _RENAMED}, messages={"broken_arguments": _OBJECT}
+)
+"""The protocols over which its own model classes reach a provider, and what is missing over each."""
+
+_DELEGATES = "a leader has one tool for all members, `delegate_task_to_member`; a provider knows no other word for it"
+
+TEAM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    name: {**lacks, "nested": _DELEGATES, "nested_parallel": _DELEGATES} for name, lacks in PROTOCOLS.items()
+}
+"""The same for a team."""
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

@@ -1,0 +1,84 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from ...contract.capabilities import CAPABILITIES
+from ...kit.feature_detection import has_source
+
+ISSUES = "https://github.com/google/adk-python/issues"
+
+POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
+"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+
+STORES: Mapping[str, str] = {
+    "sqlite": "`SqliteSessionService` on a file",
+    "database": "`DatabaseSessionService` on a SQLite file",
+    "postgres": "`DatabaseSessionService` on a PostgreSQL server",
+}
+
+_CONFIRMED = "an answer is `ToolConfirmation(confirmed, payload)`"
+
+_ALL: Mapping[str, str] = {
+    "message_with_answers": "`run_async` refuses a message that holds text and function responses with `ValueError`",
+    "edit_tool": f"{_CONFIRMED}, and the tool that runs is the one of the call in the session",
+    "always": f"{_CONFIRMED} about one call",
+    "never": f"{_CONFIRMED} about one call",
+    "stage": "an answer is the message of the run that it resumes: `run_async(new_message=...)`",
+    "cancel": "nothing gives up a request; `rewind_async` takes the whole invocation back, with what its tools did",
+    "tampered_request": "an answer holds the id of a request; nothing else of a request is handed over",
+    "broken_arguments": "`FunctionCall.args` is a dictionary; a model class must give one",
+    "hosted_mcp": "there is no request of a provider; `McpToolset` runs its tools itself",
+    "limit_tool_calls": "`RunConfig` limits the calls of the model (`max_llm_calls`) only",
+    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+}
+
+_NOT_RESUMABLE: Mapping[str, str] = {
+    "go_on_without_answer": "`run_async` takes a message, or the id of an invocation of a resumable app",
+}
+
+_YES_OR_NO: Mapping[str, str] = {
+    "edit": "`require_confirmation` reads `confirmed` only; the call runs with the arguments that the session has",
+}
+
+MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE, **_YES_OR_NO}
+"""Where the framework asks."""
+
+RESUMABLE_MISSING: Mapping[str, str] = {**_ALL, **_YES_OR_NO}
+"""Where invocations can be resumed."""
+
+DYNAMIC_MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE}
+"""Where tools ask from within, and read the payload of the answer."""
+
+
+_AS_TEXT = "a provider is told as a user's text what agents beside the one that asks were asked, or did"
+
+_LACKS: Mapping[str, str] = {
+    "nested": _AS_TEXT,
+    "nested_parallel": _AS_TEXT,
+    "nested_gate": _AS_TEXT,
+    "hand_offs": _AS_TEXT,
+}
+
+_CLASSES = (
+    ("chat", "litellm", "models/lite_llm.py", ""),
+    ("chat", "openai", "integrations/openai/_openai_llm.py", ""),
+    ("responses", "openai", "integrations/openai/_openai_responses_llm.py", ""),
+    ("messages", "anthropic", "models/anthropic_llm.py", "client: Optional"),
+)
+"""The model classes: protocol, library, where the class stands, and what it needs to take a client."""
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: _LACKS
+    for protocol, library, file, text in _CLASSES
+    if find_spec(library) is not None and has_source("google.adk", file, text)
+}
+"""The protocols of the model classes that this release has and whose libraries are installed."""
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

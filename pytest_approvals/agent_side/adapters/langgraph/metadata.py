@@ -1,0 +1,103 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from ...contract.capabilities import CAPABILITIES
+
+ISSUES = "https://github.com/langchain-ai/langchain/issues"
+
+POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
+"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+
+STORES: Mapping[str, str] = {
+    "sqlite": "`AsyncSqliteSaver` on a file",
+    "postgres": "`AsyncPostgresSaver` on a server",
+}
+
+
+def _lacks(package: str) -> bool:
+    """Says whether the framework is here without a distribution that it has for some purpose."""
+    return find_spec("langchain") is not None and find_spec(package) is None
+
+
+_STATE = "a checkpointer keeps the thread in its own store; nothing gives a thread as text"
+
+_ALL: Mapping[str, str] = {
+    "always": "a decision is about one call; nothing approves further ones",
+    "never": "a decision is about one call; nothing rejects further ones",
+    "stage": "a decision goes in with the run that it resumes: `Command(resume=...)`",
+    "cancel": "nothing gives up an interrupt",
+    "trim": "trimming is a middleware around the model (`before_model`), which does not run while a request is pending",
+    "tampered_request": "a decision holds the id of an interrupt at most; nothing else of a request is handed over",
+    "contradiction": "a value to resume with holds one answer for each request",
+    "missing_ids": "`ToolMessage` takes no None as the id of its call; chat model classes fill in missing ids",
+    "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
+    "serialize.json": _STATE,
+    "history.append": _STATE,
+    **({"mcp": "`langchain-mcp-adapters` is not installed"} if _lacks("langchain_mcp_adapters") else {}),
+    **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
+}
+
+_UNADDRESSED: Mapping[str, str] = {
+    "malformed_address": "the documented answer names no request, so that there is no place for an address",
+    "unknown_request": "the documented answer names no request, so that it cannot name an unknown one",
+}
+
+_SLOW: Mapping[str, str] = {"slow_conditions": "`when` is a plain function; an awaitable that it gives counts as true"}
+
+MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_UNADDRESSED,
+    **_SLOW,
+    "partial_answers": "a list of decisions that is shorter than that of the calls is refused with `ValueError`",
+}
+"""Where one request asks about all calls of a reply."""
+
+PER_CALL_MISSING: Mapping[str, str] = {
+    **_ALL,
+    **_SLOW,
+    "edit_tool": "`response_schema` pins the name of the tool in an edit, and another one is refused",
+}
+"""Where each call is asked about by itself."""
+
+INTERRUPT_MISSING: Mapping[str, str] = {
+    **_ALL,
+    "unknown_request": _UNADDRESSED["unknown_request"],
+    "edit_tool": "`interrupt()` gives the answer to the body of one tool, which cannot become another one",
+}
+"""Where tools ask from within."""
+
+_BARE = "a graph of one's own has no middleware; what it does besides is its owner's"
+
+OWN_MISSING: Mapping[str, str] = {
+    **INTERRUPT_MISSING,
+    "broken_arguments": "`tools_condition` passes calls over whose arguments are no JSON; what then is its owner's",
+    "partial_answers": "of the questions in one `ToolNode` only the first one shows until it is answered",
+    "hand_offs": _BARE,
+    "limit_model_replies": _BARE,
+    "limit_tool_calls": _BARE,
+    "mcp": "`ToolNode` does not stop the calls beside one that asks; a server gets some of them after the turn",
+    "structured_answer": _BARE,
+}
+"""Where a graph of one's own runs all calls of a reply in one node."""
+
+_CLIENTS = {"chat": "langchain_openai", "responses": "langchain_openai", "messages": "langchain_anthropic"}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: {} for protocol, client in _CLIENTS.items() if not _lacks(client)
+}
+"""The protocols of the chat model classes that are installed: they are distributions of their own."""
+
+_RACE = {"nested_parallel": "in one `ToolNode` an answer goes to whoever asks first; over a network that is a race"}
+
+OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = dict.fromkeys(PROTOCOLS, _RACE)
+"""The same where one node runs all calls of a reply."""
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

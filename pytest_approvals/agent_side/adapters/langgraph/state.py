@@ -1,0 +1,66 @@
+"""The checkpointers: in memory, or the framework's own for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from ...contract import Blueprint
+from .metadata import POSTGRES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedSaver:
+    """A checkpointer, and how it is closed."""
+
+    saver: Any
+    close: Callable[[], Awaitable[None]]
+
+
+async def open_saver(blueprint: Blueprint) -> OpenedSaver:
+    """Opens the checkpointer that a serialize mode asks for."""
+    if blueprint.serialize == "native.sqlite":
+        return await _open_sqlite(
+            os.path.join(blueprint.directory, "checkpoints.db") if blueprint.directory else ":memory:"
+        )
+    if blueprint.serialize == "native.postgres":
+        return await _open_postgres(str(blueprint.options.get("postgres") or POSTGRES))
+    return open_memory_saver()
+
+
+def open_memory_saver() -> OpenedSaver:
+    """Gives an empty checkpointer in memory."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    return OpenedSaver(saver=InMemorySaver(), close=_close_nothing)
+
+
+def copy_saver(other: OpenedSaver) -> OpenedSaver:
+    """Gives a deep copy of a checkpointer in memory, and of all that is in it."""
+    return OpenedSaver(saver=deepcopy(other.saver), close=_close_nothing)
+
+
+async def _close_nothing() -> None:
+    """There is nothing to close."""
+
+
+async def _open_sqlite(path: str) -> OpenedSaver:
+    import aiosqlite
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    connection = await aiosqlite.connect(path)
+    return OpenedSaver(saver=AsyncSqliteSaver(connection), close=connection.close)
+
+
+async def _open_postgres(address: str) -> OpenedSaver:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from psycopg import AsyncConnection
+    from psycopg.rows import dict_row
+
+    connection: Any = await AsyncConnection.connect(address, autocommit=True, prepare_threshold=0, row_factory=dict_row)
+    saver = AsyncPostgresSaver(connection)
+    await saver.setup()
+    return OpenedSaver(saver=saver, close=connection.close)

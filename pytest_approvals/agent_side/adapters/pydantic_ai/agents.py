@@ -1,0 +1,145 @@
+"""The framework's agent object, made from a blueprint or taken from a person, and its run calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+from pydantic_ai import (
+    Agent,
+    DeferredToolRequests,
+    DeferredToolResults,
+    UsageLimits,
+)
+from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.messages import ModelMessage
+
+from pytest_approvals.agent_side.contract import MAIN, Blueprint, Limits, ToolSpec
+
+from .attach import AgentProbes, resolve_agent
+from .messages import list_renamed_tools
+from .model import build_provider_model, build_scripted_model
+from .tools import build_answer_type, build_mcp_toolsets, build_toolsets
+
+
+class AgentGraph:
+    """
+    An agent object, which several sessions may share, and how it is run.
+
+    Arguments:
+        raised: The bodies of gated tools ask, not their definitions.
+        capabilities: The framework's capabilities that a built agent has besides.
+
+    Attributes:
+        agent: The framework's agent object.
+        options: What its run calls are given besides.
+    """
+
+    def __init__(self, blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> None:
+        self.options: dict[str, Any] = _build_usage_limits(blueprint.limits)
+        self._tools = blueprint.tools
+        self._probes: AgentProbes | None = None
+        if blueprint.attachment is None:
+            self.agent: AbstractAgent[Any, Any] = build_agents(blueprint, raised=raised, capabilities=capabilities)
+            return
+        self.agent = resolve_agent(blueprint.attachment.subject)
+        self._probes = AgentProbes(self.agent, blueprint.attachment)
+        self.options |= blueprint.attachment.run_options
+        self._tools = self._probes.specs()
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of the agent, as the framework has them."""
+        return self._tools
+
+    async def run(
+        self,
+        text: str | None,
+        messages: Sequence[ModelMessage],
+        results: DeferredToolResults | None,
+        *,
+        shown: Callable[[Any], None] | None = None,
+    ) -> Any:
+        """
+        Runs the agent until it pauses or finishes, and gives the framework's result.
+
+        Arguments:
+            shown: Is told every event of the stream; without it the run is not streamed.
+        """
+        options = {**self.options, "message_history": messages, "deferred_tool_results": results}
+        with self.probed():
+            if shown is None:
+                return await self.agent.run(text, **options)
+            return await _run_streamed(self.agent, text, options, shown)
+
+    def probed(self) -> AbstractContextManager[None]:
+        """Within, a person's agent runs with the scripted model and through the probes."""
+        return self._probes.around() if self._probes else nullcontext()
+
+
+async def _run_streamed(
+    agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
+) -> Any:
+    """Consumes a stream to its end and gives the result that its last event carries."""
+    if not hasattr(agent, "run_stream_events"):
+        return await _run_with_handler(agent, text, options, shown)
+    events: Any = agent.run_stream_events(text, **options)
+    result = None
+    async with events if hasattr(events, "__aenter__") else nullcontext(events) as stream:
+        async for event in stream:
+            shown(event)
+            result = getattr(event, "result", result) if event.event_kind == "agent_run_result" else result
+    return result
+
+
+async def _run_with_handler(
+    agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
+) -> Any:
+    """Before there was a stream of all events, a handler was told those of the model and the tools."""
+
+    async def handler(_: Any, events: AsyncIterable[Any]) -> None:
+        async for event in events:
+            shown(event)
+
+    result = await agent.run(text, event_stream_handler=handler, **options)
+    shown(SimpleNamespace(event_kind="agent_run_result", result=result))
+    return result
+
+
+def _build_usage_limits(limits: Limits) -> dict[str, Any]:
+    given = {"request_limit": limits.model_replies, "tool_calls_limit": limits.tool_calls}
+    set_here: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not None}
+    return {"usage_limits": UsageLimits(**set_here)} if set_here else {}
+
+
+def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
+    """
+    Gives the main agent, which knows the others through its tools.
+
+    Arguments:
+        raised: The bodies of gated tools ask, not their definitions.
+        capabilities: What the main agent has besides.
+    """
+    specs, answer, model = blueprint.tools, blueprint.answer, blueprint.model
+    agents: dict[str, Agent[None, Any]] = {}
+    for name in {
+        MAIN: None,
+        **{spec.agent: None for spec in specs},
+        **{spec.runs: None for spec in specs if spec.runs},
+    }:
+        own = [spec for spec in specs if spec.agent == name]
+        extra: dict[str, Any] = {"capabilities": list(capabilities)} if capabilities and name == MAIN else {}
+        agents[name] = Agent(
+            build_provider_model(name, model)
+            if model is not None
+            else build_scripted_model(name, list_renamed_tools(own)),
+            name=name,
+            output_type=[build_answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
+            toolsets=[
+                *build_toolsets(own, agents, raised=raised),
+                *build_mcp_toolsets(own, [one for one in blueprint.servers if one.agent == name]),
+            ],
+            **extra,
+        )
+    return agents[MAIN]

@@ -1,0 +1,191 @@
+"""Requests as the caller is shown them, and decisions as the framework takes them.
+
+Inside, a request is found by its path: the id of its call, below the ids of the calls that run the agents around it.
+
+What the framework's stream shows to its consumer.
+
+What the result of a run says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied, messages
+from pydantic_core import to_jsonable_python
+
+from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
+
+from .messages import ANSWER_TOOL, SpecsByName, read_arguments
+from .state import REQUESTS_ADAPTER
+from .tools import DELEGATED_KEY, read_inner_results
+
+RequestPath = tuple[str, ...]
+
+
+def read_requests(requests: DeferredToolRequests | None, specs: SpecsByName) -> tuple[Request, ...]:
+    """Gives what a person is shown; a call that waits for the agent it runs is shown as what that agent waits for."""
+    return tuple(request for _, request in _walk_requests(requests, specs)) if requests else ()
+
+
+def _walk_requests(
+    requests: DeferredToolRequests, specs: SpecsByName, agent: str = MAIN, above: RequestPath = ()
+) -> Iterator[tuple[RequestPath, Request]]:
+    for call in requests.approvals:
+        path = (*above, call.tool_call_id)
+        # Early releases have no metadata, and so nothing nested.
+        inner = getattr(requests, "metadata", {}).get(call.tool_call_id, {}).get(DELEGATED_KEY)
+        if inner is not None:
+            yield from _walk_requests(REQUESTS_ADAPTER.validate_python(inner["requests"]), specs, inner["agent"], path)
+            continue
+        spec = specs.get((agent, call.tool_name))
+        yield (
+            path,
+            Request(
+                id="/".join(path),
+                call_id=call.tool_call_id,
+                tool=spec.name if spec else call.tool_name,
+                arguments=read_arguments(call),
+                kind=spec.kind if spec else "function",
+                server=spec.server if spec else None,
+                agent=agent,
+                handle=call,
+            ),
+        )
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def write_decisions(
+    decisions: Sequence[Decision],
+    requests: DeferredToolRequests | None,
+    *,
+    aside: DeferredToolResults | None = None,
+    raw_in: str = "approvals",
+) -> DeferredToolResults | None:
+    """
+    Gives *decisions* as one `DeferredToolResults`, on top of those put *aside*; None where there are none at all.
+
+    A verdict goes under the id of its request, an address verbatim in the place of one. *requests* are looked up only
+    to find the way to a nested request.
+
+    Arguments:
+        raw_in: The field that takes raw verdicts: `approvals`, or `calls`, which is meant for the results of calls that
+            run elsewhere.
+    """
+    if not decisions:
+        return aside
+    given = deepcopy(aside) if aside else DeferredToolResults()
+    paths = {request.id: path for path, request in _walk_requests(requests, {})} if requests else {}
+    for decision in decisions:
+        key = decision.request.id if decision.request else decision.address
+        place = raw_in if decision.verdict == "raw" else "approvals"
+        _place_verdict(given, requests, paths.get(key, (key,)), _VERDICT_WRITERS[decision.verdict](decision), place)
+    return given
+
+
+def _place_verdict(
+    given: DeferredToolResults, requests: DeferredToolRequests | None, path: RequestPath, verdict: Any, place: str
+) -> None:
+    outer, *rest = path
+    if not rest or requests is None:
+        getattr(given, place)[outer] = verdict
+        return
+    waiting = requests.metadata[outer][DELEGATED_KEY]
+    inner = given.metadata.setdefault(outer, {}).setdefault(
+        DELEGATED_KEY, {**waiting, "results": DeferredToolResults()}
+    )
+    inner["results"] = read_inner_results(inner)
+    given.approvals[outer] = True
+    _place_verdict(inner["results"], REQUESTS_ADAPTER.validate_python(waiting["requests"]), tuple(rest), verdict, place)
+
+
+def _to_rejection(decision: Decision) -> Any:
+    return False if decision.reason is None else ToolDenied(decision.reason)
+
+
+def _to_edit(decision: Decision) -> Any:
+    if decision.tool is not None:
+        raise Unsupported("edit_tool", "`ToolApproved` overrides arguments only")
+    return ToolApproved(override_args=dict(decision.arguments or {}))
+
+
+def _refuse_standing(decision: Decision) -> Any:
+    raise Unsupported(decision.verdict, "`DeferredToolResults` answers single calls")
+
+
+_VERDICT_WRITERS: Mapping[str, Callable[[Decision], Any]] = {
+    "approve": lambda decision: True,
+    "reject": _to_rejection,
+    "edit": _to_edit,
+    "always": _refuse_standing,
+    "never": _refuse_standing,
+    "raw": lambda decision: decision.raw,
+}
+
+
+HAS_REQUESTS_EVENT = hasattr(messages, "DeferredToolRequestsEvent")
+"""Before there was such an event, a consumer found the requests in the result that the last event carries."""
+
+ShownEvents = Iterator[tuple[str, dict[str, Any]]]
+
+
+def read_event(event: Any, specs: SpecsByName) -> ShownEvents:
+    """
+    Gives what one event shows, as arguments for `World.shown`.
+
+    A call is shown where the model makes it; the event that announces its execution comes again after an approval, and
+    shows nothing new.
+    """
+    match event.event_kind:
+        case "part_start":
+            yield from _read_part(event.part, specs)
+        case "part_delta":
+            if event.delta.part_delta_kind == "text":
+                yield from _read_text_part(event.delta.content_delta)
+        case "function_tool_result":
+            yield from _read_result(event.part if hasattr(event, "part") else event.result)
+        case "deferred_tool_requests":
+            yield from _read_shown_requests(event.requests, specs)
+        case "agent_run_result":
+            if not HAS_REQUESTS_EVENT:
+                yield from _read_shown_requests(event.result.output, specs)
+            yield "end", {}
+
+
+def _read_shown_requests(output: Any, specs: SpecsByName) -> ShownEvents:
+    if isinstance(output, DeferredToolRequests):
+        yield from (("request", {"id": request.id}) for request in read_requests(output, specs))
+
+
+def _read_part(part: Any, specs: SpecsByName) -> ShownEvents:
+    if part.part_kind == "text":
+        yield from _read_text_part(part.content)
+    elif part.part_kind == "tool-call" and part.tool_name != ANSWER_TOOL:
+        spec = specs.get((MAIN, part.tool_name))
+        yield "call", {"id": part.tool_call_id, "tool": spec.name if spec else part.tool_name}
+
+
+def _read_text_part(text: str) -> ShownEvents:
+    if text:
+        yield "text", {"text": text}
+
+
+def _read_result(part: Any) -> ShownEvents:
+    text = part.model_response_str() if hasattr(part, "model_response_str") else part.model_response()
+    yield "result", {"id": part.tool_call_id, "text": text}
+
+
+def read_output(result: Any) -> Any:
+    """Gives the output as JSON data."""
+    return result.output if isinstance(result.output, str) else to_jsonable_python(result.output, fallback=repr)
+
+
+def read_text(result: Any) -> str | None:
+    """Gives the text beside the calls that the run pauses for, from the last response."""
+    last = next(message for message in reversed(result.all_messages()) if message.kind == "response")
+    texts = [part.content for part in last.parts if part.part_kind == "text"]
+    return "\n\n".join(texts) or None

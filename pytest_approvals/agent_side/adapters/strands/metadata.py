@@ -1,0 +1,87 @@
+"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...contract.capabilities import CAPABILITIES
+from ...kit.clients import list_installed_protocols
+from ...kit.feature_detection import has_source
+
+ISSUES = "https://github.com/strands-agents/harness-sdk/issues"
+
+STORES: Mapping[str, str] = {
+    "files": "`FileSessionManager` in a folder",
+    "snapshots": "`SnapshotSessionManager` with `LocalFileStorage`",
+}
+
+MISSING: Mapping[str, str] = {
+    "never": "the documented gate remembers trust, and no refusal",
+    "stage": "responses go in with the invocation that they resume",
+    "cancel": "`Agent.cancel` stops an invocation that runs; nothing gives up an interrupt",
+    "tampered_request": "an `interruptResponse` holds the id of an interrupt; nothing else of it is handed over",
+    "message_with_answers": "beside an `interruptResponse` every other block is refused with `TypeError`",
+    "nested_parallel": "an agent runs one call at a time; a second one is told `is already processing a request`",
+    "missing_ids": "a tool use without `toolUseId` is skipped as incomplete; model classes fill in missing ids",
+    "hosted_mcp": "hooks see the tools that the agent runs, and none that a provider runs",
+    "hand_offs": "`handoff_to_agent` of a Swarm hands over a task; each agent keeps messages of its own",
+    "limit_tool_calls": "`Limits` counts turns and tokens",
+    "history.append": "a snapshot is the whole state",
+}
+"""Where the gate is one of this adapter."""
+
+TOOL_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "edit_tool": "`tool_context.interrupt` gives the answer to the body of one tool, which cannot become another one",
+}
+"""Where tools ask from within."""
+
+_FAILS_OPEN = "`on_error` says that the agent goes on when the handler fails"
+
+HANDLER_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "raising_conditions": _FAILS_OPEN,
+    "malformed_verdict": f"{_FAILS_OPEN}, as it does for an answer that it cannot read",
+}
+"""Where a handler asks whose errors do not stop the agent."""
+
+_FIRST = "`SequentialToolExecutor` stops at the first question; about the calls behind it nobody is asked until then"
+
+SEQUENTIAL_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "concurrent_tools": "`SequentialToolExecutor` runs one call after the other",
+    "parallel": _FIRST,
+    "partial_answers": _FIRST,
+    "slow_conditions": _FIRST,
+}
+"""Where calls run one after the other."""
+
+_YES_OR_NO = "`HumanInTheLoop` takes a response as yes, as trust, or as no"
+
+INTERVENTION_MISSING: Mapping[str, str] = {
+    **MISSING,
+    "reject_reason": f"{_YES_OR_NO}; the model is told the question",
+    "edit": _YES_OR_NO,
+    "edit_tool": _YES_OR_NO,
+    "malformed_verdict": f"{_YES_OR_NO}: everything else is a no",
+}
+"""Where the SDK's own intervention asks."""
+
+
+_CLASSES = {"chat": "models/openai.py", "responses": "models/openai_responses.py", "messages": "models/anthropic.py"}
+"""Where the model class for each protocol stands."""
+
+CAN_GIVE_UP = has_source("strands", "agent/agent.py", "retry_strategy")
+"""Whether an agent can be told not to ask again where the provider says that it is asked too often."""
+
+_LACKS = {} if CAN_GIVE_UP else {"model_failure": "this release's loop asks again after status 429, for minutes"}
+
+PROTOCOLS: Mapping[str, Mapping[str, str]] = {
+    protocol: _LACKS for protocol in list_installed_protocols() if has_source("strands", _CLASSES[protocol])
+}
+"""The protocols of the model classes that this release has and whose clients are installed."""
+
+
+def claimed(missing: Mapping[str, str]) -> frozenset[str]:
+    """Gives all other capabilities."""
+    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

@@ -1,0 +1,85 @@
+"""
+The contract between the harness and the agent under test.
+
+`Agent` is what an adapter implements; `World` is what it is given. Everything the two say to each other is one of the
+neutral types below: plain values without behaviour, the same whether the agent lives in this process or in another one.
+
+An adapter is thin on purpose. It keeps no memory of decisions, retries nothing, and hides nothing: whatever the
+framework raises it lets out, because a failure that the caller can see is a result, too. Where a framework documents
+how its users recover (from a failed turn, say), the adapter does what the documentation says and names the place.
+"""
+
+from __future__ import annotations
+
+from .agent import Agent, World
+from .exceptions import (
+    AsksAgain,
+    ConditionRaised,
+    ContractError,
+    ModelDown,
+    ModelRefused,
+    ScriptExhausted,
+    ToolRaised,
+    Unsupported,
+)
+from .types import (
+    MAIN,
+    Approval,
+    Attachment,
+    Blueprint,
+    Chunk,
+    Condition,
+    Decision,
+    Finished,
+    HostedResult,
+    Item,
+    Kind,
+    Limits,
+    ModelAddress,
+    ModelCall,
+    Outcome,
+    Parameter,
+    Paused,
+    Reply,
+    Request,
+    ServerAddress,
+    ToolSpec,
+    Verdict,
+    needs_approval,
+)
+
+__all__ = [
+    "MAIN",
+    "Agent",
+    "Approval",
+    "AsksAgain",
+    "Attachment",
+    "Blueprint",
+    "Chunk",
+    "Condition",
+    "ConditionRaised",
+    "ContractError",
+    "Decision",
+    "Finished",
+    "HostedResult",
+    "Item",
+    "Kind",
+    "Limits",
+    "ModelAddress",
+    "ModelCall",
+    "ModelDown",
+    "ModelRefused",
+    "Outcome",
+    "Parameter",
+    "Paused",
+    "Reply",
+    "Request",
+    "ScriptExhausted",
+    "ServerAddress",
+    "ToolRaised",
+    "ToolSpec",
+    "Unsupported",
+    "Verdict",
+    "World",
+    "needs_approval",
+]

@@ -1,0 +1,93 @@
+"""
+The names of what an agent may be able to do; a scenario needs some, an adapter claims some.
+
+A capability is declared, never sniffed. What an adapter does not claim it lists as missing, with the API that is
+missing or refuses.
+"""
+
+from __future__ import annotations
+
+CAPABILITIES: dict[str, str] = {
+    # how a turn can begin
+    "streaming": "a turn can be streamed",
+    "go_on_without_answer": "a paused session can be resumed without text and without decisions",
+    "message_while_pending": "a new message can be sent while requests are pending",
+    "message_with_answers": "a message and decisions can be handed in together",
+    # what can be decided
+    "partial_answers": "some of the pending requests can be answered, the others stay pending",
+    "reject_reason": "a rejection can carry a reason",
+    "edit": "a call can be approved with other arguments",
+    "edit_tool": "a call can be approved with another tool in its place",
+    "always": "a call can be approved together with all further calls of its tool",
+    "never": "a call can be rejected together with all further calls of its tool",
+    "stage": "decisions can be put into the state without going on",
+    "cancel": "what is pending can be given up",
+    # how a caller can misbehave
+    "malformed_verdict": "something that is no decision can be put where a decision goes",
+    "malformed_address": "something that is no request can be put where a request goes",
+    "unknown_request": "a decision can name a request that was never asked",
+    "tampered_request": "a decision can carry a request that says other arguments than were asked",
+    "contradiction": "one submission can hold two decisions about one request",
+    "repeated_decision": "a decision about a settled request can be handed in again while the session goes on",
+    "late_decision": "a decision can be handed in after the session finished",
+    "hang_up": "a turn can be cancelled while it runs, and the session goes on",
+    "simultaneous": "two turns can run at the same time on two copies of one state",
+    # what a model can do
+    "parallel": "one reply can hold several calls",
+    "text_with_calls": "one reply can hold text and calls",
+    "repeated_ids": "a call id can come again, in one reply or in a later one",
+    "missing_ids": "a call can come without an id",
+    "unknown_tools": "the model can call a tool that does not exist",
+    "broken_arguments": "arguments can be text that is not a JSON object",
+    "model_failure": "the model can fail with a status",
+    "broken_stream": "the model's stream can break in its middle",
+    # what tools can do
+    "tool_errors": "a tool can raise, and the model is told or the turn fails",
+    "non_text_results": "a tool can return any JSON value",
+    "concurrent_tools": "approved calls of one reply run at the same time",
+    "asks_again": "a running tool can ask for a second approval",
+    "nested": "a tool can run another agent, whose requests surface",
+    "nested_parallel": "several such agents can be paused at the same time",
+    "nested_gate": "the call that runs another agent can be gated itself",
+    "hand_offs": "a call can hand the conversation over to another agent, which keeps it",
+    # what an answer is
+    "structured_answer": "the final answer can be asked for as an object with declared fields",
+    # what is gated
+    "conditional_approval": "whether a call is gated can depend on its arguments",
+    "slow_conditions": "such a condition may be asynchronous",
+    "raising_conditions": "such a condition may raise",
+    "mcp": "calls of a server that the agent connects to can be gated",
+    "hosted_mcp": "calls that the provider runs can be gated",
+    # where the framework stops by itself
+    "limit_model_replies": "the number of model replies in a turn can be limited",
+    "limit_tool_calls": "the number of tool calls can be limited",
+    # where the state goes
+    "serialize.copy": "the state can be deep-copied",
+    "serialize.json": "the framework's own serializer gives the state as text",
+    "history.append": "a caller can keep only what each turn added",
+    "fresh": "a saved state can be taken up in another process",
+    "rewind": "an older save can be taken up again",
+    "tools_change": "the set of tools can differ after a restart",
+    "trim": "the framework can trim its history while a request is pending",
+    "sessions": "two sessions can run on the same agent object",
+    # what a decision is made from
+    "answer.held": "from the object that was held since before the save",
+    "answer.restored": "from the object read from the restored state",
+    "answer.rebuilt": "from the request's JSON",
+}
+
+_CALLS_HAVE_IDS = "a call without an id is no call there"
+
+PROTOCOLS: dict[str, dict[str, str]] = {
+    "chat": {"hosted_mcp": "a provider runs no tools there", "missing_ids": _CALLS_HAVE_IDS},
+    "responses": {"missing_ids": _CALLS_HAVE_IDS},
+    "messages": {
+        "hosted_mcp": "a call of a server is not asked about there",
+        "missing_ids": _CALLS_HAVE_IDS,
+        "repeated_ids": "an id that comes again is refused there",
+    },
+}
+"""
+How a provider's clients speak, with what no model can do there: Chat Completions and Responses of OpenAI, Messages of
+Anthropic.
+"""

@@ -1,0 +1,259 @@
+"""
+The agent's end of the host protocol.
+
+`python FOLDER_OF_THIS_FILE` speaks it on standard input and output. The protocol takes these for itself before anything
+else runs: what a framework prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from ..contract.agent import Agent
+from ..contract.metadata import get_facts, import_object, load_agent_class
+from ..contract.types import Blueprint, Decision, Finished, ModelAddress, Paused, Request
+from ..rpc.messages import (
+    COMMANDS,
+    NOTICES,
+    PROTOCOL_VERSION,
+    AnotherSession,
+    Build,
+    CopyFrom,
+    Done,
+    Hello,
+    Load,
+    OfSession,
+    Pending,
+    RunReal,
+    Stage,
+    State,
+    TakeTurn,
+    Tools,
+    Trim,
+    TurnEnded,
+    Value,
+    Welcome,
+)
+from ..rpc.peer import CallTimeout, RpcPeer
+from ..rpc.remote_errors import BrokenContract
+from ..rpc.serialization import Handle, SerializationError, from_json, short_repr, to_json, to_json_safe
+from .process_exit import log_to_stderr
+from .world_proxy import HarnessConnection, WorldProxy
+
+CLOSE_TIMEOUT = 2.0
+"""How many seconds agents may take to close after the harness is gone."""
+
+
+class AgentServer:
+    """
+    Answers the harness for all agents of this process.
+
+    Arguments:
+        how: As in `messages.Welcome`.
+
+    Attributes:
+        over: Is done when the harness is gone.
+    """
+
+    def __init__(self, read: int, write: int, how: str) -> None:
+        self._how = how
+        self._channel = RpcPeer(read, write, self)
+        self._greeting: Hello | None = None
+        self._adapter: type[Agent] | None = None
+        self._sessions: dict[int, Agent] = {}
+        self._handles: list[Any] = []
+        self._home = HarnessConnection(channel=self._channel, limit=600.0)
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._methods: dict[str, Callable[[Any], Awaitable[Any]]] = {
+            name: getattr(self, f"_{name}") for name in COMMANDS
+        }
+
+    # --- what the channel asks ---
+
+    async def answer(self, method: str, params: Any) -> Any:
+        """See `channel.Peer`."""
+        if method not in COMMANDS:
+            raise BrokenContract(f"there is no method {method!r}")
+        if self._greeting is None and method != "hello":
+            raise BrokenContract(f"{method!r} came before 'hello'")
+        try:
+            command = from_json(COMMANDS[method][0], params)
+        except SerializationError as mistake:
+            raise BrokenContract(f"parameters of `{method}`: {mistake}") from None
+        answer = await self._methods[method](command)
+        if self._home.breaches:
+            raise BrokenContract(self._home.breaches.pop())
+        try:
+            return to_json(answer, COMMANDS[method][1], anything=to_json_safe)
+        except SerializationError as mistake:
+            raise BrokenContract(f"`{method}` gave nonsense: {mistake}") from None
+
+    def notice(self, method: str, params: Any) -> None:
+        """See `channel.Peer`."""
+        known = "only the agent's side may send it" if method in NOTICES else "it is unknown"
+        log_to_stderr(f"the harness sent the notice {method!r}; {known}")
+
+    def overdue(self, late: CallTimeout) -> None:
+        """See `channel.Peer`."""
+        log_to_stderr(f"the harness is late: {late}")
+
+    def broke_off(self, why: str | None) -> None:
+        """See `channel.Peer`."""
+        if why is not None:
+            log_to_stderr(f"the harness broke the protocol: {why}")
+        self.over.set_result(None)
+
+    async def close_all(self) -> None:
+        """Closes the agents that the harness left open, if they can be closed in time."""
+        closing = [asyncio.ensure_future(agent.close()) for agent in self._sessions.values()]
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_TIMEOUT)
+
+    # --- commands ---
+
+    async def _hello(self, hello: Hello) -> Welcome:
+        if hello.protocol != PROTOCOL_VERSION:
+            raise BrokenContract(
+                f"the harness speaks protocol {hello.protocol}, this process speaks {PROTOCOL_VERSION}"
+            )
+        adapter = self._adapter = load_agent_class(hello.agent)
+        self._greeting = hello
+        self._home.limit = hello.limit
+        language = f"{platform.python_implementation()} {platform.python_version()}"
+        return Welcome(
+            protocol=PROTOCOL_VERSION, pid=os.getpid(), facts=get_facts(adapter), how=self._how, language=language
+        )
+
+    async def _build(self, build: Build) -> Tools:
+        blueprint = _import_subject(build.blueprint)
+        assert self._adapter is not None
+        return self._began(build.session, self._adapter(self._world(build.session, blueprint.model), blueprint))
+
+    async def _another_session(self, command: AnotherSession) -> Tools:
+        world = self._world(command.new, command.model)
+        return self._began(command.new, await self._agent(command.session).another_session(world))
+
+    async def _copy_from(self, command: CopyFrom) -> Done:
+        await self._agent(command.session).copy_from(self._agent(command.other))
+        return Done()
+
+    async def _turn(self, command: TakeTurn) -> TurnEnded:
+        decisions = self._with_objects(command.decisions)
+        outcome = await self._agent(command.session).turn(command.text, decisions, stream=command.stream)
+        if isinstance(outcome, Paused):
+            return TurnEnded(paused=replace(outcome, requests=self._with_handles(outcome.requests)))
+        if isinstance(outcome, Finished):
+            return TurnEnded(finished=outcome)
+        raise BrokenContract(f"turn() returned {short_repr(outcome)}, which is neither Paused nor Finished")
+
+    async def _stage(self, command: Stage) -> Done:
+        await self._agent(command.session).stage(self._with_objects(command.decisions))
+        return Done()
+
+    async def _pending(self, command: OfSession) -> Pending:
+        return Pending(requests=self._with_handles(await self._agent(command.session).pending()))
+
+    async def _cancel(self, command: OfSession) -> Done:
+        await self._agent(command.session).cancel()
+        return Done()
+
+    async def _trim(self, command: Trim) -> Done:
+        await self._agent(command.session).trim(command.keep)
+        return Done()
+
+    async def _dump(self, command: OfSession) -> State:
+        return State(text=await self._agent(command.session).dump())
+
+    async def _load(self, command: Load) -> Done:
+        await self._agent(command.session).load(command.parts)
+        return Done()
+
+    async def _close(self, command: OfSession) -> Done:
+        agent = self._agent(command.session)
+        del self._sessions[command.session]
+        await agent.close()
+        return Done()
+
+    async def _real(self, command: RunReal) -> Value:
+        return await self._home.bodies.run(command.number)
+
+    # --- sessions and handles ---
+
+    def _world(self, session: int, model: ModelAddress | None) -> WorldProxy:
+        if session in self._sessions:
+            raise BrokenContract(f"session {session} is there already")
+        return WorldProxy(self._home, session, model)
+
+    def _began(self, session: int, agent: Agent) -> Tools:
+        self._sessions[session] = agent
+        return Tools(tools=tuple(agent.tools()))
+
+    def _agent(self, session: int) -> Agent:
+        if session not in self._sessions:
+            raise BrokenContract(f"there is no session {session}")
+        return self._sessions[session]
+
+    def _with_handles(self, requests: Iterable[Request]) -> tuple[Request, ...]:
+        """Gives the requests with numbers in place of the framework's own objects, which stay here."""
+        assert self._greeting is not None
+        told = []
+        for request in requests:
+            if not isinstance(request, Request):
+                raise BrokenContract(f"{short_repr(request)} is listed as a request, and is none")
+            if request.handle is not None:
+                self._handles.append(request.handle)
+                request = replace(request, handle=Handle(self._greeting.process, len(self._handles) - 1))
+            told.append(request)
+        return tuple(told)
+
+    def _with_objects(self, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
+        """Gives the decisions with the framework's own objects again; a request of another process is a rebuilt one."""
+        return tuple(
+            replace(decision, request=replace(decision.request, handle=self._object(decision.request.handle)))
+            if decision.request is not None
+            else decision
+            for decision in decisions
+        )
+
+    def _object(self, handle: Handle | None) -> Any:
+        assert self._greeting is not None
+        here = handle is not None and handle.process == self._greeting.process
+        return self._handles[handle.number] if handle and here and handle.number < len(self._handles) else None
+
+
+def _import_subject(blueprint: Blueprint) -> Blueprint:
+    if blueprint.attachment is None:
+        return blueprint
+    subject = import_object(blueprint.attachment.subject)
+    return replace(blueprint, attachment=replace(blueprint.attachment, subject=subject))
+
+
+def serve(read: int, write: int, how: str) -> NoReturn:
+    """Serves the harness over these descriptors until it is gone, then ends the process."""
+    code = 0
+    try:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(_serve_until_closed(read, write, how))
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Nothing else: threads and exit handlers of a framework must not keep a process whose harness is gone.
+    os._exit(code)
+
+
+async def _serve_until_closed(read: int, write: int, how: str) -> None:
+    server = AgentServer(read, write, how)
+    await server.over
+    await server.close_all()

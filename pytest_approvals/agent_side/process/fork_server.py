@@ -1,0 +1,276 @@
+"""A flow for practice: one gated call, asked for, approved and run, with a world that records nothing.
+
+Frameworks build much on first use. A process that has done this once is worth forking.
+
+A warm process: it has imported an agent's framework and driven one flow, and forks agent processes on command.
+
+A command is one byte on the control socket with two descriptors: the protocol's and standard error's of the process to
+be. Nothing is answered; the process that was forked answers on its own connection. A warm process has no event loop and
+no threads when it forks. It ends with the harness, and so do those that it has forked, at the latest by its hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import select
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+from itertools import chain
+from typing import Any, NoReturn
+
+from ..contract.agent import Agent
+from ..contract.metadata import get_facts, load_agent_class
+from ..contract.types import (
+    MAIN,
+    Blueprint,
+    Chunk,
+    Decision,
+    Item,
+    ModelAddress,
+    ModelCall,
+    Parameter,
+    Paused,
+    Reply,
+    ToolSpec,
+)
+from ..rpc.messages import CALLBACKS, COMMANDS, NOTICES
+from ..rpc.remote_errors import Failure
+from ..rpc.serialization import get_codec
+from .agent_server import serve
+from .process_exit import EXIT_TIMEOUT, exit_with_parent, log_to_stderr
+
+WARMUP_TOOL = ToolSpec(name="practise", parameters={"what": Parameter()}, description="Practises.", approval="always")
+
+MCP_CLIENT_MODULES = ("mcp.client.streamable_http", "mcp.client.stdio")
+"""What clients of MCP servers stand on; most frameworks import it where they connect, which takes seconds."""
+
+
+UNREACHABLE_URL = "http://127.0.0.1:1/v1"
+"""Where no model is reached."""
+
+
+class WarmupWorld:
+    """Implements `contract.World`: asks for the tool once, then says that it is done."""
+
+    async def model(
+        self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
+    ) -> Reply:
+        """See `contract.World.model`."""
+        if any(item.kind == "result" for item in items):
+            return Reply(say="Done.", chunks=(Chunk(text="Done."),))
+        call = ModelCall(id="p1", tool=WARMUP_TOOL.name, arguments={"what": "this"})
+        return Reply(
+            calls=(call,), chunks=(Chunk(call=0, id="p1", tool=WARMUP_TOOL.name, arguments='{"what": "this"}'),)
+        )
+
+    def address(self) -> ModelAddress | None:
+        """See `contract.World.address`."""
+        return None
+
+    async def run(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        call_id: str | None,
+        *,
+        agent: str = MAIN,
+        real: Callable[[], Awaitable[Any]] | None = None,
+    ) -> Any:
+        """See `contract.World.run`."""
+        return "practised"
+
+    def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
+        """See `contract.World.gate`."""
+        return True
+
+    async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
+        """See `contract.World.gate_slowly`."""
+        return True
+
+    def shown(self, what: str, **facts: Any) -> None:
+        """See `contract.World.shown`."""
+
+
+async def warm_up(adapter: type[Agent]) -> None:
+    """
+    Drives the flow on *adapter*, streamed and not, with a new agent after the pause where its state can be saved.
+
+    Where its model is always reached over a protocol, the flow ends with the first request, which reaches nobody.
+    """
+    for module in MCP_CLIENT_MODULES if adapter.connects else ():
+        with suppress(ImportError):
+            import_module(module)
+    saves = "serialize.json" in adapter.capabilities
+    for stream in (False, True) if "streaming" in adapter.capabilities else (False,):
+        blueprint = Blueprint(tools=(WARMUP_TOOL,), serialize="json" if saves else "none")
+        if adapter.native:
+            await _send_unanswered_request(adapter, blueprint, stream=stream)
+        else:
+            await _run_flow(adapter, blueprint, saves=saves, stream=stream)
+
+
+async def _run_flow(adapter: type[Agent], blueprint: Blueprint, *, saves: bool, stream: bool) -> None:
+    world = WarmupWorld()
+    agent = adapter(world, blueprint)
+    outcome = await agent.turn("Practise this.", (), stream=stream)
+    if saves:
+        before, agent = agent, adapter(world, blueprint)
+        await agent.load((await before.dump(),))
+        await before.close()
+    requests = await agent.pending() if isinstance(outcome, Paused) else ()
+    if requests:
+        decisions = [Decision(request=request, verdict="approve") for request in requests]
+        await agent.turn(None, decisions, stream=stream)
+    await agent.close()
+
+
+async def _send_unanswered_request(adapter: type[Agent], blueprint: Blueprint, *, stream: bool) -> None:
+    agent = adapter(WarmupWorld(), replace(blueprint, model=ModelAddress(protocol=adapter.native, url=UNREACHABLE_URL)))
+    with suppress(Exception):
+        await agent.turn("Practise this.", (), stream=stream)
+    await agent.close()
+
+
+FORK_COMMAND = b"F"
+"""The command to fork a process."""
+
+CANNOT_FORK_EXIT_CODE = 75
+"""The exit code of a process that cannot be forked, because something in it has started threads."""
+
+WARMUP_TIMEOUT = 20.0
+THREAD_TIMEOUT = 1.0
+"""How many seconds threads may take to end after the flow."""
+
+
+def run_fork_server(control: socket.socket, agent: str) -> None:
+    """Gets warm with that agent, then forks on command until the harness is gone."""
+    with exit_with_parent(control.fileno()):
+        _warm_up_agent(agent)
+    threads = _list_running_threads()
+    if threads:
+        log_to_stderr(f"a process with threads cannot be forked: {', '.join(threads)}")
+        raise SystemExit(CANNOT_FORK_EXIT_CODE)
+    gc.collect()
+    gc.freeze()
+    _ForkServer(control).run()
+    os._exit(0)  # nothing here needs an orderly end
+
+
+def _list_running_threads() -> list[str]:
+    """Names the threads that are not about to end."""
+    deadline = time.monotonic() + THREAD_TIMEOUT
+    others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return sorted(thread.name for thread in others if thread.is_alive())
+
+
+def _warm_up_agent(agent: str) -> None:
+    """Drives a flow, so that what a framework builds on first use is there; if that fails, it will fail again later."""
+    for kind in (Failure, *chain.from_iterable([*COMMANDS.values(), *CALLBACKS.values()]), *NOTICES.values()):
+        get_codec(kind)
+    try:
+        adapter = load_agent_class(agent)
+        get_facts(adapter)
+        asyncio.run(asyncio.wait_for(warm_up(adapter), WARMUP_TIMEOUT))
+    except Exception:
+        traceback.print_exc()
+
+
+class _ForkServer:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._children: dict[int, int] = {}
+        self._child_ended, self._wake = os.pipe()
+        for end in (self._child_ended, self._wake):
+            os.set_blocking(end, False)
+
+    def run(self) -> None:
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake)
+        while True:
+            ready, _, _ = select.select([self._control.fileno(), self._child_ended], [], [])
+            if self._child_ended in ready:
+                self._bury()
+            if self._control.fileno() in ready:
+                command, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
+                if command != FORK_COMMAND:
+                    break
+                self._fork(*descriptors)
+        self._end_all()
+
+    def _fork(self, protocol: int, stderr: int) -> None:
+        for received in (protocol, stderr):
+            os.set_inheritable(received, False)
+        pid = os.fork()
+        if pid == 0:
+            self._become_agent(protocol, stderr)
+        os.close(protocol)
+        self._children[pid] = stderr
+
+    def _become_agent(self, protocol: int, stderr: int) -> NoReturn:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            os.dup2(stderr, 1)
+            os.dup2(stderr, 2)
+            for inherited in (stderr, self._child_ended, self._wake, *self._children.values()):
+                os.close(inherited)
+            self._control.close()
+            serve(protocol, protocol, "forked")
+        finally:
+            os._exit(1)
+
+    def _bury(self) -> None:
+        """Reaps the processes that have ended, tells on their standard error how, and ends what they have left."""
+        _drain_pipe(self._child_ended)
+        for pid, stderr in list(self._children.items()):
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+                continue
+            _kill_group(pid)
+            _, status = os.waitpid(pid, 0)
+            os.set_blocking(stderr, False)
+            with suppress(OSError):  # nobody has to read it
+                os.write(stderr, b"\0" + describe_exit(os.waitstatus_to_exitcode(status)).encode())
+            os.close(stderr)
+            del self._children[pid]
+
+    def _end_all(self) -> None:
+        deadline = time.monotonic() + EXIT_TIMEOUT
+        while self._children and (left := deadline - time.monotonic()) > 0:
+            select.select([self._child_ended], [], [], left)
+            self._bury()
+        for pid in self._children:
+            _kill_group(pid)
+            os.waitpid(pid, 0)
+
+
+def describe_exit(code: int) -> str:
+    """
+    Says how a process ended: its exit code, or the signal that ended it.
+
+    >>> how_it_ended(3), how_it_ended(-9)
+    ('exit code 3', 'signal SIGKILL')
+    """
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
+def _kill_group(pid: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):  # it may not be the leader of a group yet
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _drain_pipe(descriptor: int) -> None:
+    with suppress(BlockingIOError):
+        while os.read(descriptor, 4096):
+            pass

@@ -1,0 +1,206 @@
+"""The leak guard: while it watches, nothing in this process reaches another machine.
+
+An agent that was not given the scripted model asks the real one, with a real key. So connections and look-ups of names
+are refused before a packet leaves, as if nobody listened, and are noted, because clients swallow such errors and try
+again. It listens to the interpreter's own audit events, which sockets of every library raise, whatever they are made
+by; code that calls the operating system without them (libuv, say) is not seen.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+_LOCAL_NAMES = frozenset({"", "localhost", "ip6-localhost", "ip6-loopback", "0.0.0.0", "::", "::1", "0:0:0:0:0:0:0:1"})
+
+
+@dataclass(frozen=True, order=True)
+class BlockedHost:
+    """
+    Something that was refused.
+
+    Attributes:
+        host: The host as the client named it.
+        port: The port; None where it is not known.
+    """
+
+    host: str
+    port: int | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
+
+
+class NetworkGuard:
+    """
+    Refuses what leaves this machine.
+
+    Arguments:
+        allowed: Hosts that may be reached, by name or address.
+        tell: Is told each leak.
+    """
+
+    def __init__(self, allowed: Iterable[str], tell: Callable[[BlockedHost], None]) -> None:
+        self.allowed = frozenset(name.lower() for name in allowed)
+        self.tell = tell
+        self._addresses: dict[str, frozenset[str]] = {}
+
+    def judge(self, host: str, port: int | None) -> None:
+        """
+        Lets a host pass, or not.
+
+        Errors:
+            ConnectionRefusedError: It is not of this machine, and is not allowed.
+        """
+        if is_local(host) or self._is_allowed(host.lower()):
+            return
+        leak = BlockedHost(host, port)
+        self.tell(leak)
+        raise ConnectionRefusedError(f"{leak} is not on this machine, and a scripted model is active")
+
+    def _is_allowed(self, host: str) -> bool:
+        if host in self.allowed:
+            return True
+        return _is_address(host) and any(host in self._addresses_of(name) for name in self.allowed)
+
+    def _addresses_of(self, name: str) -> frozenset[str]:
+        if name not in self._addresses:
+            with _unguarded():
+                self._addresses[name] = _resolve_addresses(name)
+        return self._addresses[name]
+
+
+def is_local(host: str) -> bool:
+    """
+    Says whether a name or an address is this machine's, without asking anybody.
+
+    >>> [is_local(host) for host in ("127.0.0.53", "::1", "::ffff:127.0.0.1", "127.example.org", "10.0.0.1")]
+    [True, True, True, False, False]
+    """
+    plain = host.lower().rstrip(".").partition("%")[0].removeprefix("::ffff:")
+    if plain in _LOCAL_NAMES or plain.endswith(".localhost") or plain == socket.gethostname().lower():
+        return True
+    return plain.startswith("127.") and plain.replace(".", "").isdigit()
+
+
+def _is_address(host: str) -> bool:
+    return ":" in host or host.replace(".", "").isdigit()
+
+
+def _resolve_addresses(name: str) -> frozenset[str]:
+    try:
+        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(name, None))
+    except OSError:
+        return frozenset()
+
+
+# --- what is heard ----------------------------------------------------------------------------------------------------
+
+_active_guards: list[NetworkGuard] = []
+_hook_installed = threading.Event()
+_thread_state = threading.local()
+
+
+@contextmanager
+def guard_network(guard: NetworkGuard) -> Iterator[None]:
+    """Lets *guard* watch this process; of several, the one that came last does."""
+    _install_audit_hook()
+    _active_guards.append(guard)
+    try:
+        yield
+    finally:
+        _active_guards.remove(guard)
+
+
+def _install_audit_hook() -> None:
+    """Adds the hook, once: it cannot be taken away again, and does nothing where nobody watches."""
+    if not _hook_installed.is_set():
+        _hook_installed.set()
+        sys.addaudithook(_audit)
+
+
+@contextmanager
+def _unguarded() -> Iterator[None]:
+    _thread_state.passes = True
+    try:
+        yield
+    finally:
+        _thread_state.passes = False
+
+
+def _audit(event: str, facts: tuple[Any, ...]) -> None:
+    if not _active_guards or event not in _DESTINATION_READERS or getattr(_thread_state, "passes", False):
+        return
+    place = _DESTINATION_READERS[event](facts)
+    if place is not None:
+        _active_guards[-1].judge(*place)
+
+
+Destination = tuple[str, int | None] | None
+
+
+def _socket_destination(facts: tuple[Any, ...]) -> Destination:
+    """Where a socket connects or sends to; nothing for sockets that cannot leave this machine."""
+    address = facts[1]
+    if facts[0].family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
+        return None
+    return _host_text(address[0]), address[1]
+
+
+def _lookup_destination(facts: tuple[Any, ...]) -> Destination:
+    """What is looked up, with the port where it is one."""
+    if facts[0] is None:
+        return None
+    port = str(facts[1]) if len(facts) > 1 else ""
+    return _host_text(facts[0]), int(port) if port.isdigit() else None
+
+
+def _host_text(host: Any) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, (bytes, bytearray)) else str(host)
+
+
+_DESTINATION_READERS: dict[str, Callable[[tuple[Any, ...]], Destination]] = {
+    "socket.connect": _socket_destination,
+    "socket.sendto": _socket_destination,
+    "socket.sendmsg": _socket_destination,
+    "socket.getaddrinfo": _lookup_destination,
+    "socket.gethostbyname": _lookup_destination,
+    "socket.gethostbyaddr": _lookup_destination,
+}
+"""How the host is read from the facts of each audit event."""
+
+
+# --- other processes --------------------------------------------------------------------------------------------------
+
+
+def encode_guard_settings(file: str, allowed: Iterable[str]) -> str:
+    """Gives the value of the variable `GUARD_VARIABLE` that lets a process watch itself and tell its leaks in *file*."""
+    return json.dumps({"file": file, "allowed": sorted(allowed)})
+
+
+def guard_from_environment() -> None:
+    """Lets a guard watch this process for good, as its environment says; its forks are watched, too."""
+    told = json.loads(os.environ[GUARD_VARIABLE])
+
+    def tell(leak: BlockedHost) -> None:
+        with open(told["file"], "a", encoding="utf-8") as file:
+            file.write(json.dumps([leak.host, leak.port]) + "\n")
+
+    _install_audit_hook()
+    _active_guards.append(NetworkGuard(told["allowed"], tell))
+
+
+def parse_blocked_hosts(lines: Iterable[str]) -> list[BlockedHost]:
+    """Gives the leaks that another process has told."""
+    return [BlockedHost(*json.loads(line)) for line in lines]
+
+
+GUARD_VARIABLE = "PYTEST_APPROVALS_LEAKS"

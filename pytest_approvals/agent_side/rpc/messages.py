@@ -1,0 +1,303 @@
+"""
+What the two ends of the host protocol say to each other: each call and notice with its parameters and its answer.
+
+`docs/host-protocol.md` describes them; the JSON Schema beside it is made from these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..contract.metadata import Facts
+from ..contract.types import MAIN, Blueprint, Decision, Finished, Item, ModelAddress, Paused, Reply, Request, ToolSpec
+
+PROTOCOL_VERSION = 1
+"""The version of the protocol; both ends must have the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """
+    The first call, once.
+
+    Attributes:
+        protocol: The version of the protocol that the harness speaks.
+        process: The number that the harness gives to this process; handles of requests carry it.
+        agent: What to drive: `module:Class`, or an adapter of this package as `NAME` or `NAME.FLAVOUR`.
+        limit: How many seconds the harness may take for an answer.
+    """
+
+    protocol: int
+    process: int
+    agent: str
+    limit: float = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Welcome:
+    """
+    The answer to `Hello`.
+
+    Attributes:
+        pid: The operating system's number of the process.
+        how: `forked` from a process that had imported the framework, or `started` from nothing.
+        language: What the process runs on, with its version.
+    """
+
+    protocol: int
+    pid: int
+    facts: Facts
+    how: str = "started"
+    language: str = ""
+
+
+# --- the harness calls the agent --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """Makes an agent with empty state; the harness chooses the number of its session."""
+
+    session: int
+    blueprint: Blueprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnotherSession:
+    """Makes a second, empty session on the framework objects of *session*; *model* is as in its blueprint."""
+
+    session: int
+    new: int
+    model: ModelAddress | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyFrom:
+    """Takes a deep copy of the state of *other*, a session of the same process."""
+
+    session: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeTurn:
+    """Takes one turn."""
+
+    session: int
+    text: str | None = None
+    decisions: tuple[Decision, ...] = ()
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Puts decisions into the state without going on."""
+
+    session: int
+    decisions: tuple[Decision, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trim:
+    """Lets the framework's own trimming keep the last *keep* messages."""
+
+    session: int
+    keep: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Takes up what `dump` gave."""
+
+    session: int
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfSession:
+    """Says nothing but which session is meant."""
+
+    session: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReal:
+    """Runs the body of a tool that `RunTool.real` announced under that number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnded:
+    """How the turn ended; exactly one of the two is given. A turn that failed is answered with an error."""
+
+    paused: Paused | None = None
+    finished: Finished | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The tools as the agent has them."""
+
+    tools: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """The open requests."""
+
+    requests: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What the caller must keep."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """What a tool returned."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """It was done; there is nothing to say."""
+
+
+# --- the agent calls the harness --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskModel:
+    """Asks the scripted model; answered with a `Reply`."""
+
+    session: int
+    items: tuple[Item, ...] = ()
+    agent: str = MAIN
+    stream: bool = False
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTool:
+    """
+    Runs a tool.
+
+    Attributes:
+        real: For a person's own tool: a number under which the harness calls its body with `real`.
+    """
+
+    session: int
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    call_id: str | None = None
+    agent: str = MAIN
+    real: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What the tool returns; with *kept*, what its own body returned, which never left the agent's process."""
+
+    value: Any = None
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskGate:
+    """
+    Asks the policy about a call.
+
+    Attributes:
+        slowly: The framework can wait for the signal that the condition waits for.
+    """
+
+    session: int
+    tool: str
+    arguments: Any = None
+    call_id: str | None = None
+    agent: str = MAIN
+    slowly: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """Whether the call needs approval."""
+
+    needed: bool
+
+
+# --- notices ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """The agent's side answered the policy itself: *answer*, or the text that it *raised*."""
+
+    session: int
+    tool: str
+    arguments: Any = None
+    call_id: str | None = None
+    agent: str = MAIN
+    answer: bool | None = None
+    raised: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A stream showed something to its consumer."""
+
+    session: int
+    what: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Stops a call of the sender that is still open; it is answered all the same."""
+
+    call: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """A call of the other side, which blocks, has to wait for something; it is answered later."""
+
+    call: int
+
+
+COMMANDS: dict[str, tuple[type[Any], type[Any]]] = {
+    "hello": (Hello, Welcome),
+    "build": (Build, Tools),
+    "another_session": (AnotherSession, Tools),
+    "copy_from": (CopyFrom, Done),
+    "turn": (TakeTurn, TurnEnded),
+    "stage": (Stage, Done),
+    "pending": (OfSession, Pending),
+    "cancel": (OfSession, Done),
+    "trim": (Trim, Done),
+    "dump": (OfSession, State),
+    "load": (Load, Done),
+    "close": (OfSession, Done),
+    "real": (RunReal, Value),
+}
+"""What the harness calls: parameters and answer."""
+
+CALLBACKS: dict[str, tuple[type[Any], type[Any]]] = {
+    "model": (AskModel, Reply),
+    "run": (RunTool, Ran),
+    "gate": (AskGate, GateAnswer),
+}
+"""What the agent's side calls: parameters and answer."""
+
+NOTICES: dict[str, type[Any]] = {"gated": Gated, "shown": Shown, "stop": Stop}
+"""What the agent's side tells without an answer."""
+
+NOTICES_TO_AGENT: dict[str, type[Any]] = {"stop": Stop, "waits": Waits}
+"""What the harness tells without an answer."""

@@ -1,0 +1,227 @@
+"""The programs that install what an environment has: how one is run, and what is told when it fails.
+
+What npm is asked for: the packages of an environment, in a folder of its own.
+
+What uv is asked for: an interpreter in a folder of its own, and what is installed beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_approvals.agents.environments.recipe import Recipe
+from pytest_approvals.errors import AgentUnavailable
+
+INSTALL_TIMEOUT = 900.0
+"""How many seconds an installer may take for one step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installer:
+    """
+    One such program.
+
+    Attributes:
+        name: What people call it.
+        remedy: What to do where it cannot provide something.
+        anew: What to do where it cannot be started.
+        reason: Gives, of what it wrote to stderr, what it says about a failure.
+    """
+
+    name: str
+    remedy: str
+    anew: str
+    reason: Callable[[str], str]
+
+    def run(
+        self,
+        command: list[str],
+        agent: str,
+        what: str,
+        *,
+        folder: Path | None = None,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """
+        Lets it provide *what*.
+
+        Arguments:
+            folder: Where it runs; None where this process does.
+            variables: Its environment variables; None: those of this process.
+
+        Errors:
+            AgentUnavailable: It cannot; its reason is told.
+        """
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=variables, capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise AgentUnavailable(
+                agent, f"{self.name} took longer than {INSTALL_TIMEOUT:g} s for {what}", self.remedy
+            ) from None
+        except OSError as error:
+            raise AgentUnavailable(agent, f"{self.name} cannot be started ({error})", self.anew) from None
+        if done.returncode:
+            told = f"{self.remedy}; {self.name} says:\n{self.reason(done.stderr) or '  it says nothing'}"
+            raise AgentUnavailable(agent, f"{self.name} cannot provide {what}", told)
+
+
+MIN_NODE_VERSION = 20
+"""The oldest major version of Node that runs agents."""
+
+_NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error")
+_NPM_ERROR_LINE = re.compile(r"npm (?:error|ERR!) ?")
+
+
+def build_npm_environment(recipe: Recipe, folder: Path, agent: str) -> None:
+    """
+    Makes an environment in *folder*, which must not be there.
+
+    Errors:
+        AgentUnavailable: There is no node or no npm, or npm cannot make it; its reason is told.
+    """
+    find_node(agent)
+    npm = _find_program("npm", agent)
+    folder.mkdir(parents=True)
+    manifest = {"name": "environment", "private": True, "type": "module"}
+    (folder / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
+    checkout = (recipe.checkout,) if recipe.checkout else ()
+    NPM_INSTALLER.run([npm, "install", *_NPM_FLAGS, *checkout, *recipe.requirements], agent, str(recipe), folder=folder)
+
+
+def is_npm_available() -> bool:
+    """Says whether node and npm are on PATH."""
+    return all(map(shutil.which, ("node", "npm")))
+
+
+def list_npm_versions(package: str) -> tuple[str, ...]:
+    """
+    Gives all versions of a package that its registry has.
+
+    Errors:
+        AgentUnavailable: There is no npm, or it cannot be asked.
+    """
+    command = [_find_program("npm", package), "view", package, "versions", "--json", "--loglevel=error"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=True)
+        listed = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise AgentUnavailable(package, f"npm cannot be asked for its releases ({error})", "try again") from None
+    return tuple(listed) if isinstance(listed, list) else (str(listed),)
+
+
+def find_node(agent: str) -> str:
+    """
+    Gives the path of node.
+
+    Errors:
+        AgentUnavailable: It is not on PATH, cannot be started, or is too old.
+    """
+    node = _find_program("node", agent)
+    try:
+        said = subprocess.run(
+            [node, "--version"], capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False
+        ).stdout
+    except OSError as error:
+        raise AgentUnavailable(agent, f"node cannot be started ({error})", "install Node anew") from None
+    version = said.strip().removeprefix("v")
+    if not version.partition(".")[0].isdigit() or int(version.partition(".")[0]) < MIN_NODE_VERSION:
+        raise AgentUnavailable(
+            agent, f"node is {version or 'of no version'}", f"install Node {MIN_NODE_VERSION} or newer"
+        )
+    return node
+
+
+def _find_program(program: str, agent: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        why = f"it is written in JavaScript, which needs node and npm, and {program} is not on PATH"
+        raise AgentUnavailable(agent, why, f"install Node {MIN_NODE_VERSION} or newer, with npm")
+    return found
+
+
+def _npm_reason(stderr: str) -> str:
+    """Gives what npm says about a failure, without where it logs it."""
+    lines = [_NPM_ERROR_LINE.sub("", line).rstrip() for line in stderr.splitlines() if _NPM_ERROR_LINE.match(line)]
+    told = [line for line in lines if line.strip() and "complete log of this run" not in line]
+    return "\n".join(f"  {line}" for line in told)
+
+
+NPM_INSTALLER = Installer(
+    name="npm", remedy="name other requirements (--with)", anew="install Node anew", reason=_npm_reason
+)
+
+
+def build_python_environment(recipe: Recipe, folder: Path, agent: str) -> None:
+    """
+    Makes an environment in *folder*, which must not be there.
+
+    Errors:
+        AgentUnavailable: There is no uv, or uv cannot make it; its reason is told.
+    """
+    uv = find_uv(agent)
+    python = recipe.python or sys.executable
+    variables = build_uv_variables()
+    made = [uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)]
+    UV_INSTALLER.run(made, agent, f"Python {python}", variables=variables)
+    command = [uv, "pip", "install", "--quiet", "--python", str(get_interpreter(folder)), *recipe.words]
+    UV_INSTALLER.run(command, agent, str(recipe), variables=variables)
+
+
+def build_uv_variables() -> dict[str, str]:
+    """
+    Gives the environment variables that uv runs with: every version that pyenv has is switched on.
+
+    pyenv's shims stand on PATH for all of its versions, and fail for those that are not switched on, so that uv finds
+    an interpreter and cannot use it.
+    """
+    variables = dict(os.environ)
+    pyenv = shutil.which("pyenv")
+    if pyenv is None or "PYENV_VERSION" in variables:
+        return variables
+    listed = subprocess.run([pyenv, "versions", "--bare"], capture_output=True, text=True, check=False).stdout.split()
+    return {**variables, "PYENV_VERSION": ":".join(listed)} if listed else variables
+
+
+def get_interpreter(folder: Path) -> Path:
+    """Gives the interpreter of an environment."""
+    return folder / "bin" / "python"
+
+
+def find_uv(agent: str) -> str:
+    """
+    Gives the path of uv: on PATH, or beside this interpreter.
+
+    Errors:
+        AgentUnavailable: It is in neither place.
+    """
+    beside = Path(sys.executable).with_name("uv")
+    found = shutil.which("uv") or (str(beside) if os.access(beside, os.X_OK) else None)
+    if found is None:
+        why = "it needs an environment of its own, which uv makes, and uv is neither on PATH nor beside this Python"
+        raise AgentUnavailable(agent, why, "to install it: pip install uv")
+    return found
+
+
+def _uv_reason(stderr: str) -> str:
+    """Gives what uv says about a failure, without what it tells before."""
+    lines = [line.rstrip() for line in stderr.splitlines() if line.strip()]
+    first = next((at for at, line in enumerate(lines) if line.lstrip().startswith("error")), 0)
+    return "\n".join(f"  {line}" for line in lines[first:])
+
+
+UV_INSTALLER = Installer(
+    name="uv",
+    remedy="name other requirements or another Python (--with, --python)",
+    anew="install uv anew",
+    reason=_uv_reason,
+)

@@ -1,0 +1,245 @@
+"""
+Waivers: known failures of one framework, each with its reason and its issue.
+
+They stand beside the adapter, in `NAME.waivers.yaml`, as a list:
+
+    - scenario: parallel/*                  # an id, or a pattern with * and ?
+      check: decision-survives
+      variant: json-*-held                  # may be left out: every variant
+      version: ">=0.20,<0.25"               # may be left out: every version
+      sometimes: Two threads race for it.   # may be left out: it fails in every run
+      reason: The restored state has new agent objects, so that a decision on a held item is lost.
+      issue: https://github.com/owner/repository/issues/1
+
+An issue that was not reported yet is `unreported: docs/findings/NAME.md`. A waiver whose failure did not come although
+all that it covers ran is stale, unless it says why the failure comes only `sometimes`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.errors import UnknownName, WaiverError
+
+_KEYS = ("scenario", "check", "variant", "flavour", "version", "sometimes", "reason", "issue")
+_REQUIRED_KEYS = ("scenario", "check", "reason", "issue")
+_ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """
+    One known failure.
+
+    Attributes:
+        scenario: The id of a scenario, or a pattern.
+        variant: The id of a variant, or a pattern.
+        flavour: The flavour of the adapter, or a pattern; None: every flavour.
+        version: Version specifiers of the framework; empty: every version.
+        sometimes: Why a run can end without the failure; empty: it cannot.
+        path, line: Where it stands.
+    """
+
+    scenario: str
+    check: str
+    reason: str
+    issue: str
+    variant: str = "*"
+    flavour: str | None = None
+    version: str = ""
+    sometimes: str = ""
+    path: str = ""
+    line: int = 0
+
+    def covers(self, outcome: CheckOutcome) -> bool:
+        """Says whether *outcome* is within its range, failed or not."""
+        return (
+            self.check == outcome.check
+            and fnmatchcase(outcome.scenario, self.scenario)
+            and fnmatchcase(outcome.variant, self.variant)
+            and (self.flavour is None or fnmatchcase(outcome.flavour, self.flavour))
+            and _matches_version(self.version, outcome.version)
+        )
+
+    def __str__(self) -> str:
+        where = f"{self.scenario} [{self.variant}]" if self.variant != "*" else self.scenario
+        return f"{self.path}:{self.line}: {self.check} on {where}: {self.reason} ({self.issue})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOutcome:
+    """How one check ended on one run, as far as waivers care; *failed* says that it needs one."""
+
+    scenario: str
+    variant: str
+    check: str
+    failed: bool
+    flavour: str = ""
+    version: str | None = None
+
+
+def get_waiver_file(name: str) -> Path:
+    """Gives the file with the waivers of the adapter called *name*; it need not be there."""
+    from pytest_approvals.agents.adapters import get_adapter_folder
+
+    return get_adapter_folder(name) / f"{name}.waivers.yaml"
+
+
+def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
+    """
+    Reads a file of waivers; one that is not there holds none.
+
+    Arguments:
+        checks: The slugs of all checks.
+
+    Errors:
+        WaiverError: The file has a mistake; file and line are named.
+    """
+    from pytest_approvals.yaml_files import Diagnostic
+    from pytest_approvals.yaml_files.document import parse_yaml
+
+    if not path.exists():
+        return ()
+    text, shown = path.read_text(encoding="utf-8"), _display_path(path)
+    if not _strip_comments(text):
+        return ()
+    try:
+        document = parse_yaml(text)
+    except Diagnostic as mistake:
+        raise WaiverError(shown, mistake.line, mistake.what) from None
+    if not isinstance(document.value, list):
+        raise WaiverError(shown, 1, "the file must hold a list of waivers")
+    return tuple(
+        _parse_waiver(entry, _WaiverLocation(shown, at, document.lines), checks)
+        for at, entry in enumerate(document.value)
+    )
+
+
+def find_waiver(outcome: CheckOutcome, waivers: Iterable[Waiver]) -> Waiver | None:
+    """Gives the first waiver that covers a failed outcome; None for one that did not fail."""
+    return next((waiver for waiver in waivers if waiver.covers(outcome)), None) if outcome.failed else None
+
+
+def find_stale_waivers(
+    waivers: Iterable[Waiver], outcomes: Sequence[CheckOutcome], complete: Collection[str], known: Collection[str]
+) -> tuple[Waiver, ...]:
+    """
+    Gives the waivers whose failure did not come although all that they cover ran; none of those that say `sometimes`.
+
+    Arguments:
+        outcomes: Of all runs of one agent.
+        complete: The ids of the scenarios that ran in all their variants.
+        known: The ids of all scenarios that there are.
+    """
+    due = [waiver for waiver in waivers if not waiver.sometimes]
+    return tuple(waiver for waiver in due if _is_stale(waiver, outcomes, complete, known))
+
+
+def _is_stale(
+    waiver: Waiver, outcomes: Sequence[CheckOutcome], complete: Collection[str], known: Collection[str]
+) -> bool:
+    if any(fnmatchcase(scenario, waiver.scenario) and scenario not in complete for scenario in known):
+        return False
+    covered = [outcome for outcome in outcomes if waiver.covers(outcome)]
+    return bool(covered) and not any(outcome.failed for outcome in covered)
+
+
+def rewrite_waivers(text: str, stale: Iterable[Waiver], new: Iterable[CheckOutcome]) -> str:
+    """
+    Gives the text of a file of waivers without those that are *stale*, and with one for each check and scenario that is
+    *new*. Comments stay; a new waiver has no reason yet, so that loading the file refuses it.
+    """
+    lines = text.splitlines()
+    for waiver in sorted(stale, key=lambda one: -one.line):
+        del lines[waiver.line - 1 : _find_entry_end(lines, waiver.line)]
+    return "\n".join([*lines, *_format_new_entries(new)]) + "\n"
+
+
+def _format_new_entries(new: Iterable[CheckOutcome]) -> list[str]:
+    groups: dict[tuple[str, str, str, str | None], set[str]] = {}
+    for one in new:
+        groups.setdefault((one.scenario, one.check, one.flavour, one.version), set()).add(one.variant)
+    entries = []
+    for (scenario, check, flavour, version), variants in sorted(groups.items(), key=lambda item: str(item[0])):
+        entries += [f"- scenario: {scenario}", f"  check: {check}"]
+        entries += [f"  variant: {variant}" for variant in variants if len(variants) == 1]
+        entries += [f"  flavour: {flavour}"] if flavour else []
+        entries += [f'  version: ">={version}"'] if version else []
+        entries += ['  reason: ""', '  issue: ""']
+    return entries
+
+
+def _find_entry_end(lines: Sequence[str], start: int) -> int:
+    """Gives the number of the last line of the entry that starts in line *start*; comments below belong to the next."""
+    end = start
+    for number, line in enumerate(lines[start:], start + 1):
+        if line.startswith("-") or (line and not line[0].isspace() and not line.startswith("#")):
+            break
+        if line.strip() and not line.startswith("#"):
+            end = number
+    return end
+
+
+@dataclass(frozen=True, slots=True)
+class _WaiverLocation:
+    """Where one entry stands, for errors."""
+
+    path: str
+    at: int
+    lines: Mapping[str, int]
+
+    def line(self, key: str = "") -> int:
+        return self.lines.get(f"{self.at}.{key}", self.lines[str(self.at)])
+
+    def error(self, what: str, key: str = "") -> WaiverError:
+        return WaiverError(self.path, self.line(key), what)
+
+
+def _parse_waiver(entry: Any, place: _WaiverLocation, checks: Collection[str]) -> Waiver:
+    if not isinstance(entry, dict):
+        raise place.error("a waiver is a mapping with scenario, check, reason and issue")
+    for key, value in entry.items():
+        if key not in _KEYS:
+            raise place.error(str(UnknownName("key of a waiver", key, _KEYS)), key)
+        if not isinstance(value, str):
+            raise place.error(f"{key} must be text; put it into quotes", key)
+    for key in _REQUIRED_KEYS:
+        if key not in entry:
+            raise place.error(f"the {key} is missing")
+    for key in (*_REQUIRED_KEYS, "sometimes"):
+        if not entry.get(key, "filled").strip():
+            raise place.error(f"the text of {key} is empty", key)
+    if entry["check"] not in checks:
+        raise place.error(str(UnknownName("check", entry["check"], checks)), "check")
+    if not _ISSUE.fullmatch(entry["issue"]):
+        raise place.error("the issue must be an address, or `unreported: docs/findings/NAME.md`", "issue")
+    _validate_specifier(entry.get("version", ""), place)
+    return Waiver(**{key: str(value) for key, value in entry.items()}, path=place.path, line=place.line())
+
+
+def _validate_specifier(text: str, place: _WaiverLocation) -> None:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise place.error(f"{text!r} is no version range; write >=1.2,<1.5", "version") from None
+
+
+def _matches_version(specifiers: str, version: str | None) -> bool:
+    from pytest_approvals.agents.versions import is_in_range
+
+    return not specifiers or (version is not None and is_in_range(version, specifiers))
+
+
+def _display_path(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _strip_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))

@@ -1,0 +1,152 @@
+"""The agents of a table: each is started once, and each of its runs is made once, however many rows need it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pytest_approvals.agents.adapters import resolve_local_agent
+from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
+from pytest_approvals.agents.sources import create_source
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.checks import judge, judge_group
+from pytest_approvals.errors import AgentUnavailable, ApprovalsError
+from pytest_approvals.journal.history import History
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.runner.event_loops import get_session_loop
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.variants import plan_variants
+
+FAILED_STATUSES = frozenset({"fail", "warning"})
+"""The statuses in which a check says that its requirement does not hold; a waiver does not matter here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ScenarioRuns:
+    """
+    What came of the runs of one scenario on one agent.
+
+    Attributes:
+        broken: For each variant that ran the checks that failed.
+        clean: The histories of the runs in which none did.
+    """
+
+    broken: dict[str, frozenset[str]] = field(default_factory=dict)
+    clean: list[History] = field(default_factory=list)
+
+
+class AgentRuns:
+    """
+    An agent of a table.
+
+    Arguments:
+        catalogue: The scenarios, by id.
+        limit: How far one run may go, or its seconds.
+    """
+
+    def __init__(self, release: AgentRelease, catalogue: Mapping[str, Scenario], limit: float | RunLimits) -> None:
+        self.release = release
+        self._catalogue = catalogue
+        self._limit = limit if isinstance(limit, RunLimits) else RunLimits(seconds=limit)
+        self._loop = get_session_loop()
+        self._variants: dict[str, tuple[Variant, ...]] = {}
+        self._runs: dict[str, ScenarioRuns] = {}
+
+    @cached_property
+    def unavailable(self) -> str | None:
+        """Why it cannot be started; None where it can."""
+        try:
+            _ = self.source
+        except ApprovalsError as error:
+            return str(error)
+        return None
+
+    @cached_property
+    def source(self) -> AgentSource:
+        """
+        What builds it.
+
+        Errors:
+            ApprovalsError: It cannot be started.
+        """
+        spec = self.release.spec
+        recipe = resolve_recipe(spec, self.release.requirements, self.release.python)
+        if recipe is None:
+            if self.release.requirements or self.release.python:
+                why = "it runs in this environment, where nothing is installed"
+                raise AgentUnavailable(str(spec), why, f"name its release: {spec}==VERSION")
+            return create_source(resolve_local_agent(spec))
+        source = create_environment_source(spec, recipe)
+        self._loop.wait_for(source.ask())
+        return source
+
+    @property
+    def number_of_runs(self) -> int:
+        """How many runs were made."""
+        return sum(len(runs.broken) for runs in self._runs.values())
+
+    def variants(self, scenario: str) -> tuple[Variant, ...]:
+        """Gives the variants in which it runs a scenario; none where it cannot."""
+        if scenario not in self._variants:
+            facts = self.source.facts
+            upgrade = (self.release.spec.base, facts.version) if facts.version else None
+            self._variants[scenario] = plan_variants(self._catalogue[scenario], facts, upgrade=upgrade)
+        return self._variants[scenario]
+
+    def history(self, scenario: str, variant: Variant) -> History:
+        """Plays a scenario, and gives what happened."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = run_scenario(self._catalogue[scenario], variant, self.source, limit=self._limit)
+            return History.of(self._loop.wait_for(run).events)
+
+    def broken(self, scenario: str, variant: Variant) -> frozenset[str]:
+        """Gives the checks that fail in a run."""
+        runs = self._runs.setdefault(scenario, ScenarioRuns())
+        if variant.id not in runs.broken:
+            history = self.history(scenario, variant)
+            verdicts = judge(history)
+            runs.broken[variant.id] = frozenset(one.check for one in verdicts if one.status in FAILED_STATUSES)
+            if not any(one.fails for one in verdicts):
+                runs.clean.append(history)
+        return runs.broken[variant.id]
+
+    def failed_group_checks(self, scenario: str) -> frozenset[str]:
+        """Gives the checks that fail on all runs of a scenario together."""
+        for variant in self.variants(scenario):
+            self.broken(scenario, variant)
+        clean = self._runs[scenario].clean if scenario in self._runs else []
+        verdicts = judge_group(clean) if len(clean) > 1 else []
+        return frozenset(one.check for one in verdicts if one.status in FAILED_STATUSES)
+
+    def failure_counts(self) -> dict[str, int]:
+        """Counts the runs in which each check failed, the most frequent first."""
+        counts: dict[str, int] = {}
+        for runs in self._runs.values():
+            for slugs in runs.broken.values():
+                for slug in slugs:
+                    counts[slug] = counts.get(slug, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRelease:
+    """
+    An agent in the release that a row names.
+
+    Attributes:
+        requirements: What its environment has besides.
+        python: The Python of its environment; empty: the one that runs this.
+    """
+
+    spec: AgentSpec
+    requirements: tuple[str, ...] = ()
+    python: str = ""
+
+    def __str__(self) -> str:
+        besides = (*self.requirements, *((f"Python {self.python}",) if self.python else ()))
+        return f"{self.spec} with {', '.join(besides)}" if besides else str(self.spec)

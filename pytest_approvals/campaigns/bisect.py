@@ -1,0 +1,123 @@
+"""
+Which release changed a verdict: first a run that tells the two ends apart, then a binary search with that one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from pytest_approvals.campaigns.agent_runs import AgentRuns
+from pytest_approvals.errors import AgentUnavailable, UsageError
+from pytest_approvals.scenario.model import Scenario, Variant
+
+ProgressCallback = Callable[[str, str], None]
+"""Is told of every release that was tried, and what came of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistinguishingRun:
+    """A run in which a check fails on one release and not on the other; *variant* is None for all variants together."""
+
+    check: str
+    scenario: str
+    variant: Variant | None
+
+    def fails_on(self, suspect: AgentRuns) -> bool:
+        """Says whether the check fails there."""
+        if self.variant is None:
+            return self.check in suspect.failed_group_checks(self.scenario)
+        return self.check in suspect.broken(self.scenario, self.variant)
+
+    def __str__(self) -> str:
+        return f"{self.scenario} [{self.variant.id if self.variant is not None else '*'}]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictChange:
+    """
+    Between which releases the verdict changed.
+
+    Attributes:
+        last, first: The last release on the good side, and the first on the bad side.
+        between: The releases in between, which could not be judged.
+    """
+
+    witness: DistinguishingRun
+    last: str
+    first: str
+    between: tuple[str, ...] = field(default=())
+
+
+def find_distinguishing_run(
+    check: str, good: AgentRuns, bad: AgentRuns, catalogue: Mapping[str, Scenario], *, together: bool
+) -> DistinguishingRun:
+    """
+    Finds a run that tells the two apart, plain variants first.
+
+    Arguments:
+        together: The check judges all variants of a scenario together.
+
+    Errors:
+        AgentUnavailable: One of them cannot be started.
+        UsageError: No run tells them apart; it is said which of them the check fails on.
+    """
+    for suspect in (good, bad):
+        _ = suspect.source
+    failed_on_both = False
+    for witness in _possible_runs(check, bad, catalogue, together):
+        if not witness.fails_on(bad):
+            continue
+        if witness.variant is not None and witness.variant not in good.variants(witness.scenario):
+            continue
+        if not witness.fails_on(good):
+            return witness
+        failed_on_both = True
+    if failed_on_both:
+        raise UsageError(f"{check} fails on {good.release}, too, wherever it fails on {bad.release}")
+    raise UsageError(f"{check} does not fail on {bad.release} in any of these scenarios")
+
+
+def _possible_runs(check: str, bad: AgentRuns, catalogue: Iterable[str], together: bool) -> Iterator[DistinguishingRun]:
+    if together:
+        yield from (DistinguishingRun(check=check, scenario=scenario, variant=None) for scenario in catalogue)
+        return
+    names = list(catalogue)
+    for rank in zip_longest(*(bad.variants(scenario) for scenario in names)):
+        for scenario, variant in zip(names, rank, strict=True):
+            if variant is not None:
+                yield DistinguishingRun(check=check, scenario=scenario, variant=variant)
+
+
+def bisect_releases(
+    witness: DistinguishingRun, versions: Sequence[str], suspect: Callable[[str], AgentRuns], step: ProgressCallback
+) -> VerdictChange:
+    """
+    Finds where the verdict changes.
+
+    Arguments:
+        versions: From the good release to the bad one, both included.
+        suspect: Gives the agent in a release.
+        step: Is told of every release that is tried.
+    """
+    low, high = 0, len(versions) - 1
+    unknown: set[int] = set()
+    while (middle := _nearest_untried(low, high, unknown)) is not None:
+        try:
+            fails = witness.fails_on(suspect(versions[middle]))
+        except AgentUnavailable as error:
+            unknown.add(middle)
+            step(versions[middle], f"cannot be judged: {error}")
+            continue
+        step(versions[middle], f"{witness.check} {'fails' if fails else 'holds'}")
+        low, high = (low, middle) if fails else (middle, high)
+    return VerdictChange(
+        witness=witness, last=versions[low], first=versions[high], between=tuple(versions[low + 1 : high])
+    )
+
+
+def _nearest_untried(low: int, high: int, unknown: set[int]) -> int | None:
+    """Gives the untried position nearest to the middle; None where there is none."""
+    middle = (low + high) / 2
+    return min((at for at in range(low + 1, high) if at not in unknown), key=lambda at: abs(at - middle), default=None)

@@ -1,0 +1,453 @@
+"""What is asked: every call that needs approval, and no other.
+
+How is asked: about the call as it is, once, and so that it can be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._queries import (
+    cannot_run,
+    has_pending_siblings,
+    sibling_calls,
+    was_dropped,
+    was_rewritten_between,
+)
+from pytest_approvals.journal.arguments import arguments_match, parse_arguments
+from pytest_approvals.journal.formatting import format_call
+from pytest_approvals.journal.history import (
+    Execution,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedTurn,
+    SurfacedRequest,
+)
+
+
+@check(
+    "every-gated-call-asked",
+    needs=("model.answer", "turn.end"),
+    implies=("approved-runs", "result-delivered-once"),
+    sources=("microsoft/agent-framework#5535", "pydantic/pydantic-ai#6491", "langchain-ai/langchain#38838"),
+)
+def every_gated_call_asked(history: History) -> Evaluations:
+    """
+    Every call that needs approval must surface as a request.
+
+    A request that nobody sees is a call that nobody can decide about. By the end of its turn the call is asked about,
+    or a standing decision covers it, or the turn failed visibly. The model may be answered instead where the tool is
+    not there, the arguments do not fit, the policy failed, or a structured answer beside the call ended the run.
+    Requests of one reply may surface one after the other.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, one after the other:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        pause c2
+        end left: c2
+
+    Passes, the arguments do not fit and the model is told:
+        send Pay
+        model c1 pay(amount=much)
+        tell c1 amount must be an integer
+        model Sorry.
+        finish Sorry.
+
+    Passes, the turn fails:
+        send Pay
+        model c1 pay(amount=5); c1#2 pay(amount=6)
+        fail ModelBehaviorError: two calls with one id
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        tell c1 pending
+        done
+
+    Fails, it runs unasked:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        turn = call.turn
+        if turn is None or turn.outcome in ("timeout", "open") or not call.gated:
+            continue
+        if call.asked or turn.failed or _has_decision(call, turn) or _is_answered(history, call):
+            yield OK
+        elif not _is_requested_later(history, call):
+            actual = "none; it runs" if call.runs else "none"
+            witness = (call.n, *(run.n for run in call.runs[:1]), turn.end.n if turn.end else 0)
+            yield Failure(call=call, expected="a request about it", actual=actual, witness=witness)
+
+
+def _is_requested_later(history: History, call: RecordedCall) -> bool:
+    """Whether the caller left, or dropped the reply, while another call of it was being asked about."""
+    if call.runs or not any(sibling.asked for sibling in sibling_calls(history, call)):
+        return False
+    return has_pending_siblings(history, call) or was_dropped(history, call)
+
+
+def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
+    return turn.end is not None and call.decision_at(turn.end.n) is not None
+
+
+def _is_answered(history: History, call: RecordedCall) -> bool:
+    """Whether the model is told that a call could not even be asked about."""
+    if call.runs or not call.told:
+        return False
+    raised = any(gate.raised is not None for gate in call.gates)
+    repeated = call.occurrence > 1 or any(sibling.id == call.id for sibling in sibling_calls(history, call))
+    ended = call.answer.answer is not None
+    return raised or repeated or ended or cannot_run(history, call, None)
+
+
+@check(
+    "policy-fails-closed",
+    needs=("tool.start", "caller.decide"),
+    implies=("approval-before-execution", "every-gated-call-asked"),
+    sources=("langchain-ai/langchain#38838", "vercel/ai#15947"),
+)
+def policy_fails_closed(history: History) -> Evaluations:
+    """
+    A call whose policy failed, or could not judge it, must not run without approval.
+
+    A policy that raises has not said yes; nor has one that was asked about arguments that it cannot read.
+
+    Passes:
+        tool pay(amount: integer) raises
+        send Pay 5
+        model c1 pay(amount=5)
+        gate c1 raises
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Passes, the turn fails:
+        tool pay(amount: integer) raises
+        send Pay 5
+        model c1 pay(amount=5)
+        gate c1 raises
+        fail ConditionRaised: no
+
+    Fails:
+        tool pay(amount: integer) raises
+        send Pay 5
+        model c1 pay(amount=5)
+        gate c1 raises
+        run c1 -> paid 5
+        done
+
+    Fails, unreadable arguments:
+        tool pay(amount: integer) when amount > 100
+        send Pay
+        model c1 pay(amount)
+        run c1 pay() -> paid
+        done
+    """
+    for call in history.calls:
+        why = _closing_reason(call)
+        if why is None:
+            continue
+        run = next((run for run in call.runs if not _was_decided(call, run)), None)
+        if run is None:
+            yield OK
+        else:
+            witness = (call.n, *(gate.n for gate in call.gates if gate.n < run.n), run.n)
+            yield Failure(call=call, expected="no run without approval", actual=f"it runs; {why}", witness=witness)
+
+
+def _closing_reason(call: RecordedCall) -> str | None:
+    if call.declared is None or not isinstance(call.declared.approval, Condition):
+        return None
+    if any(gate.raised is not None for gate in call.gates):
+        return "the policy raised"
+    if any(gate.answer is False for gate in call.gates):
+        return None
+    condition, arguments = call.declared.approval, parse_arguments(call.arguments)
+    if condition.answers or condition.raises:
+        return None
+    readable = isinstance(arguments, Mapping) and condition.argument in arguments
+    return None if readable else "the policy could not judge its arguments"
+
+
+def _was_decided(call: RecordedCall, run: Execution) -> bool:
+    given = call.decision_at(run.n)
+    return given is not None and (given.approves or given.rejects)
+
+
+@check("only-gated-asked", level="should", needs=("turn.end",), sources=("pydantic/pydantic-ai#3350",))
+def only_gated_asked(history: History) -> Evaluations:
+    """
+    A person should not be asked about a call that needs no approval.
+
+    Who is asked about everything stops reading.
+
+    Passes:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        run c2 -> text
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Warns:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        pause c1, c2
+        approve c1
+        approve c2
+        go
+        run c1 -> paid 5
+        run c2 -> text
+        done
+    """
+    for call in history.calls:
+        if not call.asked or call.declared is None:
+            continue
+        asked = call.asked[0]
+        if call.may_be_gated or any(run.how == "asked" and run.n < asked.n for run in call.runs):
+            yield OK
+        else:
+            yield Failure(call=call, expected="no request", actual="a request", witness=(call.n, asked.n))
+
+
+@check(
+    "asked-once",
+    needs=("turn.end", "caller.decide"),
+    implies=("nothing-left-pending", "run-ends"),
+    sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#5141"),
+)
+def asked_once(history: History) -> Evaluations:
+    """
+    A person must not be asked again about a call that they decided.
+
+    Listing a request that is still pending is not asking. A request may come back when the decision was refused, when
+    the turn failed, or when the tool asks again in its middle.
+
+    Passes:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        run c1 -> paid 5
+        pause c2
+        approve c2
+        go
+        run c2 -> paid 6
+        done
+
+    Passes, the tool asks again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 ??
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        given = next((given for given in call.decisions if _was_accepted(given)), None)
+        if given is None:
+            continue
+        again = _find_second_listing(history, call, given)
+        if again is None:
+            yield OK
+        else:
+            actual = "it is asked about again after it was decided"
+            yield Failure(call=call, expected="1 request", actual=actual, witness=(call.asked[0].n, given.n, again))
+
+
+def _was_accepted(given: RecordedDecision) -> bool:
+    turn = given.turn
+    decides = given.approves or given.rejects
+    return decides and not given.refused and turn is not None and turn.outcome in ("paused", "finished")
+
+
+def _find_second_listing(history: History, call: RecordedCall, given: RecordedDecision) -> int | None:
+    """Gives the end of the turn that asks again; listings after a restore and at the end are not asking."""
+    taken = given.taken or 0
+    listed = sorted(n for asked in call.asked for n, _ in asked.listed if n > taken)
+    if not listed:
+        return None
+    ends = {turn.end.n for turn in history.turns if turn.end is not None}
+    asking = [run.ended or 0 for run in call.runs if run.how == "asked" and run.n > taken]
+    return next((n for n in listed if n in ends and not any(asked < n for asked in asking)), None)
+
+
+@check(
+    "request-shows-the-call",
+    needs=("model.answer", "turn.end"),
+    implies=("approval-before-execution", "every-gated-call-asked", "arguments-as-approved", "pending-survives"),
+    sources=("openai/openai-agents-python#4257", "strands-agents/harness-sdk#3076"),
+)
+def request_shows_the_call(history: History) -> Evaluations:
+    """
+    A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
+
+    A person can only decide about what they see. What is shown again after a restore is the same, unless somebody
+    changed what was saved: then it is what the save says.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount="5")
+        pause c1 pay(amount=5)
+        approve c1
+        go
+        run c1 pay(amount=5) -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1 pay(amount=1)
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, after what was saved has been changed:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        end left
+
+    Fails, after a restore:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore save-1: c1 pay(amount=1)
+        end left
+    """
+    for asked in history.requests:
+        if asked.call is None:
+            if not _belongs_to_other_session(history, asked):
+                text = format_call(str(asked.entry.get("tool")), asked.entry.get("arguments"))
+                actual = f"a request about {text}"
+                expected = "a request about a call that the model made"
+                yield Failure(expected=expected, actual=actual, witness=(asked.n,), session=asked.session)
+            continue
+        yield _compare_with_call(history, asked.call, asked)
+
+
+def _compare_with_call(history: History, call: RecordedCall, asked: SurfacedRequest) -> Failure | None:
+    edited = next((given.n for given in call.decisions if given.verdict == "edit"), None)
+    for n, entry in asked.listed:
+        if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
+            break
+        if entry.get("tool") != call.tool or not _shows_arguments(entry.get("arguments"), call):
+            expected, actual = (
+                format_call(call.tool, call.arguments),
+                format_call(str(entry.get("tool")), entry.get("arguments")),
+            )
+            return Failure(call=call, expected=expected, actual=f"{actual} is shown", witness=(call.n, n))
+        if entry.get("kind", "function") != call.kind or entry.get("server") != call.server:
+            expected = f"a request of kind {call.kind}" + (f" of {call.server}" if call.server else "")
+            actual = f"one of kind {entry.get('kind')}" + (f" of {entry['server']}" if entry.get("server") else "")
+            return Failure(call=call, expected=expected, actual=actual, witness=(call.n, n))
+    return OK
+
+
+def _shows_arguments(arguments: Any, call: RecordedCall) -> bool:
+    if arguments_match(arguments, call.arguments, call.parameters):
+        return True
+    given = parse_arguments(call.arguments)
+    if isinstance(given, Mapping) or not isinstance(call.arguments, str):
+        return False
+    return call.arguments.strip() in str(arguments) or not call.arguments.strip()
+
+
+def _belongs_to_other_session(history: History, asked: SurfacedRequest) -> bool:
+    entry = asked.entry
+    return any(
+        call.session != asked.session
+        and call.tool == entry.get("tool")
+        and arguments_match(entry.get("arguments"), call.arguments, call.parameters)
+        for call in history.calls
+    )
+
+
+@check(
+    "request-ids-unique",
+    needs=("turn.end",),
+    implies=("arguments-as-approved", "approval-before-execution", "asked-once", "approved-runs"),
+    sources=("microsoft/agent-framework#7383", "openai/openai-agents-python#5141"),
+)
+def request_ids_unique(history: History) -> Evaluations:
+    """
+    Two open requests must differ in something by which they can be answered: their id, or the agent that asks.
+
+    Otherwise one answer decides about two calls, or cannot say about which.
+
+    Passes:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1
+        reject c2
+        go
+        tell c1 rejected
+        tell c2 rejected
+        done
+
+    Fails:
+        send Pay
+        model c1 pay(amount=5); c1#2 pay(amount=6)
+        pause c1, c1#2
+        end left
+    """
+    for turn in history.turns:
+        if not turn.requests or turn.end is None:
+            continue
+        seen: dict[tuple[Any, Any], Mapping[str, Any]] = {}
+        for entry in turn.requests:
+            first = seen.setdefault((entry.get("id"), entry.get("agent")), entry)
+            if first is entry:
+                yield OK
+                continue
+            actual = f"{first.get('label')} and {entry.get('label')} are both asked about as {entry.get('id')!r}"
+            call = history.call(str(entry.get("label")), turn.session)
+            yield Failure(call=call, expected="an id of its own", actual=actual, witness=(turn.end.n,))

@@ -1,0 +1,403 @@
+"""What a decision may do: nothing if it is none, nothing once the call is settled, and nothing to other calls.
+
+What a decision may not touch: calls that are settled, and calls that it is not about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check, describe_call
+from pytest_approvals.checks._queries import (
+    cancelled_position,
+    is_contradicted,
+    is_invalid,
+    pending_before,
+    settled_position,
+)
+from pytest_approvals.journal.coverage import is_malformed
+from pytest_approvals.journal.history import (
+    DeliveredResult,
+    Execution,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedTurn,
+)
+
+
+@check(
+    "invalid-decision-refused",
+    needs=("caller.decide", "turn.end", "tool.start"),
+    implies=("approval-before-execution", "only-model-calls-run", "unanswered-stays-pending", "every-gated-call-asked"),
+    sources=("pydantic/pydantic-ai#8060", "pydantic/pydantic-ai#6922", "langchain-ai/langgraph#8836"),
+)
+def invalid_decision_refused(history: History) -> Evaluations:
+    """
+    A decision that names no request, or is no decision, must make nothing run and lose nothing.
+
+    A missing value, a truthy text or an id that nobody gave are mistakes of a client, not a person's consent. Closing
+    the call as rejected is accepted. That the caller is not told of the mistake is a warning.
+
+    Passes, refused loudly:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        raw c1 "yes"
+        go
+        fail TypeError: no decision
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, an unknown request:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve ?q99
+        go
+        fail KeyError: q99
+        end left: c1
+
+    Fails, it runs:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        raw c1 "yes"
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, its text becomes the result:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        raw c1 "paid 5"
+        go
+        tell c1 paid 5
+        done
+
+    Fails, an unknown request lets something run:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve ?q99
+        go
+        run c1 -> paid 5
+        done
+
+    Warns, ignored without a sound:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve ?q99
+        go
+        pause c1
+        end left
+    """
+    for given in history.decisions:
+        turn = given.turn
+        if not is_invalid(given) or given.lost or turn is None or turn.outcome in ("open", "timeout"):
+            continue
+        ran = next(_unapproved_executions(turn), None)
+        what = "an answer that is no decision" if is_malformed(given) else "a decision about nothing that was asked"
+        if ran is not None:
+            expected, actual = "nothing runs", f"{describe_call(ran.call) if ran.call else ran.tool} runs after {what}"
+            yield Failure(call=ran.call, expected=expected, actual=actual, witness=(given.n, ran.n))
+        elif turn.failed:
+            yield OK
+        elif (told := _find_delivered_decision(given, turn)) is not None:
+            actual = f"the model is told {told.text!r} as its result"
+            yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, told.n))
+        elif given.call is not None and not _is_kept(given.call, turn):
+            actual = f"it is gone after {what}"
+            yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, turn.ended))
+        else:
+            yield Failure(
+                call=given.call,
+                expected="the caller is told",
+                actual=f"{what} is taken without a sound",
+                witness=(given.n, turn.ended),
+                level="should",
+            )
+
+
+def _unapproved_executions(turn: RecordedTurn) -> Iterator[Execution]:
+    for run in turn.executions:
+        call = run.call
+        if call is None:
+            yield run
+        elif call.is_gated_at(run.n) or call.asked:
+            decided = call.decision_at(run.n)
+            if decided is None or not (decided.approves or decided.rejects):
+                yield run
+
+
+def _find_delivered_decision(given: RecordedDecision, turn: RecordedTurn) -> DeliveredResult | None:
+    """Where the model is told, in that turn, the very text that stood in place of a decision."""
+    raw = given.event.raw
+    text = raw.get("verdict") if isinstance(raw, dict) else None
+    if given.call is None or not isinstance(text, str):
+        return None
+    told_now = (told for told in given.call.told if given.n < told.n < turn.ended)
+    return next((told for told in told_now if told.text == text), None)
+
+
+def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
+    """Whether it is still pending, closed by a message, or closed as rejected."""
+    return turn.start.text is not None or call.is_listed_at(turn.ended) or bool(call.told) or bool(call.responses)
+
+
+@check(
+    "contradiction-not-executed",
+    needs=("caller.decide", "tool.start"),
+    implies=("rejected-never-runs", "rejection-told", "reason-told"),
+    sources=("langchain-ai/langgraph#7256", "openai/openai-agents-python#4429"),
+)
+def contradiction_not_executed(history: History) -> Evaluations:
+    """
+    A call that one submission both approves and rejects must not run.
+
+    Of two answers that contradict each other the careful one counts, if the submission is not refused. Decisions that
+    were put into the state one after the other are no contradiction: the last one stands.
+
+    Passes, refused loudly:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        reject c1
+        go
+        fail UserError: two answers
+        end left: c1
+
+    Passes, closed as rejected:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        given = next((given for given in call.decisions if is_contradicted(given) and given.turn is not None), None)
+        if given is None:
+            continue
+        run = next((run for run in call.runs if run.turn is given.turn and run.n > (given.taken or 0)), None)
+        if run is None:
+            yield OK
+        else:
+            both = [other.n for other in call.decisions if other.taken == given.taken]
+            yield Failure(call=call, expected="no run", actual="it runs", witness=(*both, run.n))
+
+
+@check(
+    "settled-stays-settled",
+    needs=("caller.decide", "turn.end", "model.request"),
+    implies=("runs-at-most-once", "result-delivered-once", "approved-runs"),
+    sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
+)
+def settled_stays_settled(history: History) -> Evaluations:
+    """
+    A decision about a call that is settled must change nothing.
+
+    Answers come twice: a double click, a retried request, a second window. The call is not run again and its result is
+    not told again or changed. An approval of a call that a new message had closed is refused visibly, since it will not
+    run. That the model is asked again for nothing is a warning.
+
+    Passes, refused loudly:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        approve c1
+        go
+        fail UserError: nothing is pending
+
+    Passes, taken as done:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        approve c1
+        go
+        finish Done.
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, what was given up runs:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        cancel
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, an approval of what a message had closed is ignored:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        tell c1 superseded
+        send Never mind
+        done
+        approve c1
+        go
+        finish Done.
+
+    Warns, the model is asked again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        approve c1
+        go
+        done
+    """
+    for call in history.calls:
+        for given in call.decisions:
+            settled = settled_position(call, given) or cancelled_position(history, call, given)
+            if settled is None or given.turn is None or is_invalid(given):
+                continue
+            yield _find_effect(call, given, settled) or _find_needless_question(call, given, settled)
+
+
+def _find_effect(call: RecordedCall, given: RecordedDecision, settled: int) -> Failure | None:
+    turn, taken = given.turn, given.taken or 0
+    assert turn is not None
+    run = next((run for run in call.runs if run.turn is turn and run.n > taken), None)
+    told = next((told for told in call.told if told.n > taken and (call.told[0] is not told)), None)
+    expected = f"nothing: it was settled at {settled}"
+    if run is not None:
+        return Failure(call=call, expected=expected, actual="it runs", witness=(settled, given.n, run.n))
+    if told is not None:
+        actual = f"the model is told {told.text!r}"
+        return Failure(call=call, expected=expected, actual=actual, witness=(settled, given.n, told.n))
+    closed_by_message = not call.runs and all(other is given or other.refused for other in call.decisions)
+    if given.approves and closed_by_message and not turn.failed:
+        actual = "the approval is taken without a sound, and nothing runs"
+        return Failure(call=call, expected="it is refused", actual=actual, witness=(settled, given.n, turn.ended))
+    return OK
+
+
+def _find_needless_question(call: RecordedCall, given: RecordedDecision, settled: int) -> Failure | None:
+    turn = given.turn
+    if turn is None or turn.start.text is not None or not turn.exchanges:
+        return OK
+    if turn.before is not None and turn.before.failed:
+        return OK
+    if any(other.call is None or settled_position(other.call, other) is None for other in turn.decisions):
+        return OK
+    asked = turn.exchanges[0].n
+    actual = "the model is asked again"
+    expected = "no question to the model"
+    return Failure(call=call, expected=expected, actual=actual, witness=(settled, given.n, asked), level="should")
+
+
+@check(
+    "unanswered-stays-pending",
+    needs=("caller.decide", "turn.end"),
+    implies=("result-delivered-once", "model-input-well-formed", "asked-once", "nothing-left-pending"),
+    sources=("microsoft/agent-framework#5654", "vercel/ai#15947"),
+)
+def unanswered_stays_pending(history: History) -> Evaluations:
+    """
+    A request that the caller did not answer must stay pending while the caller only answers others or goes on.
+
+    Nobody said yes or no. A new message may close it; then a later answer is refused.
+
+    Passes:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        run c1 -> paid 5
+        pause c2
+        reject c2
+        go
+        tell c2 rejected
+        done
+
+    Passes, an incomplete answer is refused:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        fail UserError: c2 is not answered
+        approve c1
+        reject c2
+        go
+        run c1 -> paid 5
+        tell c2 rejected
+        done
+
+    Fails:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        run c1 -> paid 5
+        tell c2 interrupted
+        done
+    """
+    for turn in history.turns:
+        if turn.start.text is not None or turn.overlaps or turn.outcome in ("timeout", "open"):
+            continue
+        pending = pending_before(history, turn)
+        if pending is None or not pending.calls:
+            continue
+        answered = {given.call.label for given in turn.decisions if given.call is not None}
+        for call in pending.calls:
+            if call.label not in answered:
+                yield from _check_unanswered(history, turn, call, pending.n)
+
+
+def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, asked: int) -> Evaluations:
+    if call.fork != turn.fork:
+        call = next((each for each in history.calls_of(call.label, call.session) if each.fork == turn.fork), call)
+    end = turn.ended
+    if (call.decisions or call.standing) and call.decision_at(end) is not None:
+        return
+    if turn.failed or any(each.listed[-1][0] >= end for each in call.asked):
+        yield OK
+        return
+    ran = next((run.n for run in call.runs if run.n > asked), None)
+    what = "it runs" if ran is not None else "it is gone"
+    yield Failure(call=call, expected="it stays pending", actual=what, witness=(asked, turn.start.n, ran or end))

@@ -1,0 +1,528 @@
+"""How it ends: at all, with nothing left open, and so that the session can go on.
+
+What a turn gives in the end, where an object with declared fields was asked for.
+
+How sessions end up: of use when their caller hung up, and apart from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._queries import (
+    cannot_run,
+    is_ancestor,
+    is_contradicted,
+    is_invalid,
+    pending_before,
+    settled_position,
+)
+from pytest_approvals.journal.arguments import arguments_fit, arguments_match
+from pytest_approvals.journal.events import CallerStuck, ModelExhausted, ModelFailure
+from pytest_approvals.journal.formatting import format_call
+from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
+
+
+@check(
+    "run-ends",
+    needs=("turn.end", "run.end"),
+    implies=("nothing-left-pending",),
+    sources=("microsoft/autogen#7956", "openai/openai-agents-python#2487"),
+)
+def run_ends(history: History) -> Evaluations:
+    """
+    A run must come to its end: no turn hangs, the model is not asked for ever, and answers move it on.
+
+    A loop that asks the same question costs money until somebody looks. And what a turn gives in the end should be what
+    its model said last: whoever reads the output has not seen anything else.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, a turn hangs:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        timeout
+        end timeout
+
+    Fails, it waits for an answer, and nobody was asked:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause
+        end completed
+
+    Fails, answers change nothing:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        pause c1
+        stuck
+        end completed: c1
+
+    Warns, an output that the model did not give:
+        send Hello
+        model Hello.
+        finish Goodbye.
+    """
+    end = history.end
+    if end is None:
+        last = history.events[-1].n if history.events else 0
+        yield Failure(expected="the run ends", actual="the journal ends before", witness=(last,), status="unknown")
+        return
+    if end.how in ("interrupted", "broken"):
+        return
+    hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
+    endless = next(_exhausted_models(history), None)
+    stuck = next(_stuck_callers(history), None)
+    mute = next((turn for turn in _last_turns(history) if turn.outcome == "paused" and not turn.requests), None)
+    if end.how == "timeout" or hanging is not None:
+        start = hanging.start.n if hanging is not None else 0
+        yield Failure(expected="the run ends", actual="it took too long", witness=(start, end.n))
+    elif endless is not None:
+        actual = f"the model was asked {endless.limit} times and once more"
+        yield Failure(expected="the run ends", actual=actual, witness=(endless.n,), session=endless.session)
+    elif mute is not None and mute.end is not None:
+        actual = "the last turn pauses, and shows no request"
+        yield Failure(expected="the run ends", actual=actual, witness=(mute.end.n,), session=mute.session)
+    elif stuck is not None:
+        actual = f"the same requests are there after they were answered {stuck.rounds} times"
+        call = next((asked.call for asked in history.requests if asked.q in stuck.requests), None)
+        yield Failure(call=call, expected="answers move the run on", actual=actual, witness=(stuck.n,))
+    else:
+        yield OK
+        yield from map(_compare_output, history.turns)
+
+
+def _compare_output(turn: RecordedTurn) -> Failure | None:
+    """The output of a turn, where it is text and the model's last reply is nothing but text."""
+    answers = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
+    last = answers[-1] if answers else None
+    if turn.end is None or turn.outcome != "finished" or last is None or not last.say or last.calls:
+        return OK
+    output = turn.end.output
+    if not isinstance(output, str) or output.strip() == last.say.strip():
+        return OK
+    actual = f"the turn gives {output!r}"
+    witness = (last.n, turn.end.n)
+    return Failure(expected=repr(last.say), actual=actual, witness=witness, session=turn.session, level="should")
+
+
+def _last_turns(history: History) -> Iterator[RecordedTurn]:
+    """Gives the last turn of each session."""
+    yield from {turn.session: turn for turn in history.turns}.values()
+
+
+def _exhausted_models(history: History) -> Iterator[ModelExhausted]:
+    for exchange in history.exchanges:
+        if isinstance(exchange.reply, ModelExhausted) and exchange.reply.limit is not None:
+            yield exchange.reply
+
+
+def _stuck_callers(history: History) -> Iterator[CallerStuck]:
+    """Rounds of answers after which the same is pending, though no turn failed visibly."""
+    for event in history.events_of(CallerStuck):
+        if isinstance(event, CallerStuck):
+            turns = [turn for turn in history.turns if turn.session == event.session and turn.start.n < event.n]
+            if not turns or not turns[-1].failed:
+                yield event
+
+
+@check(
+    "nothing-left-pending",
+    needs=("run.end", "turn.end"),
+    sources=("pydantic/pydantic-ai#6486", "openai/openai-agents-python#5141"),
+)
+def nothing_left_pending(history: History) -> Evaluations:
+    """
+    When everything was answered, nothing must be pending.
+
+    What is still open then can never be closed: the session shows a question that was answered.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, the caller left:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        end left: c1
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        end completed: c1
+    """
+    end = history.end
+    if end is None or not history.requests:
+        return
+    if end.how != "completed":
+        if end.how == "left":
+            yield OK
+        return
+    for entry in end.pending:
+        asked = next((asked for asked in history.requests if asked.q == entry.get("q")), None)
+        last = [turn for turn in history.turns if asked is None or turn.session == asked.session][-1:]
+        if last and last[0].failed:
+            continue
+        call = asked.call if asked is not None else None
+        witness = (call.decisions[-1].n if call and call.decisions else 0, end.n)
+        yield Failure(call=call, expected="nothing is pending", actual="it is still listed", witness=witness)
+    yield OK
+
+
+@check(
+    "usable-after-refusal",
+    needs=("turn.end", "caller.decide"),
+    sources=("pydantic/pydantic-ai#6486", "vercel/ai@50a26d5"),
+)
+def usable_after_refusal(history: History) -> Evaluations:
+    """
+    A session must go on after it refused something: the next right step must be taken.
+
+    A refusal that poisons the state turns a client's mistake into a lost conversation. A right step is an answer to all
+    that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve ?q99
+        go
+        fail KeyError: q99
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve ?q99
+        go
+        fail KeyError: q99
+        approve c1
+        go
+        fail StateError: broken
+        end left: c1
+    """
+    for refused in history.turns:
+        if not refused.refused:
+            continue
+        after = [turn for turn in history.turns if turn.number > refused.number and is_ancestor(refused, turn)]
+        right = [turn for turn in after if _is_right_step(history, turn)]
+        failed = [turn for turn in right if turn.failed and not _has_cause(history, turn)]
+        if len(failed) < len(right):
+            yield OK
+        elif failed:
+            ends = [turn.end.n for turn in (refused, failed[0]) if turn.end is not None]
+            error = failed[0].end.error if failed[0].end is not None else None
+            actual = f"it fails: {': '.join(error or ())}"
+            yield Failure(expected="the next right step is taken", actual=actual, witness=ends, session=refused.session)
+
+
+def _is_right_step(history: History, turn: RecordedTurn) -> bool:
+    if turn.overlaps or turn.outcome in ("timeout", "open"):
+        return False
+    pending = pending_before(history, turn)
+    if pending is None:
+        return False
+    labels = {call.label for call in pending.calls}
+    if turn.start.text is not None:
+        return not labels and not turn.decisions
+    for given in turn.decisions:
+        call = given.call
+        if call is None or is_invalid(given) or is_contradicted(given) or settled_position(call, given) is not None:
+            return False
+        if given.event.shows is not None:
+            return False
+    return bool(labels) and {given.call.label for given in turn.decisions if given.call is not None} == labels
+
+
+def _has_cause(history: History, turn: RecordedTurn) -> bool:
+    """Whether something that the scenario made fail, or a limit that it set, explains a failed turn."""
+    if history.header is not None and history.header.limits:
+        return True
+    if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
+        return True
+    if any(run.how == "raised" for run in turn.executions):
+        return True
+    return any(given.call is not None and cannot_run(history, given.call, given) for given in turn.decisions)
+
+
+@check(
+    "answer-given",
+    needs=("model.answer", "turn.end"),
+    sources=("langchain-ai/langchain#36957", "langchain-ai/langchain#32980", "pydantic/pydantic-ai#6486"),
+)
+def answer_given(history: History) -> Evaluations:
+    """
+    A turn that finishes must give the structured answer that its model gave last.
+
+    Whoever asks for an object reads its fields. Where nothing comes, or words, or the answer of an earlier turn, the
+    program behind it fails, or goes on with what is not true any more. An answer that does not fit what was asked for
+    is not judged, nor one beside calls, which agents may take or leave.
+
+    Passes:
+        wants total: integer
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        answers total=5
+        outputs total=5
+
+    Fails, nothing comes:
+        wants total: integer
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        answers total=5
+        outputs
+
+    Fails, it comes as text:
+        wants total: integer
+        send Sum up
+        answers total=5
+        finish {"total": 5}
+
+    Fails, the answer of an earlier turn comes:
+        wants total: integer
+        send Sum up
+        answers total=5
+        outputs total=5
+        send And now?
+        answers total=7
+        outputs total=5
+    """
+    wanted = history.header.answer if history.header is not None else None
+    if wanted is None:
+        return
+    for turn in history.turns:
+        given = _structured_answer(turn)
+        if given is None or turn.end is None or turn.outcome != "finished" or not arguments_fit(given[1], wanted):
+            continue
+        n, answer = given
+        if isinstance(turn.end.output, dict) and arguments_match(turn.end.output, answer, wanted):
+            yield OK
+        else:
+            witness = (n, turn.end.n)
+            actual = f"the turn gives {turn.end.output!r}"
+            yield Failure(expected=repr(answer), actual=actual, witness=witness, session=turn.session)
+
+
+def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
+    """Gives the structured answer that ends a turn, with its position."""
+    replies = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
+    last = replies[-1] if replies else None
+    return None if last is None or last.answer is None or last.calls else (last.n, last.answer)
+
+
+@check(
+    "usable-after-hang-up",
+    needs=("turn.end", "caller.hang_up"),
+    sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
+)
+def usable_after_hang_up(history: History) -> Evaluations:
+    """
+    A session must go on after its caller hung up: of the turns that follow, not all may fail.
+
+    A browser tab that was closed must not cost the conversation. A message may be refused while the call that was cut
+    short is asked about again; then the answer is taken.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 cancelled
+        send Is it paid?
+        done
+
+    Passes, it waits for an answer about the call that was cut short:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        send Is it paid?
+        fail UserError: c1 is not answered
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        send Is it paid?
+        fail UserError: a run is going on
+        send Hello?
+        fail UserError: a run is going on
+    """
+    for turn in history.turns:
+        if turn.hung_up is None:
+            continue
+        after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
+        if after and all(later.failed and later.hung_up is None for later in after):
+            error = after[-1].end.error if after[-1].end is not None else None
+            actual = f"every turn fails: {': '.join(error or ())}"
+            witness = (turn.hung_up, *(later.ended for later in after))
+            yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
+        elif after:
+            yield OK
+
+
+@check(
+    "sessions-isolated",
+    needs=("turn.end", "model.request"),
+    implies=(
+        "only-model-calls-run",
+        "request-shows-the-call",
+        "approval-before-execution",
+        "every-gated-call-asked",
+        "model-input-well-formed",
+        "approved-runs",
+    ),
+    sources=("openai/openai-agents-python#5123",),
+)
+def sessions_isolated(history: History) -> Evaluations:
+    """
+    Nothing of one session must appear in another one, or be decided there.
+
+    Two people share an agent, not their conversations.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Pay 6
+        model c1 pay(amount=6)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 6
+        done
+        end left: c1
+
+    Fails, a request:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        session b
+        send Pay 6
+        shows c1 pay(amount=5)
+        end left: c1
+
+    Fails, a standing approval:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        done
+        session b
+        send Pay 6
+        model c1 pay(amount=6)
+        run c1 -> paid 6
+        done
+    """
+    if len(history.sessions) < 2:
+        return
+    yield OK
+    yield from _foreign_requests(history)
+    yield from _foreign_executions(history)
+    yield from _foreign_messages(history)
+
+
+def _foreign_requests(history: History) -> Evaluations:
+    for asked in history.requests:
+        if asked.call is None:
+            tool, arguments = str(asked.entry.get("tool")), asked.entry.get("arguments")
+            other = _find_call_of_other_session(history, asked.session, tool, arguments)
+            if other is not None:
+                actual = f"a request about {format_call(tool, arguments)} of session {other.session or 'main'}"
+                expected = "requests of its own calls"
+                witness = (other.n, asked.n)
+                yield Failure(expected=expected, actual=actual, witness=witness, session=asked.session)
+
+
+def _foreign_executions(history: History) -> Evaluations:
+    for run in history.executions:
+        call = run.call
+        if call is None:
+            other = _find_call_of_other_session(history, run.session, run.tool, run.arguments)
+            if other is not None:
+                actual = f"{format_call(run.tool, run.arguments)} of session {other.session or 'main'} runs"
+                witness = (other.n, run.n)
+                yield Failure(expected="runs of its own calls", actual=actual, witness=witness, session=run.session)
+        elif call.is_gated_at(run.n) and call.decision_at(run.n) is None:
+            given = next((given for given in history.decisions if _may_have_leaked(given.call, call)), None)
+            if given is not None and given.approves and given.n < run.n:
+                actual = "it runs after an approval that another session gave"
+                yield Failure(call=call, expected="a decision of its own", actual=actual, witness=(given.n, run.n))
+
+
+def _may_have_leaked(decided: RecordedCall | None, call: RecordedCall) -> bool:
+    return decided is not None and decided.session != call.session and decided.tool == call.tool
+
+
+def _find_call_of_other_session(history: History, session: str, tool: str, arguments: object) -> RecordedCall | None:
+    others = (call for call in history.calls if call.session != session and call.tool == tool)
+    return next((call for call in others if arguments_match(arguments, call.arguments, call.parameters)), None)
+
+
+def _foreign_messages(history: History) -> Evaluations:
+    said: dict[str, set[str]] = {}
+    for turn in history.turns:
+        if turn.start.text:
+            said.setdefault(turn.session, set()).add(turn.start.text)
+    for exchange in history.exchanges:
+        own = said.get(exchange.session, set())
+        others = {text for session, texts in said.items() if session != exchange.session for text in texts} - own
+        texts = [str(item.get("text") or "") for item in exchange.items if item["kind"] == "user"]
+        leaked = next((text for text in texts if text in others), None)
+        if leaked is not None and "/" not in exchange.conversation:
+            actual = f"{leaked!r} of another session in the model's input"
+            expected = "messages of its own"
+            yield Failure(expected=expected, actual=actual, witness=(exchange.n,), session=exchange.session)

@@ -1,0 +1,555 @@
+"""What runs: nothing without a decision that lets it, and everything that was let.
+
+What runs, and how often: what needs no approval once, what was approved at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._queries import (
+    cannot_run,
+    has_pending_siblings,
+    is_contradicted,
+    settled_position,
+    superseded_by,
+    was_dropped,
+)
+from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedDecision
+
+
+@check(
+    "approval-before-execution",
+    needs=("tool.start", "caller.decide"),
+    implies=("every-gated-call-asked",),
+    sources=("openai/openai-agents-python#4257", "openai/openai-agents-python#5144", "pydantic/pydantic-ai#3350"),
+)
+def approval_before_execution(history: History) -> Evaluations:
+    """
+    A call that needs approval must not run before a person approved it.
+
+    This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
+    id is no approval of this one; nor is an answer that is no decision at all. A tool that asks again in its middle
+    needs a second approval before its body is entered again. What a policy let through is what it was asked about: a
+    call that then runs with arguments that need approval ran without one.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, by a standing decision:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        always c1
+        go
+        run c1 -> paid 5
+        model c2 pay(amount=6)
+        run c2 -> paid 6
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 -> paid 5
+        done
+
+    Fails, a call id that comes again:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        model c1#2 pay(amount=6)
+        run c1#2 -> paid 6
+        done
+
+    Fails, the policy was asked about other arguments than those that run:
+        tool pay(amount: integer) when amount > 100
+        send Pay 5
+        model c1 pay(amount=5)
+        run c1 pay(amount=500) -> paid 500
+        done
+
+    Fails, a second approval that nobody gave:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 ??
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        asked = 0
+        for run in call.runs:
+            if asked or call.needed_approval_for(run):
+                given = call.decision_at(run.n)
+                if given is None or not (given.approves or given.rejects):
+                    yield _report_unapproved(call, run, "no decision about it")
+                elif given.approves and given.taken is not None and given.taken < asked:
+                    yield _report_unapproved(call, run, "no second approval after it asked again")
+                else:
+                    yield OK
+            asked = run.ended or 0 if run.how == "asked" else 0
+
+
+def _report_unapproved(call: RecordedCall, run: Execution, why: str) -> Failure:
+    witness = [call.n, *(given.n for given in call.decisions if given.n < run.n), run.n]
+    return Failure(call=call, expected="it waits for an approval", actual=f"it starts with {why}", witness=witness)
+
+
+@check(
+    "rejected-never-runs",
+    needs=("tool.start", "caller.decide"),
+    implies=("rejection-told", "reason-told", "settled-stays-settled", "result-delivered-once", "nothing-left-pending"),
+    sources=("google/adk-python#7148", "openai/openai-agents-js#1694", "langchain-ai/langgraph#7256"),
+)
+def rejected_never_runs(history: History) -> Evaluations:
+    """
+    A call that was rejected must not run.
+
+    An explicit rejection counts for more than a standing approval of its tool, given before or after it in one batch.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 too much
+        go
+        tell c1 too much
+        model Sorry.
+        finish Sorry.
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, a standing approval beats it:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        reject c1
+        always c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+    """
+    for call in history.calls:
+        for run in call.runs:
+            given = call.decision_at(run.n)
+            if given is not None and given.rejects and not is_contradicted(given):
+                actual = "it starts after it was rejected"
+                yield Failure(call=call, expected="no run", actual=actual, witness=(given.n, run.n))
+        given = call.decision
+        if given is not None and given.rejects:
+            yield OK
+
+
+@check(
+    "approved-runs",
+    needs=("tool.start", "caller.decide", "turn.end"),
+    implies=("asked-once", "result-delivered-once", "nothing-left-pending", "unanswered-stays-pending", "run-ends"),
+    sources=("openai/openai-agents-python#2487", "strands-agents/harness-sdk#3076", "microsoft/agent-framework#4963"),
+)
+def approved_runs(history: History) -> Evaluations:
+    """
+    An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
+
+    The person said yes and believes that it happened. It may wait for the answers to its siblings. That the model is
+    told something else counts only where the tool is gone, the arguments do not fit, what was saved has been changed,
+    or the call had begun before this approval and was cancelled.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, it waits for its sibling:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        end left: c2
+
+    Passes, the arguments do not fit and the model is told:
+        send Pay
+        model c1 pay(amount=much)
+        pause c1
+        approve c1
+        go
+        tell c1 amount must be an integer
+        model Sorry.
+        finish Sorry.
+
+    Passes, what was saved has been changed and the model is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        approve c1
+        go
+        tell c1 that is not what was asked
+        done
+
+    Passes, it was cancelled on an earlier approval, and the model is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        approve c1
+        go
+        tell c1 cancelled
+        done
+
+    Passes, the turn fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        down 500
+        fail ModelDown: status 500
+        end left: c1
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        tell c1 not approved
+        model Sorry.
+        finish Sorry.
+
+    Fails, a message comes together with it and closes the call:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        tell c1 not approved
+        send And hurry
+        done
+
+    Fails, the decision is lost:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        pause c1
+        end left: c1
+    """
+    for call in history.calls:
+        given = call.decision
+        if given is None or not given.approves or settled_position(call, given) is not None:
+            continue
+        if _was_executed_after(call, given):
+            yield OK
+        elif given.turn is not None and given.turn.outcome == "open":
+            actual = "the journal ends before the turn does"
+            expected = "a run after its approval"
+            yield Failure(call=call, expected=expected, actual=actual, witness=(given.n,), status="unknown")
+        else:
+            yield OK if _is_excused(history, call, given) else _report_missing_execution(call, given)
+
+
+def _report_missing_execution(call: RecordedCall, given: RecordedDecision) -> Failure:
+    told = next((told for told in call.told if told.n > (given.taken or 0)), None)
+    actual = f"no run; the model is told {told.text!r}" if told is not None else "no run"
+    ended = given.turn.ended if given.turn is not None else 0
+    witness = (given.n, told.n if told is not None else ended)
+    return Failure(call=call, expected="a run after its approval", actual=actual, witness=witness)
+
+
+def _was_executed_after(call: RecordedCall, given: RecordedDecision) -> bool:
+    taken = given.taken or 0
+    ran = any(run.n > taken for run in call.runs)
+    if given.call is not call:
+        return ran or bool(call.runs) or bool(call.asked)
+    return ran
+
+
+def _is_excused(history: History, call: RecordedCall, given: RecordedDecision) -> bool:
+    turn = given.turn
+    if turn is None or turn.outcome in ("failed", "timeout", "open"):
+        return True
+    if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.asked:
+        return True
+    settled = cannot_run(history, call, given) or any(run.how == "cancelled" for run in call.runs)
+    if settled and any(told.n > (given.taken or 0) for told in call.told):
+        return True
+    return (
+        has_pending_siblings(history, call)
+        or _was_dropped_later(history, call, given)
+        or _was_executed_on_other_branch(history, call)
+    )
+
+
+def _was_dropped_later(history: History, call: RecordedCall, given: RecordedDecision) -> bool:
+    """Whether what was pending was given up or closed after the approval, and not by a message that came with it."""
+    return was_dropped(history, call) and superseded_by(history, call) is not given.turn
+
+
+def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
+    """Whether a durable store, or a turn at the same time, has run it in another fork of the history."""
+    others = [other for other in history.calls_of(call.label, call.session) if other is not call and other.n == call.n]
+    if not any(run for other in others for run in other.runs):
+        return False
+    live = any(fork.mode.startswith("native.") for fork in history.forks if fork.session == call.session)
+    return live or any(given.turn is not None and given.turn.overlaps for given in call.decisions)
+
+
+@check(
+    "runs-at-most-once",
+    needs=("tool.start", "tool.end"),
+    implies=("result-delivered-once",),
+    sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
+)
+def runs_at_most_once(history: History) -> Evaluations:
+    """
+    An approved call must not run more than once.
+
+    A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval.
+    That two forks of one save both ran a call is only a warning, since who keeps no state cannot know of the other;
+    that one live session or one durable store ran it twice is a failure.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, it raised and was approved again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 !! no connection
+        fail ToolRaised: no connection
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, after a restore:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        run c1 -> paid 5
+        pause c2
+        save
+        restore
+        approve c2
+        go
+        run c1 -> paid 5
+        run c2 -> paid 6
+        done
+
+    Fails, its caller hung up while it ran:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, one durable store answered twice:
+        mode native.sqlite
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save
+        restore a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Warns, two forks of one save:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save
+        restore a
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        if not call.runs or not (call.gated or call.asked):
+            continue
+        again = next(_unapproved_repetitions(call), None)
+        if again is None:
+            yield OK
+            continue
+        first, second, why = again
+        yield Failure(call=call, expected="1 run", actual=why, witness=(first.n, first.ended or 0, second.n))
+    if len(history.forks) > len(history.sessions):
+        yield from _executions_on_two_branches(history)
+
+
+_ENDINGS = {"raised": "raised", "cancelled": "was cancelled"}
+
+
+def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Execution, str]]:
+    """Gives the runs that follow another one without a new approval."""
+    for first, second in zip(call.runs, call.runs[1:], strict=False):
+        if first.how in ("raised", "asked", "cancelled"):
+            ended = first.ended or first.n
+            approved = any(given.approves and given.is_in_force(second.n) for given in _decisions_after(call, ended))
+            if not approved and first.how != "asked":
+                yield first, second, f"it runs again after it {_ENDINGS[first.how]}, and was not approved again"
+        elif first.how == "returned" and (first.ended or 0) < second.n:
+            yield first, second, f"{len(call.runs)} runs"
+        else:
+            yield first, second, "it starts again while it runs"
+
+
+def _decisions_after(call: RecordedCall, n: int) -> Iterator[RecordedDecision]:
+    return (given for given in call.decisions if given.taken is not None and given.taken > n)
+
+
+def _executions_on_two_branches(history: History) -> Evaluations:
+    durable = {fork.session for fork in history.forks if fork.mode.startswith("native.")}
+    seen: dict[tuple[str, str, int], Execution] = {}
+    for call in history.calls:
+        for run in call.runs:
+            if run.how != "returned" or run.fork != call.fork:
+                continue
+            first = seen.setdefault((call.session, call.label, call.n), run)
+            if first.fork == run.fork:
+                continue
+            yield Failure(
+                call=call,
+                expected="1 run",
+                actual="a run in each of two histories that began with the same save",
+                witness=(first.n, run.n),
+                level="must" if call.session in durable else "should",
+            )
+
+
+@check(
+    "ungated-runs-once",
+    needs=("tool.start", "tool.end", "turn.end"),
+    implies=("result-delivered-once",),
+    sources=("langchain-ai/langgraph#7561",),
+)
+def ungated_runs_once(history: History) -> Evaluations:
+    """
+    A call that needs no approval must run once, whatever becomes of its siblings.
+
+    It may wait until its siblings were answered. It need not run where the turn fails visibly, where the tool is gone
+    or the arguments do not fit, or where a new message or a cancellation closed the whole reply. One that raised may
+    run again when the turn failed.
+
+    Passes:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        run c2 -> text
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Passes, it waits for its sibling:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        run c2 -> text
+        done
+
+    Fails, it never runs:
+        send Read a
+        model c1 read(path=a)
+        tell c1 skipped
+        done
+
+    Fails, it runs again when its sibling is answered:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        run c2 -> text
+        pause c1
+        approve c1
+        go
+        run c2 -> text
+        run c1 -> paid 5
+        done
+    """
+    for call in history.calls:
+        if call.declared is None or call.gated or call.asked:
+            continue
+        if call.runs:
+            yield _find_repetition(call)
+        elif not _is_excused_from_execution(history, call):
+            witness = (call.n, *(told.n for told in call.told[:1]))
+            yield Failure(call=call, expected="1 run", actual="no run", witness=witness)
+
+
+def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
+    if call.turn is None or call.turn.outcome in ("failed", "timeout", "open"):
+        return True
+    return cannot_run(history, call, None) or has_pending_siblings(history, call) or was_dropped(history, call)
+
+
+def _find_repetition(call: RecordedCall) -> Failure | None:
+    for first, second in zip(call.runs, call.runs[1:], strict=False):
+        failed = first.turn is not None and first.turn.failed
+        if first.how == "asked" or (first.how != "returned" and failed):
+            continue
+        return Failure(
+            call=call, expected="1 run", actual=f"{len(call.runs)} runs", witness=(first.n, first.ended or 0, second.n)
+        )
+    return None

@@ -1,0 +1,182 @@
+"""What runs, and with which arguments: those that were approved, of a call that the model made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._queries import was_changed_between
+from pytest_approvals.journal.arguments import arguments_fit, arguments_satisfy
+from pytest_approvals.journal.formatting import format_call
+from pytest_approvals.journal.history import Execution, History, RecordedCall
+
+
+@check(
+    "arguments-as-approved",
+    needs=("tool.start",),
+    sources=("microsoft/agent-framework#7383", "openai/openai-agents-python#4257", "langchain-ai/langchain#33787"),
+)
+def arguments_as_approved(history: History) -> Evaluations:
+    """
+    A call must run with the tool and the arguments that were approved.
+
+    Those are what the person was shown, or what they put in its place by an edit; for a call that needs no approval,
+    what the model asked for. Arguments are equal after coercion to the declared types, with defaults filled in. Where
+    what was saved, or what the tool takes, has been changed since the model asked, what does not fit the parameters of
+    the tool must not run, whatever was shown: nobody has held it against them.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount="5")
+        pause c1
+        approve c1
+        go
+        run c1 pay(amount=5) -> paid 5
+        done
+
+    Passes, an edit:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        run c1 pay(amount=3) -> paid 3
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 pay(amount=999) -> paid 999
+        done
+
+    Fails, what was saved has been changed where it says what is shown:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 1
+        restore save-1: c1 pay(amount=1)
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, what was saved has been changed so that it does not fit the tool:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        rewrite 5 0.5
+        restore save-1: c1 pay(amount=0.5)
+        approve c1
+        go
+        run c1 pay(amount=0.5) -> paid 0.5
+        done
+
+    Fails, the tool takes something else by now:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        takes pay(amount: integer, to: string)
+        restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, an edit that is not heeded:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, another tool:
+        tool pay(amount: integer) always
+        tool wipe(amount: integer) always
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 wipe(amount=5) -> gone
+        done
+    """
+    for call in history.calls:
+        for run in call.runs:
+            tool, arguments, n = _approved_call(call, run)
+            if run.tool != tool or not arguments_satisfy(run.arguments, _blank_to_empty(arguments), call.parameters):
+                yield _report_difference(format_call(tool, arguments), call, run, n)
+            elif was_changed_between(history, call, run.n) and not arguments_fit(
+                run.arguments, history.parameters_at(call, run.n)
+            ):
+                yield _report_difference(f"only what fits the parameters of {tool}", call, run, n)
+            else:
+                yield OK
+
+
+def _report_difference(expected: str, call: RecordedCall, run: Execution, n: int) -> Failure:
+    return Failure(call=call, expected=expected, actual=format_call(run.tool, run.arguments), witness=(n, run.n))
+
+
+def _approved_call(call: RecordedCall, run: Execution) -> tuple[str, Any, int]:
+    """Gives what may run, and where it was said."""
+    given = call.decision_at(run.n)
+    if given is None:
+        return call.tool, call.arguments, call.n
+    if given.verdict == "edit" or given.asked is None or given.call is not call:
+        return *call.effective_call_at(run.n), given.n
+    listed = [entry for n, entry in given.asked.listed if n < given.n]
+    if not listed or not given.approves:
+        return call.tool, call.arguments, call.n
+    return listed[-1]["tool"], listed[-1].get("arguments"), given.n
+
+
+def _blank_to_empty(arguments: Any) -> Any:
+    """Blank text in place of arguments stands for none."""
+    return {} if isinstance(arguments, str) and not arguments.strip() else arguments
+
+
+@check(
+    "only-model-calls-run",
+    needs=("tool.start", "model.answer"),
+    sources=("microsoft/agent-framework#7383", "vercel/ai#15947"),
+)
+def only_model_calls_run(history: History) -> Evaluations:
+    """
+    Nothing must run that the model did not ask for.
+
+    An approval of a request that was never made, a history that somebody else wrote, or a client that names another
+    tool must not make a tool run.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails, a forged approval:
+        send Hello
+        model Hello.
+        finish Hello.
+        approve ?forged
+        go
+        run forged pay(amount=5) -> paid 5
+        done
+    """
+    for run in history.executions:
+        if run.call is not None:
+            yield OK
+        else:
+            actual = f"{format_call(run.tool, run.arguments)} starts"
+            expected = "only what the model asked for runs"
+            yield Failure(expected=expected, actual=actual, witness=(run.n,), session=run.session)

@@ -1,0 +1,128 @@
+"""Whether a journal is evidence at all: recorded as it can have happened, and of a story that was played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.journal.coverage import count_reached
+from pytest_approvals.journal.events import AgentLost, StepSkipped
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.validation import find_violations
+
+
+@check("journal-well-formed")
+def journal_well_formed(history: History) -> Evaluations:
+    """
+    A journal must follow the grammar of journals.
+
+    One that does not was recorded wrongly, cut off or changed, and what the other checks say about it means nothing.
+
+    Passes:
+        send Hello
+        done
+
+    Fails:
+        send Hello
+        model Hello.
+        end
+    """
+    broken = find_violations(history.events)
+    if not broken:
+        yield OK
+    for one in broken:
+        yield Failure(
+            expected="a journal as it can be recorded", actual=one.text, witness=one.witness, status="harness-error"
+        )
+
+
+@check("scenario-exercised", guards=True)
+def scenario_exercised(history: History) -> Evaluations:
+    """
+    A run must reach what its scenario is about, if no other check explains why it did not.
+
+    A story that was not played says nothing: nothing was asked, nothing was refused, and everything passes. The same
+    holds for what a scenario expects to run and to be said.
+
+    Passes:
+        reaches paused=1, approved=1
+        expect runs c1
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        reaches paused=1
+        send Hello
+        done
+
+    Fails, an expectation:
+        expect output Paid.
+        send Hello
+        done
+
+    Fails, an agent that was lost:
+        send Hello
+        fail HostError: died
+        lost the process died
+        end broken
+    """
+    yield OK
+    yield from _check_agent_lost(history)
+    yield from _check_reached(history)
+    yield from _check_skipped_steps(history)
+    yield from _check_expectations(history)
+
+
+def _harness_failure(expected: str, actual: str, *witness: int) -> Failure:
+    return Failure(expected=expected, actual=actual, witness=witness, status="harness-error")
+
+
+def _check_agent_lost(history: History) -> Iterator[Failure]:
+    for event in history.events_of(AgentLost):
+        if isinstance(event, AgentLost):
+            yield _harness_failure("an agent to judge", event.what, event.n)
+    end = history.end
+    if end is not None and end.how in ("broken", "interrupted"):
+        yield _harness_failure("a whole run", f"the run was {end.how}: {': '.join(end.error or ())}", end.n)
+
+
+def _check_reached(history: History) -> Iterator[Failure]:
+    if history.header is None:
+        return
+    counts = count_reached(history)
+    for word, wanted in history.header.reaches.items():
+        if counts.get(word, 0) < wanted:
+            yield _harness_failure(f"{word} at least {wanted} times", f"{counts.get(word, 0)} times", 1)
+    if counts.get("exhausted") and "exhausted" not in history.header.reaches:
+        yield _harness_failure("the model's script suffices", f"exhausted {counts['exhausted']} times", 1)
+
+
+def _check_skipped_steps(history: History) -> Iterator[Failure]:
+    """A step that could not be played, though no turn failed visibly before it."""
+    for event in history.events_of(StepSkipped):
+        failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
+        if isinstance(event, StepSkipped) and not failed:
+            what = f"{event.step} {event.label}" if event.label else event.step
+            yield _harness_failure(f"{what} is played", event.why, event.n)
+
+
+def _check_expectations(history: History) -> Iterator[Failure]:
+    expect = history.header.expect if history.header is not None else {}
+    if "runs" in expect:
+        ran = {run.call.label for run in history.executions if run.call is not None}
+        if ran != {*expect["runs"]}:
+            yield _harness_failure(f"runs of {_join_labels(expect['runs'])}", f"runs of {_join_labels(ran)}", 1)
+    if "output" in expect:
+        outputs = [turn.end for turn in history.turns if turn.end is not None and turn.outcome == "finished"]
+        last = outputs[-1].output if outputs else None
+        if last != expect["output"]:
+            yield _harness_failure(f"the output {expect['output']!r}", repr(last), outputs[-1].n if outputs else 1)
+
+
+def _join_labels(labels: Iterable[str]) -> str:
+    return ", ".join(sorted(labels)) or "nothing"

@@ -1,0 +1,436 @@
+"""What lives through the time between two turns: what is pending, what was decided, and what a stream shows of it.
+
+What a stream shows of a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._queries import PendingCalls, cannot_run, pending_after, was_rewritten_between
+from pytest_approvals.journal.events import AgentStart, StateRestored
+from pytest_approvals.journal.history import (
+    END_POSITION,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedRestore,
+    RecordedSave,
+    RecordedTurn,
+    SurfacedRequest,
+)
+
+
+@check(
+    "pending-survives",
+    needs=("turn.end", "store.save", "store.restore"),
+    implies=(
+        "approved-runs",
+        "asked-once",
+        "unanswered-stays-pending",
+        "result-delivered-once",
+        "model-input-well-formed",
+        "nothing-left-pending",
+        "usable-after-refusal",
+    ),
+    sources=("pydantic/pydantic-ai#4830", "openai/openai-agents-python#2487"),
+)
+def pending_survives(history: History) -> Evaluations:
+    """
+    What is pending when the state is saved must be pending when it is taken up again, and nothing else.
+
+    A request that is lost on the way can never be answered; one that was settled must not come back. A state that
+    cannot be saved or taken up while requests are pending loses them, too, unless the tools are not the same any more,
+    or somebody changed what was saved.
+
+    Passes:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save
+        restore
+        reject c1
+        reject c2
+        go
+        tell c1 no
+        tell c2 no
+        done
+
+    Fails:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        save
+        restore save-1: c2
+        end left
+
+    Fails, a settled one comes back:
+        send Pay
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        save
+        restore save-1: c1
+        end left
+    """
+    for save in history.saves:
+        if save.event.error is not None:
+            yield from _check_failed_save(history, save)
+    for restore in history.restores:
+        save_taken = restore.save
+        if save_taken is not None:
+            yield from _check_restore(history, save_taken, restore)
+
+
+def _check_failed_save(history: History, save: RecordedSave) -> Evaluations:
+    pending = pending_after(history, save.turn, save.event.n)
+    if pending is not None and pending.calls:
+        actual = f"saving fails: {_format_error_pair(save.event.error)}"
+        expected = f"the state is saved with {len(pending.calls)} pending"
+        yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=(pending.n, save.event.n))
+
+
+def _check_restore(history: History, save: RecordedSave, restore: RecordedRestore) -> Evaluations:
+    pending = pending_after(history, save.turn, save.event.n)
+    if pending is None:
+        return
+    witness = (pending.n, save.event.n, restore.event.n)
+    expected = "it is pending after the restore"
+    if restore.event.error is not None:
+        if pending.calls and not _was_changed(history, save, restore):
+            actual = f"taking it up fails: {_format_error_pair(restore.event.error)}"
+            yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=witness)
+        return
+    listed = {call.label for call in restore.listed}
+    for call in pending.calls:
+        if call.label in listed or any(given.staged and not given.lost for given in call.decisions):
+            yield OK
+        elif restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
+            continue
+        else:
+            actual = "it is not listed after the restore"
+            yield Failure(call=call, expected=expected, actual=actual, witness=witness)
+    yield from _check_returned_requests(pending, save, restore)
+
+
+def _was_decided(history: History, call: RecordedCall, n: int) -> bool:
+    """Whether the call was decided in any fork, which a durable store knows of whatever is taken up."""
+    return any(other.decision_at(n) is not None for other in history.calls_of(call.label, call.session))
+
+
+def _check_returned_requests(pending: PendingCalls, save: RecordedSave, restore: RecordedRestore) -> Evaluations:
+    before = {call.label for call in pending.calls}
+    for call in restore.listed:
+        if call.label not in before and _was_settled(call, save.event.n):
+            expected, actual = "nothing that is settled is pending", "it is pending after the restore"
+            witness = (pending.n, save.event.n, restore.event.n)
+            yield Failure(call=call, expected=expected, actual=actual, witness=witness)
+    yield OK
+
+
+def _was_settled(call: RecordedCall, n: int) -> bool:
+    """Whether it ran or the model was told of it before position *n*."""
+    returned = any(run.how == "returned" and (run.ended or 0) < n for run in call.runs)
+    return returned or any(told.n < n for told in call.told)
+
+
+def _was_changed(history: History, save: RecordedSave, restore: RecordedRestore) -> bool:
+    """Says whether the tools are others, or the save, than when it was saved."""
+    session = save.event.session
+    if was_rewritten_between(history, save.event.n, restore.event.n, session):
+        return True
+    before, after = history.agent_start_at(save.event.n, session), history.agent_start_at(restore.event.n, session)
+    return before is not None and after is not None and _tools_of(before) != _tools_of(after)
+
+
+def _tools_of(build: AgentStart) -> tuple[set[str], object]:
+    return set(build.tools), build.parameters
+
+
+def _format_error_pair(error: Sequence[str] | None) -> str:
+    return ": ".join(error or ())
+
+
+@check(
+    "decision-survives",
+    needs=("caller.stage", "store.restore", "turn.end", "tool.start"),
+    implies=("approved-runs", "asked-once", "rejection-told", "reason-told", "unanswered-stays-pending", "run-ends"),
+    sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#4413"),
+)
+def decision_survives(history: History) -> Evaluations:
+    """
+    A decision that was put into the state must have its effect after the state was saved and taken up again.
+
+    The person answered, and left; nobody asks them whether the answer arrived.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        restore
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        restore
+        go
+        pause c1
+        end left
+
+    Fails, a rejection:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        stage
+        save
+        restore
+        go
+        pause c1
+        end left
+    """
+    for call, given, restored in _staged_decisions(history):
+        turn = given.turn
+        if turn is None or turn.end is None or turn.outcome in ("failed", "timeout"):
+            continue
+        listed = call.is_listed_at(turn.end.n)
+        ran = any(run.n > turn.start.n for run in call.runs)
+        if listed:
+            actual = "it is asked about again"
+        elif given.approves and not ran and not cannot_run(history, call, given):
+            actual = "it does not run"
+        elif given.rejects and ran:
+            actual = "it runs"
+        else:
+            yield OK
+            continue
+        witness = (given.n, restored.n, turn.end.n)
+        yield Failure(call=call, expected=f"the decision to {given.verdict} counts", actual=actual, witness=witness)
+
+
+def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:
+    """Gives the last staged decision about each call that went through a save, with the restore."""
+    restores = [restore.event for restore in history.restores if restore.event.error is None]
+    for call in history.calls if restores else ():
+        for given in call.decisions[::-1]:
+            if not given.staged or given.lost or not (given.approves or given.rejects) or given.turn is None:
+                continue
+            taken, start = given.taken or 0, given.turn.start.n
+            found = next((event for event in restores if taken < event.n < start), None)
+            if found is not None:
+                yield call, given, found
+            break
+
+
+@check(
+    "round-trip-stable",
+    level="should",
+    needs=("store.save", "store.restore"),
+    sources=("pydantic/pydantic-ai#4830",),
+)
+def round_trip_stable(history: History) -> Evaluations:
+    """
+    A state that is taken up and saved at once should be the state that was saved.
+
+    What differs was not restored, or grows with every restart.
+
+    Passes:
+        send Hello
+        done
+        save
+        digest abc
+        restore
+        again abc
+
+    Warns:
+        send Hello
+        done
+        save
+        digest abc
+        restore
+        again abd
+    """
+    for restore in history.restores:
+        save, again = restore.save, restore.event.again
+        if save is None or save.event.digest is None or again is None:
+            continue
+        if save.event.digest == again:
+            yield OK
+        elif not _was_changed(history, save, restore):
+            expected, session = f"the digest {save.event.digest}", save.event.session
+            witness = (save.event.n, restore.event.n)
+            yield Failure(expected=expected, actual=again, witness=witness, session=session)
+
+
+@check(
+    "stream-shows-everything",
+    needs=("caller.shown", "turn.end"),
+    implies=("approved-runs", "every-gated-call-asked", "nothing-left-pending"),
+    sources=("langchain-ai/langgraph#5409", "microsoft/agent-framework#5535"),
+)
+def stream_shows_everything(history: History) -> Evaluations:
+    """
+    Who consumes a streamed turn to its end must have seen what it said and what is pending.
+
+    A request that is in the state but neither in the stream nor in its result is one that a streaming client never
+    shows. Of what a stream shows at all, it should leave nothing out and show nothing twice.
+
+    Passes:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show call c1
+        show request c1
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        show result c1
+        model Done.
+        show text Do
+        show text ne.
+        finish Done.
+
+    Passes, an agent that gives ids of its own:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show call fc_1
+        show request fc_1
+        pause c1@fc_1 pay(amount=5)
+        end left
+
+    Fails, a request that is hidden:
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        finish
+        save
+        restore save-1: c1
+        end left
+
+    Fails, other text:
+        streaming
+        send Hello
+        model Hello.
+        show text Hel
+        finish Hello.
+
+    Warns, a call that the stream leaves out:
+        streaming
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        show call c1
+        run c1 -> text
+        run c2 -> text of b
+        done
+    """
+    streamed = [(turn, *_read_stream(turn)) for turn in history.turns if turn.shown or turn.start.stream]
+    some_text = any(text is not None for _, text, _ in streamed)
+    some_calls = any(ids for _, _, ids in streamed)
+    ends = {turn.end.n for turn in history.turns if turn.end is not None}
+    late = [asked for asked in history.requests if asked.n not in ends]
+    for turn, text, ids in streamed:
+        if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:
+            continue
+        yield OK
+        if late:
+            yield from _find_hidden_requests(history, turn, late)
+        if some_text:
+            yield _compare_text(turn, text or "")
+        if some_calls:
+            yield _find_unstreamed_call(history, turn, ids)
+
+
+def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
+    """Gives what a stream showed: its text, None where there was none at all, and the ids of calls."""
+    text: str | None = None
+    ids: list[str | None] = []
+    for event in turn.shown:
+        if event.what == "text":
+            text = (text or "") + (event.text or "")
+        elif event.what == "call":
+            ids.append(event.id)
+    return text, ids
+
+
+def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[SurfacedRequest]) -> Evaluations:
+    """Requests that surface only after the stream ended, before anything else happens."""
+    assert turn.end is not None
+    end = turn.end.n
+    following = (each.start.n for each in history.turns if each.session == turn.session and each.start.n > end)
+    until = next(following, END_POSITION)
+    for asked in late:
+        if end < asked.n < until and asked.session == turn.session and not _is_known(asked, turn):
+            actual = "it is pending after the turn, and was not in the stream or its result"
+            expected = "the request in the stream or its result"
+            yield Failure(call=asked.call, expected=expected, actual=actual, witness=(end, asked.n))
+
+
+def _is_known(asked: SurfacedRequest, turn: RecordedTurn) -> bool:
+    """Whether it was asked about before under another number, or shown in the stream."""
+    call = asked.call
+    if call is not None and any(other.n < asked.n for other in call.asked):
+        return True
+    return any(event.what == "request" and event.id == asked.entry.get("id") for event in turn.shown)
+
+
+def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
+    """The pieces together are what the caller's own agent said, or what all agents said."""
+    answers = [exchange for exchange in turn.exchanges if exchange.answer is not None]
+    main = [exchange.answer.say or "" for exchange in answers if exchange.answer and "/" not in exchange.conversation]
+    everything = [exchange.answer.say or "" for exchange in answers if exchange.answer]
+    if seen in ("".join(main), "".join(everything)):
+        return OK
+    if _contains_in_order(main, seen) and len(seen) <= sum(map(len, everything)):
+        return OK
+    witness = [event.n for event in turn.shown if event.what == "text"][:1] or [turn.start.n]
+    assert turn.end is not None
+    return Failure(expected=repr("".join(main)), actual=f"the stream shows {seen!r}", witness=(*witness, turn.end.n))
+
+
+def _contains_in_order(pieces: list[str], text: str) -> bool:
+    at = 0
+    for piece in pieces:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str | None]) -> Failure | None:
+    """
+    A call that a stream leaves out or shows twice, where some stream of the run shows calls at all.
+
+    Calls of other agents, hosted calls and ids that are used twice are not counted: streams differ in what they show.
+    """
+    made = [call for call in history.calls if call.turn is turn and call.fork == turn.fork and call.id is not None]
+    ids = [call.id for call in made]
+    for call in made:
+        if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1:
+            continue
+        count = sum(map(shown.count, _ids_of(call)))
+        if count != 1:
+            actual = "it is not in the stream" if not count else f"{count} times in the stream"
+            return Failure(call=call, expected="once in the stream", actual=actual, witness=(call.n,), level="should")
+    return OK
+
+
+def _ids_of(call: RecordedCall) -> set[str | None]:
+    """Gives the ids of a call: the model's, and those that the agent gives it before people and tools."""
+    return {call.id, *(asked.entry.get("call_id") for asked in call.asked), *(run.call_id for run in call.runs)}

@@ -1,0 +1,153 @@
+"""Whether all variants of a scenario come to the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, group_check
+from pytest_approvals.journal.events import EVENTS
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.outcome import extract_outcome
+
+_MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
+
+
+@group_check(
+    "same-outcome-in-every-mode",
+    needs=("turn.end",),
+    sources=("langchain-ai/langgraph#5409", "openai/openai-agents-python#2487"),
+)
+def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
+    """
+    A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
+
+    Who tests in memory and runs with a database has tested something else if it does not. Runs with different oracles
+    are not compared, nor are those in which a state has two futures: on one live object, in a store, and in copies; nor
+    are those that take up what another release saved, which may have left another place of the run.
+
+    Passes:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        ---
+        streaming
+        send Pay 5
+        model c1 pay(amount=5)
+        show request c1
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        mode none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+        ---
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        save
+        restore
+        approve c1
+        go
+        tell c1 lost
+        done
+    """
+    for group in _group_comparable(histories):
+        base, *others = sorted(group, key=_count_deviations)
+        outcome = extract_outcome(base.events)
+        for other in others:
+            yield _compare_outcomes(base, outcome, other)
+
+
+def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
+    groups: dict[tuple[Any, ...], list[History]] = {}
+    for history in histories:
+        if history.header is not None:
+            variant = history.header.variant
+            kept = _storage_kind(variant) if _has_concurrency(history) else None
+            apart = (variant.get("oracle"), variant.get("protocol"), variant.get("saved_by"), kept)
+            key = (history.header.scenario, history.header.agent, *apart)
+            groups.setdefault(key, []).append(history)
+    return (group for group in groups.values() if len(group) > 1)
+
+
+def _storage_kind(variant: Mapping[str, Any]) -> str:
+    """Where a state with two futures is kept: on one live object, in one store, or in copies that know no other."""
+    mode = str(variant.get("serialize", "none"))
+    return mode if mode == "none" or mode.startswith("native.") else "copies"
+
+
+def _has_concurrency(history: History) -> bool:
+    """Whether turns ran at the same time, or one after the other on two copies of one state."""
+    forked = any(fork.parent is not None for fork in history.forks)
+    return forked or any(turn.overlaps for turn in history.turns)
+
+
+def _count_deviations(history: History) -> int:
+    variant = history.header.variant if history.header is not None else {}
+    return sum(variant.get(name, base) != base for name, base in _BASE_VARIANT.items())
+
+
+def _compare_outcomes(base: History, outcome: list[tuple[int, dict[str, Any]]], other: History) -> Failure | None:
+    for (_, wanted), (n, found) in zip_longest(outcome, extract_outcome(other.events), fillvalue=_MISSING):
+        if wanted != found:
+            expected, actual = _describe_difference(wanted, found)
+            return Failure(
+                expected=f"{expected}, as in {_variant_name(base)}",
+                actual=f"{actual} in {_variant_name(other)}",
+                witness=(n or len(other.events),),
+            )
+    return OK
+
+
+def _describe_difference(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, str]:
+    if wanted["event"] != found["event"]:
+        return _describe_entry(wanted), _describe_entry(found)
+    names = [name for name in (*wanted, *found) if wanted.get(name) != found.get(name)]
+    name = names[0]
+    return f"{wanted['event']} with {name} {wanted.get(name)!r}", f"{name} {found.get(name)!r}"
+
+
+def _describe_entry(written: Mapping[str, Any]) -> str:
+    if written["event"] not in EVENTS:
+        return "nothing more"
+    facts = ", ".join(f"{name} {value!r}" for name, value in written.items() if name != "event" and value)
+    return f"{written['event']} ({facts})" if facts else str(written["event"])
+
+
+_BASE_VARIANT: dict[str, Any] = {
+    "serialize": "none",
+    "resume": "same",
+    "history": "whole",
+    "stream": False,
+    "source": "held",
+    "chunking": "whole",
+}
+
+
+def _variant_name(history: History) -> str:
+    """The variant of a run, by what differs from the plainest one."""
+    variant = history.header.variant if history.header is not None else {}
+    words = [str(variant.get("serialize", "none"))]
+    for name, base in _BASE_VARIANT.items():
+        value = variant.get(name, base)
+        if name != "serialize" and value != base:
+            words.append(name if value is True else str(value))
+    return "-".join(words)

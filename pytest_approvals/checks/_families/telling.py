@@ -1,0 +1,396 @@
+"""What the model is told of each call: its result, once, or that a person said no.
+
+Whether what the model is told of a call is what the tool returned, however the framework writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._queries import was_trimmed_between
+from pytest_approvals.journal.history import (
+    DeliveredResult,
+    Exchange,
+    Execution,
+    History,
+    RecordedCall,
+    RecordedDecision,
+)
+
+
+@check(
+    "result-delivered-once",
+    needs=("model.request", "tool.end"),
+    implies=("model-input-well-formed", "rejection-told"),
+    sources=("microsoft/agent-framework#7267", "agno-agi/agno#10461", "pydantic/pydantic-ai#6319"),
+)
+def result_delivered_once(history: History) -> Evaluations:
+    """
+    Each call that the model is shown must have exactly one result there, and the result of what ran must be told.
+
+    A model that is not told what it did does it again. Where the turn failed before the call was taken over into the
+    history, it may be missing there with its result; so may what the framework trimmed. An agent that a conversation
+    was handed over to may be told in words what the calls of the agent before it came to.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, a sub-agent that is given up for a new message:
+        tool delegate(input: string) never runs helper
+        tool pay(amount: integer) always of helper
+        send Pay 5
+        model o1 delegate(input=Pay 5)
+        model @o1/helper o1/c1 pay(amount=5)
+        pause o1/c1
+        tell o1 not executed
+        send Never mind
+        done
+        send Goodbye
+        done
+
+    Fails, a call without its result:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        untell c1
+        done
+
+    Fails, two results:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        tell c1 text
+        done
+
+    Fails, a result that is lost with its call:
+        send Go
+        model c1 pay(amount=5); c2 read(path=a)
+        run c2 -> text
+        pause c1
+        forget c2
+        forget c1
+        send Never mind
+        done
+    """
+    dangling = _first_unanswered_inputs(history)
+    for call in history.calls:
+        if not call.told and not call.runs and id(call) not in dangling:
+            continue
+        second = next((told for told in call.told if told.second), None)
+        lost = _find_lost_result(history, call)
+        if second is not None:
+            first = call.told[0]
+            yield Failure(call=call, expected="1 result", actual="2 results", witness=(first.n, second.n))
+        elif id(call) in dangling:
+            actual = "none in the model's input"
+            yield Failure(call=call, expected="1 result", actual=actual, witness=(call.n, dangling[id(call)].n))
+        elif lost is not None:
+            run, exchange = lost
+            actual = "neither call nor result in the model's input"
+            yield Failure(call=call, expected="1 result", actual=actual, witness=(run, exchange.n))
+        else:
+            yield OK
+
+
+def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
+    """Gives the first input in which each call stands without a result."""
+    found: dict[int, Exchange] = {}
+    for exchange in history.exchanges:
+        for call in exchange.unanswered:
+            found.setdefault(id(call), exchange)
+    return found
+
+
+def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchange] | None:
+    """Gives the run and the next input of the model in which the call does not stand at all."""
+    run = call.returned
+    if run is None or run.ended is None or call.kind == "hosted_mcp" or any(told.n >= run.ended for told in call.told):
+        return None
+    after = next(following_exchanges(history, call, run.ended), None)
+    if after is None or (run.turn is not None and run.turn.failed):
+        return None
+    if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
+        return None
+    if after.agent != call.agent and _is_told_in_words(call, after):
+        return None
+    return run.n, after
+
+
+def _is_told_in_words(call: RecordedCall, exchange: Exchange) -> bool:
+    """
+    Whether the agent that a conversation was handed over to is told of a call in words, or need not be: it knows that
+    it was handed over.
+    """
+    if call.declared is not None and call.declared.hands_over_to is not None:
+        return True
+    run = call.returned
+    text = run.end.result if run is not None and run.end is not None else None
+    return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
+
+
+def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterator[Exchange]:
+    """Gives the exchanges of a call's conversation, in its fork, after position *n*."""
+    where = (call.conversation, call.session, call.fork)
+    for exchange in history.exchanges:
+        if exchange.n > n and (exchange.conversation, exchange.session, exchange.fork) == where:
+            yield exchange
+
+
+@check(
+    "rejection-told",
+    needs=("model.request", "caller.decide"),
+    implies=("reason-told", "model-input-well-formed"),
+    sources=("microsoft/autogen#7956", "openai/openai-agents-python#4409"),
+)
+def rejection_told(history: History) -> Evaluations:
+    """
+    The model must be told that a call was rejected, when it is asked next.
+
+    It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        tell c1 The call was denied.
+        done
+
+    Passes, a hosted call:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        reject c1
+        go
+        respond c1 no
+        done
+
+    Fails:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        go
+        forget c1
+        done
+    """
+    for call, given, exchange in _rejected_calls(history):
+        if call.kind == "hosted_mcp":
+            told = any(n <= exchange.n and not approved for n, approved in call.responses if n > (given.taken or 0))
+        else:
+            told = any(told.n <= exchange.n and (told.text or "").strip() for told in call.told)
+            told = told or (given.event.reason == "" and bool(call.told))
+        if told:
+            yield OK
+        else:
+            actual = "it is told nothing about it" if not call.told else "it is told an empty text"
+            expected = "the model is told of the rejection"
+            yield Failure(call=call, expected=expected, actual=actual, witness=(given.n, exchange.n))
+
+
+def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, Exchange]]:
+    """Gives rejected calls with the rejection and the next question to their model."""
+    for call in history.calls:
+        given = call.decision
+        if given is None or not given.rejects or given.taken is None or call.returned is not None:
+            continue
+        exchange = next(following_exchanges(history, call, max(given.taken, call.n)), None)
+        if exchange is None or was_trimmed_between(history, given.taken, exchange.n, call.session):
+            continue
+        if given.turn is not None and not given.turn.failed:
+            yield call, given, exchange
+
+
+@check(
+    "reason-told",
+    level="should",
+    needs=("model.request", "caller.decide"),
+    sources=("microsoft/autogen#7387", "openai/openai-agents-python#4409"),
+)
+def reason_told(history: History) -> Evaluations:
+    """
+    The model should be told the reason that the person gave.
+
+    With it, it can do better; without it, it tries again.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 over the limit
+        go
+        tell c1 Denied: over the limit
+        done
+
+    Warns:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1 over the limit
+        go
+        tell c1 Denied
+        done
+    """
+    for call, given, exchange in _rejected_calls(history):
+        reason = given.event.reason
+        if not reason or call.kind == "hosted_mcp":
+            continue
+        texts = [told.text or "" for told in call.told if told.n <= exchange.n]
+        if any(_collapse_whitespace(reason) in _collapse_whitespace(text) for text in texts):
+            yield OK
+        elif texts:
+            witness = (given.n, exchange.n)
+            yield Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
+
+
+def _collapse_whitespace(text: str) -> str:
+    return " ".join(text.split())
+
+
+_PLACEHOLDER_PREFIX = "<not JSON: "
+"""How a journal marks a value that JSON cannot hold."""
+
+
+@check(
+    "result-matches-its-call",
+    needs=("model.request", "tool.end"),
+    sources=("langchain-ai/langgraph#8579", "pydantic/pydantic-ai#7815"),
+)
+def result_matches_its_call(history: History) -> Evaluations:
+    """
+    What the model is told as the result of a call must be what that call's run returned.
+
+    Results that are swapped between calls, made up, or taken from elsewhere mislead the model about what was done.
+
+    Passes:
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> text of a
+        run c2 -> text of b
+        done
+
+    Fails:
+        send Go
+        model c1 read(path=a); c2 read(path=b)
+        run c1 -> text of a
+        run c2 -> text of b
+        untell c1
+        untell c2
+        tell c1 text of b
+        tell c2 text of a
+        done
+
+    Fails, a result of a call that never ran:
+        send Go
+        model c1 pay(amount=5); c2 read(path=b)
+        run c2 -> text of b
+        pause c1
+        reject c1
+        go
+        tell c1 text of b
+        done
+    """
+    for call in history.calls:
+        for told in call.told:
+            returned = [run for run in call.runs if run.how == "returned" and run.n < told.n and run.end is not None]
+            if returned and all((run.ended or 0) > told.n for run in returned):
+                yield _find_early_result(call, told, returned[-1])
+            elif returned:
+                yield _compare_results(call, told, [run.result for run in returned], returned[-1].n)
+            elif not call.runs:
+                yield _find_foreign_result(history, call, told)
+
+
+def _compare_results(call: RecordedCall, told: DeliveredResult, results: list[object], n: int) -> Failure | None:
+    if any(conveys_result(told.text, result) for result in results):
+        return OK
+    return Failure(
+        call=call, expected=repr(results[-1]), actual=f"the model is told {told.text!r}", witness=(n, told.n)
+    )
+
+
+def _find_early_result(call: RecordedCall, told: DeliveredResult, run: Execution) -> Failure | None:
+    """While a call runs, the model may be told that it does, but not what it returns."""
+    if run.result is None or not conveys_result(told.text, run.result):
+        return OK
+    actual = f"the model is told {told.text!r} while it still runs"
+    return Failure(call=call, expected="a result after the run", actual=actual, witness=(run.n, told.n))
+
+
+def _find_foreign_result(history: History, call: RecordedCall, told: DeliveredResult) -> Failure | None:
+    """A call that never ran cannot have what another one returned."""
+    for run in history.executions:
+        if _returned_for_other_call(run, call) and equals_result(told.text, run.result):
+            actual = f"the model is told {told.text!r}, which {run.call.label if run.call else ''} returned"
+            return Failure(call=call, expected="no result: it did not run", actual=actual, witness=(run.n, told.n))
+    return OK
+
+
+def _returned_for_other_call(run: Execution, call: RecordedCall) -> bool:
+    other = run.call
+    returned = run.how == "returned" and run.session == call.session
+    return returned and other is not None and other.label != call.label
+
+
+def conveys_result(text: str | None, result: Any) -> bool:
+    """
+    Says whether *text* says *result*: as text, as JSON, or as Python writes it.
+
+    Nothing conveys everything of nothing: a tool that returned None may be reported in any words.
+
+    >>> conveys('{"paid":5}', {"paid": 5}), conveys("paid 6", "paid 5")
+    (True, False)
+    """
+    if result is None:
+        return True
+    if text is None:
+        return False
+    if isinstance(result, str) and result.strip() in text:
+        return True
+    if _is_json_equal(text, result):
+        return True
+    return all(_contains_leaf(text, leaf) for leaf in _iterate_leaves(result))
+
+
+def equals_result(text: str | None, result: Any) -> bool:
+    """Says whether *text* is exactly *result*, and *result* long enough that this is no accident."""
+    return isinstance(result, str) and len(result) > 3 and text is not None and text.strip() == result.strip()
+
+
+def _is_json_equal(text: str, result: Any) -> bool:
+    try:
+        return bool(json.loads(text) == result)
+    except ValueError:
+        return False
+
+
+def _iterate_leaves(result: Any) -> Iterator[Any]:
+    if isinstance(result, Mapping):
+        for key, value in result.items():
+            yield key
+            yield from _iterate_leaves(value)
+    elif isinstance(result, list | tuple):
+        for value in result:
+            yield from _iterate_leaves(value)
+    else:
+        yield result
+
+
+def _contains_leaf(text: str, leaf: Any) -> bool:
+    if isinstance(leaf, str):
+        return leaf.startswith(_PLACEHOLDER_PREFIX) or leaf.strip() in text or json.dumps(leaf)[1:-1] in text
+    if leaf is None or isinstance(leaf, bool):
+        return str(leaf).lower() in text.lower() or json.dumps(leaf) in text
+    return str(leaf) in text or json.dumps(leaf) in text or f"{leaf:g}" in text

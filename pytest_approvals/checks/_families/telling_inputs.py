@@ -1,0 +1,503 @@
+"""What stands in the input of the model: what a provider takes, what the caller said, and what stood there before.
+
+What stood in the input of the model before, and must stand there again.
+
+What the model is told when a caller has hung up: no call is lost without a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.checks._check import OK, Evaluations, Failure, Level, check
+from pytest_approvals.checks._families.telling import following_exchanges
+from pytest_approvals.checks._queries import is_on_branch, was_rewritten_between, was_trimmed_between
+from pytest_approvals.journal.arguments import arguments_satisfy
+from pytest_approvals.journal.events import ModelRefusal
+from pytest_approvals.journal.formatting import format_call
+from pytest_approvals.journal.history import Exchange, History, RecordedCall, RecordedTurn
+from pytest_approvals.protocols.input_rules import InputAnalysis, check_input
+
+
+@check(
+    "model-input-well-formed",
+    needs=("model.request",),
+    implies=("usable-after-refusal", "usable-after-hang-up", "nothing-left-pending", "run-ends"),
+    sources=("pydantic/pydantic-ai#6319", "microsoft/agent-framework#7267", "vercel/ai#15947"),
+)
+def model_input_well_formed(history: History) -> Evaluations:
+    """
+    What is sent to the model must be what its provider takes.
+
+    A provider answers status 400 to a call without a result, a result without its call, a second result, and, over some
+    protocols, to results that do not follow their calls; then the conversation cannot go on.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Passes, where results may come later:
+        rules responses
+        send Go
+        model c1 read(path=a)
+        user Wait
+        run c1 -> text
+        done
+
+    Fails:
+        send Go
+        model c1 read(path=a)
+        user Wait
+        run c1 -> text
+        done
+
+    Fails, a message while a request is pending:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Never mind
+        refusal call-without-result
+        fail ModelRefused: 400
+    """
+    rules = history.header.wire_rules if history.header is not None else "none"
+    known: set[tuple[str, int, str, str]] = set()
+    last: dict[int, InputAnalysis] = {}
+    for exchange in history.exchanges:
+        broken = _violations(exchange, rules, last)
+        for rule, ids, text in broken:
+            key = (exchange.session, exchange.fork, exchange.conversation, rule)
+            if key not in known:
+                known.add(key)
+                call = _find_named_call(exchange, ids)
+                expected = "an input that the provider takes"
+                actual = f"{rule}: {text}"
+                yield Failure(call=call, expected=expected, actual=actual, witness=(call.n if call else 0, exchange.n))
+        if not broken and (rules != "none" or exchange.reply is not None):
+            yield OK
+
+
+def _violations(
+    exchange: Exchange, rules: str, last: dict[int, InputAnalysis]
+) -> Sequence[tuple[str, Sequence[str], str]]:
+    """Gives what a provider refuses; an input that repeats the one before is read on from there."""
+    before = exchange.before
+    read = last.pop(id(before), None) if before is not None and exchange.repeats else None
+    if read is None or before is None:
+        read = InputAnalysis().read(exchange.items)
+    else:
+        read.read(exchange.items, len(before.items))
+    last[id(exchange)] = read
+    broken = [(one.rule, one.ids, one.text) for one in check_input(read, rules)]
+    if not broken and isinstance(exchange.reply, ModelRefusal):
+        return [(one["rule"], one["ids"], one["text"]) for one in exchange.reply.broken]
+    return broken
+
+
+def _find_named_call(exchange: Exchange, ids: Sequence[str]) -> RecordedCall | None:
+    return next((call for _, call in reversed(exchange.placed_calls) if call.id in ids), None)
+
+
+@check(
+    "no-function-approvals-in-model-input",
+    needs=("model.request",),
+    sources=("dotnet/extensions#7468",),
+)
+def no_function_approvals_in_model_input(history: History) -> Evaluations:
+    """
+    Approval requests and responses about calls that the agent runs itself must not reach the model.
+
+    They are between the agent and the person; providers know them for hosted calls only.
+
+    Passes:
+        tool search(query) always hosted web
+        rules responses
+        send Search
+        model c1 search(query=cats)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        hosted c1 -> cats
+        done
+
+    Fails:
+        rules none
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        respond c1 yes
+        run c1 -> paid 5
+        done
+    """
+    for exchange in history.exchanges:
+        found = next(_function_approvals(history, exchange), None) if exchange.approvals else None
+        if found is None:
+            yield OK
+        else:
+            actual = f"{found['kind']} {found.get('id')} in the model's input"
+            call = next((call for call in history.calls if call.id == found.get("id")), None)
+            yield Failure(call=call, expected="no approval items", actual=actual, witness=(exchange.n,))
+
+
+def _function_approvals(history: History, exchange: Exchange) -> Iterator[Mapping[str, Any]]:
+    hosted = {call.id for call in history.calls if call.kind == "hosted_mcp"}
+    items = (exchange.items[index] for index in exchange.approvals)
+    return (item for item in items if item.get("id") not in hosted)
+
+
+@check(
+    "caller-messages-kept",
+    needs=("model.request", "turn.start"),
+    sources=("openai/openai-agents-python#2487", "langchain-ai/langgraph#5409"),
+)
+def caller_messages_kept(history: History) -> Evaluations:
+    """
+    Every message of the caller must stand in every later input of the model, in the order in which they were sent.
+
+    A message of a turn that failed or was refused may be missing, and what the framework trimmed. Nothing should stand
+    there in the caller's name that the caller did not send.
+
+    Passes:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        reject c1
+        send Sorry
+        untell c1
+        tell c1 rejected
+        done
+
+    Passes, the turn was refused:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        send Never mind
+        fail UserError: requests are pending
+        approve c1
+        go
+        run c1 -> paid 5
+        done
+
+    Fails:
+        send Pay 5
+        model Done.
+        finish Done.
+        send Pay 6
+        model Which amount?
+        finish Which amount?
+        drop user Pay 5
+        send So?
+        done
+
+    Warns, words that the caller never said:
+        send Pay 5
+        user Please go on.
+        model Done.
+        finish Done.
+    """
+    complete: set[int] = set()
+    for exchange in history.exchanges:
+        if "/" in exchange.conversation or exchange.turn is None:
+            continue
+        missing = _find_missing_message(history, exchange, complete)
+        if missing is None:
+            complete.add(id(exchange))
+            yield _find_invented_message(history, exchange)
+        else:
+            actual = f"{missing.start.text!r} is not in the model's input"
+            witness = (missing.start.n, exchange.n)
+            yield Failure(expected="all messages", actual=actual, witness=witness, session=exchange.session)
+
+
+def _find_missing_message(history: History, exchange: Exchange, complete: set[int]) -> RecordedTurn | None:
+    """Gives the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
+    before, start, until = exchange.before, 0, None
+    if before is not None and exchange.repeats and id(before) in complete:
+        if before.turn is exchange.turn:
+            return None
+        start, until = len(before.items), before.turn
+    texts = [str(item.get("text") or "") for item in exchange.items[start:] if item["kind"] == "user"]
+    for turn in _preceding_turns(exchange.turn, until):
+        if not _is_message_required(history, turn, exchange):
+            continue
+        index = next((at for at, text in enumerate(texts) if (turn.start.text or "") in text), None)
+        if index is None:
+            return turn
+        del texts[: index + 1]
+    return None
+
+
+def _find_invented_message(history: History, exchange: Exchange) -> Failure | None:
+    """A new message in the caller's name that holds none of the caller's own."""
+    start = len(exchange.before.items) if exchange.before is not None and exchange.repeats else 0
+    new = [item for item in exchange.items[start:] if item["kind"] == "user"]
+    if not new:
+        return OK
+    session = exchange.session
+    sent = [turn.start.text for turn in history.turns if turn.session == session and turn.start.n < exchange.n]
+    for item in new:
+        if not any(text and text in str(item.get("text") or "") for text in sent):
+            actual = f"{item.get('text')!r} stands there in the caller's name"
+            witness = (exchange.n,)
+            return Failure(
+                expected="the caller's messages", actual=actual, witness=witness, session=session, level="should"
+            )
+    return OK
+
+
+def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> list[RecordedTurn]:
+    """Gives a turn and those before it in its line, back to *until*, the earliest first."""
+    found: list[RecordedTurn] = []
+    while turn is not None and turn is not until:
+        found.append(turn)
+        turn = turn.before
+    return found[::-1]
+
+
+def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchange) -> bool:
+    """Says whether the message of a turn must stand in an input."""
+    if not turn.start.text or turn.overlaps:
+        return False
+    if turn is not exchange.turn and turn.outcome not in ("paused", "finished"):
+        return False
+    return not was_trimmed_between(history, turn.start.n, exchange.n, turn.session)
+
+
+@check(
+    "history-not-rewritten",
+    level="should",
+    needs=("model.request",),
+    sources=("langchain-ai/langchain#33787", "langchain-ai/langchain#32988"),
+)
+def history_not_rewritten(history: History) -> Evaluations:
+    """
+    An input of the model should repeat what the one before held, and the calls in it as the model made them.
+
+    A model that reads another past than its own, caches that cannot be used, and audits that find other calls than were
+    made come of it. That holds for a call that a person edited, too: what ran in its place is for its result to say.
+    Inputs after a failed turn, a rewind, a trimming or a change of what was saved are not compared.
+
+    Passes:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 read(path=b)
+        run c2 -> text
+        done
+
+    Warns:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        model c2 read(path=b)
+        run c2 -> text
+        untell c1
+        tell c1 other text
+        done
+
+    Warns, the model's own call:
+        send Go
+        model c1 read(path=a)
+        run c1 -> text
+        change c1 path=b
+        done
+
+    Warns, a call that a person edited:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        edit c1 (amount=3)
+        go
+        change c1 amount=3
+        run c1 pay(amount=3) -> paid 3
+        done
+    """
+    for exchange in history.exchanges:
+        before = exchange.before
+        if before is None or before.answer is None:
+            continue
+        failure = _find_rewrite(before, exchange)
+        if failure is None or _is_comparable(history, before, exchange):
+            yield failure
+
+
+def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
+    if exchange.first_difference is not None:
+        actual = f"item {exchange.first_difference + 1} of the input before is another one or missing"
+        expected = "the input before, and what came since"
+        witness = (before.n, exchange.n)
+        return Failure(expected=expected, actual=actual, witness=witness, session=exchange.session)
+    changed = _find_changed_call(before, exchange)
+    if changed is not None:
+        call, item = changed
+        actual = f"{format_call(str(item.get('tool')), item.get('arguments'))} in the model's input"
+        expected = format_call(call.tool, call.arguments)
+        return Failure(call=call, expected=expected, actual=actual, witness=(call.n, exchange.n))
+    say = before.answer.say if before.answer is not None else None
+    if say and not _is_said(say, before, exchange):
+        witness = (before.answer.n if before.answer is not None else 0, exchange.n)
+        actual = f"{say!r} is not in the next input"
+        return Failure(expected="what the model said", actual=actual, witness=witness, session=exchange.session)
+    return OK
+
+
+def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
+    between = (history, before.n, exchange.n, exchange.session)
+    if before.fork != exchange.fork or was_trimmed_between(*between) or was_rewritten_between(*between):
+        return False
+    turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
+    if any(turn.overlaps for turn in turns):
+        return False
+    ended = (turn for turn in history.turns if before.n < (turn.end.n if turn.end else 0) < exchange.n)
+    return not any(turn.failed and turn.session == exchange.session for turn in ended)
+
+
+def _find_changed_call(before: Exchange, exchange: Exchange) -> tuple[RecordedCall, Mapping[str, Any]] | None:
+    """Gives a call that is shown otherwise than the model made it."""
+    start = len(before.items)
+    for index, call in exchange.placed_calls:
+        item = exchange.items[index]
+        if item.get("arguments") == call.arguments or (index < start and item == before.items[index]):
+            continue
+        if not _is_shown_as_made(item, call):
+            return call, item
+    return None
+
+
+def _is_shown_as_made(item: Mapping[str, Any], call: RecordedCall) -> bool:
+    """Whether an item shows a call; what is no object may be wrapped in one, since some providers want objects."""
+    if item.get("tool") != call.tool:
+        return False
+    wrapped = isinstance(call.arguments, str) and call.arguments in str(item.get("arguments"))
+    return wrapped or arguments_satisfy(item.get("arguments"), call.arguments, call.parameters)
+
+
+def _is_said(say: str, before: Exchange, exchange: Exchange) -> bool:
+    new = exchange.items[len(before.items) :]
+    return any(say in str(item.get("text") or "") for item in new if item["kind"] in ("say", "call", "other"))
+
+
+@check(
+    "cancelled-calls-told",
+    needs=("model.request", "caller.hang_up", "tool.start"),
+    sources=("langchain-ai/langgraph#6726", "microsoft/agent-framework#2889", "agno-agi/agno#8290"),
+)
+def cancelled_calls_told(history: History) -> Evaluations:
+    """
+    A call that was approved or had begun when its caller hung up must be told to the model, or be asked about again.
+
+    A turn that is cancelled has had effects all the same. A model that knows neither of the call nor of its result says
+    that nothing happened, or does it again; and a person who said yes believes that it was done. In which words it is
+    told, that it may have been done, say, is the agent's own business. That a call is forgotten which nobody had to
+    approve is a warning.
+
+    Passes, it is told that the call was cut short:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        tell c1 cancelled
+        send Is it paid?
+        done
+
+    Passes, it is asked about again:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        go
+        pause c1
+        reject c1
+        go
+        tell c1 rejected
+        done
+
+    Passes, it had run, and its result is told:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        hangup
+        send Is it paid?
+        done
+
+    Fails, the whole turn is forgotten:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        forget c1
+        send Is it paid?
+        done
+
+    Warns, a call that needs no approval is forgotten:
+        send Go
+        model c1 read(path=a)
+        start c1
+        hangup c1
+        forget c1
+        send Again
+        done
+
+    Fails, what has run is forgotten:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        run c1 -> paid 5
+        hangup
+        forget c1
+        send Is it paid?
+        done
+    """
+    for turn in history.turns:
+        for call in _interrupted_calls(history, turn):
+            after = next(following_exchanges(history, call, turn.ended), None)
+            if after is None or was_trimmed_between(history, call.n, after.n, call.session):
+                continue
+            if _is_accounted_for(call, turn, after):
+                yield OK
+            else:
+                actual = "neither call nor result in the model's input, and nobody is asked again"
+                witness = (turn.hung_up or 0, after.n)
+                level: Level | None = None if call.gated or call.asked else "should"
+                yield Failure(
+                    call=call, expected="the model is told of it", actual=actual, witness=witness, level=level
+                )
+
+
+def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[RecordedCall]:
+    """Gives the calls that were approved, or had begun, in a turn in which the caller hung up."""
+    if turn.hung_up is None:
+        return
+    approved = {id(given.call) for given in turn.decisions if given.approves}
+    for call in history.calls:
+        begun = any(run.turn is turn and run.n < turn.hung_up for run in call.runs)
+        if is_on_branch(turn, call) and call.kind != "hosted_mcp" and (begun or id(call) in approved):
+            yield call
+
+
+def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
+    if any(placed is call for _, placed in after.placed_calls) or any(told.n >= after.n for told in call.told):
+        return True
+    return call.is_requested_between(turn.ended, after.n) or any(turn.ended < run.n < after.n for run in call.runs)

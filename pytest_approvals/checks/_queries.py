@@ -1,0 +1,204 @@
+"""The circumstances under which a call need not run, or a request need not be there.
+
+Where good agents differ, checks accept all that they do; what is acceptable is said here, once.
+
+What is pending at a point of a history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_approvals.journal.arguments import arguments_fit_exactly
+from pytest_approvals.journal.events import HistoryTrimmed, PendingCancelled, StateRewritten
+from pytest_approvals.journal.history import History, RecordedCall, RecordedDecision, RecordedTurn
+
+
+def cannot_run(history: History, call: RecordedCall, given: RecordedDecision | None) -> bool:
+    """Says whether its tool is not there, its arguments need not be taken, or its save has been changed."""
+    n = call.n if given is None or given.taken is None else given.taken
+    if was_rewritten_between(history, call.n, n, call.session):
+        return True
+    tool, arguments = call.effective_call_at(n + 1) if given is not None else (call.tool, call.arguments)
+    if call.declared is None or is_tool_missing(history, tool, n, call.session):
+        return True
+    parameters = history.parameters_at(call, n) if tool == call.tool else _tool_parameters(history, tool)
+    return not arguments_fit_exactly(arguments, parameters)
+
+
+def is_tool_missing(history: History, tool: str, n: int, session: str) -> bool:
+    """Says whether the agent does not have a tool at position *n*."""
+    tools = history.tools_at(n, session)
+    return tools is not None and tool not in tools
+
+
+def _tool_parameters(history: History, tool: str) -> Mapping[str, Mapping[str, Any]]:
+    return next((known.parameters for known in history.declared.values() if known.name == tool), {})
+
+
+def is_contradicted(given: RecordedDecision) -> bool:
+    """Says whether the same submission holds the opposite decision about the same call."""
+    call = given.call
+    if call is None or not (given.approves or given.rejects):
+        return False
+    others = (other for other in call.decisions if other.taken == given.taken)
+    return any(other.approves if given.rejects else other.rejects for other in others)
+
+
+def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
+    """Gives the other calls of the same reply, in the same fork."""
+    same = (other for other in history.calls if other.n == call.n and other.fork == call.fork)
+    return [other for other in same if other is not call and other.session == call.session]
+
+
+def has_pending_siblings(history: History, call: RecordedCall) -> bool:
+    """Says whether a call of the same reply still waits for an answer where the call's line of history ends."""
+    last = last_turn_end(history, call)
+    return any(sibling.is_listed_at(last) for sibling in sibling_calls(history, call)) if last else False
+
+
+def last_turn_end(history: History, call: RecordedCall) -> int:
+    """Gives the end of the last turn in the call's fork that was not refused; 0 where there is none."""
+    ends = [
+        turn.end.n for turn in history.turns if turn.end is not None and is_on_branch(turn, call) and not turn.refused
+    ]
+    return ends[-1] if ends else 0
+
+
+def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
+    """Says whether a turn belongs to the session and the fork of a call."""
+    return turn.session == call.session and turn.fork == call.fork
+
+
+def was_dropped(history: History, call: RecordedCall) -> bool:
+    """Says whether what was pending was cancelled, or closed by a new message, after the call was made."""
+    if any(event.n > call.n and event.session == call.session for event in successful_cancellations(history)):
+        return True
+    return superseded_by(history, call) is not None
+
+
+def successful_cancellations(history: History) -> list[PendingCancelled]:
+    """Gives the cancellations that worked."""
+    events = history.events_by_class.get(PendingCancelled)
+    if events is None:
+        return []
+    return [event for event in events if isinstance(event, PendingCancelled) and event.error is None]
+
+
+def cancelled_position(history: History, call: RecordedCall, given: RecordedDecision) -> int | None:
+    """Gives where a call was given up before *given* was handed in; None where it was not, or was asked about again."""
+    taken = given.taken or 0
+    asked = min((asked.n for asked in call.asked), default=taken)
+    places = [
+        event.n
+        for event in successful_cancellations(history)
+        if event.session == call.session and asked < event.n < taken
+    ]
+    return places[-1] if places and not call.is_requested_between(places[-1], taken) else None
+
+
+def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
+    """Gives the turn that came with a new message while the reply of the call had an open request."""
+    reply = {id(each) for each in (call, *sibling_calls(history, call))}
+    for turn in history.turns:
+        if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
+            continue
+        before = turn.before
+        while before is not None and before.refused:
+            before = before.before
+        if before is not None and any(id(listed) in reply for listed in before.listed):
+            return turn
+    return None
+
+
+def is_ancestor(earlier: RecordedTurn, later: RecordedTurn) -> bool:
+    """Says whether a turn belongs to the past of another one."""
+    turn: RecordedTurn | None = later
+    while turn is not None and turn.start.n > earlier.start.n:
+        turn = turn.before
+    return turn is earlier
+
+
+def was_trimmed_between(history: History, start: int, end: int, session: str) -> bool:
+    """Says whether the framework trimmed its history between two positions."""
+    events = history.events_by_class.get(HistoryTrimmed)
+    return events is not None and any(start < event.n < end and event.session == session for event in events)
+
+
+def was_rewritten_between(history: History, start: int, end: int, session: str) -> bool:
+    """Says whether somebody changed the text of a save between two positions."""
+    events = history.events_by_class.get(StateRewritten)
+    return events is not None and any(start < event.n < end and event.session == session for event in events)
+
+
+def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
+    """Says whether the text of a call's save, or what its tool takes, was changed between the call and position *n*."""
+    return was_rewritten_between(history, call.n, n, call.session) or history.parameters_at(call, n) != call.parameters
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+
+def is_invalid(given: RecordedDecision) -> bool:
+    """Says whether a decision names no request that was asked, or is no decision."""
+    if given.verdict == "raw":
+        return not given.approves
+    return given.asked is None
+
+
+def settled_position(call: RecordedCall, given: RecordedDecision) -> int | None:
+    """
+    Gives where a call was settled before *given* was handed in: it had returned, its model was told of it, or a
+    rejection of it was taken; None where it was still open, or asked about again since.
+    """
+    taken = given.taken
+    if taken is None:
+        return None
+    places = [run.ended for run in call.runs if run.how == "returned" and run.ended is not None and run.ended < taken]
+    places += [told.n for told in call.told if told.n < taken]
+    if len(call.decisions) > 1:
+        places += _rejection_positions(call, taken)
+    if not places or call.is_requested_between(min(places), taken):
+        return None
+    return min(places)
+
+
+def _rejection_positions(call: RecordedCall, taken: int) -> list[int]:
+    earlier = (other for other in call.decisions if other.rejects and other.taken is not None and other.taken < taken)
+    settled = (call.settling_position(other) for other in earlier)
+    return [place for place in settled if place is not None and place < taken]
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingCalls:
+    """The calls that are asked about at a point, and the position of the event that listed them last."""
+
+    calls: Sequence[RecordedCall]
+    n: int
+
+
+def pending_after(history: History, turn: RecordedTurn | None, n: int) -> PendingCalls | None:
+    """
+    Gives what is pending at position *n*, after *turn* and before the next one; None where the journal does not say.
+
+    A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way nobody knows; nor
+    after one that may have reached a limit, since it can have taken decisions before it came to a model or a tool.
+    """
+    limited = history.header is not None and history.header.limits
+    while turn is not None and turn.refused and not (limited and turn.decisions):
+        turn = turn.before
+    if turn is None:
+        return PendingCalls(calls=(), n=0)
+    end = turn.end
+    if end is None or end.n > n or turn.overlaps or end.outcome in ("failed", "timeout"):
+        return None
+    if any(end.n < event.n < n and event.session == turn.session for event in successful_cancellations(history)):
+        return PendingCalls(calls=(), n=end.n)
+    return PendingCalls(calls=turn.listed, n=end.n)
+
+
+def pending_before(history: History, turn: RecordedTurn) -> PendingCalls | None:
+    """Gives what is pending when *turn* begins."""
+    return pending_after(history, turn.before, turn.start.n)

@@ -1,0 +1,281 @@
+"""
+Traits: design choices of an agent that are neither right nor wrong, read off its journals.
+
+Where good agents differ, checks accept every one of the alternatives; which one was seen is a trait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from pytest_approvals.checks._queries import (
+    is_contradicted,
+    is_invalid,
+    pending_before,
+    settled_position,
+    sibling_calls,
+)
+from pytest_approvals.journal.arguments import arguments_fit_exactly, arguments_satisfy
+from pytest_approvals.journal.coverage import is_malformed
+from pytest_approvals.journal.events import SignalSent
+from pytest_approvals.journal.history import (
+    END_POSITION,
+    Exchange,
+    History,
+    RecordedCall,
+    RecordedDecision,
+    RecordedTurn,
+)
+
+TraitFunction = Callable[[History], Iterator[str]]
+
+TRAITS: dict[str, TraitFunction] = {}
+"""What is looked for, by name; the docstring says what the values mean."""
+
+
+def observe_traits(history: History) -> dict[str, str]:
+    """Gives the traits that one journal shows; several values of one are joined with `or`."""
+    found: dict[str, str] = {}
+    for name, trait in TRAITS.items():
+        values = sorted(set(trait(history)))
+        if values:
+            found[name] = " or ".join(values)
+    return found
+
+
+def _register_trait(function: TraitFunction) -> TraitFunction:
+    TRAITS[str(getattr(function, "__name__", "")).replace("_", "-")] = function
+    return function
+
+
+# --- calls of one reply -----------------------------------------------------------------------------------------------
+
+
+@_register_trait
+def ungated_siblings(history: History) -> Iterator[str]:
+    """Calls that need no approval, beside one that does: they run `at once`, or `wait` until that one was answered."""
+    for call in history.calls:
+        if call.gated or not call.runs or call.turn is None or call.turn.end is None:
+            continue
+        if any(sibling.asked for sibling in sibling_calls(history, call)):
+            yield "at once" if call.runs[0].n < call.turn.end.n else "wait"
+
+
+@_register_trait
+def requests_surface(history: History) -> Iterator[str]:
+    """The requests of one reply surface `together`, or `one by one`, each after the answer to the one before."""
+    for call in history.calls:
+        others = [sibling for sibling in sibling_calls(history, call) if sibling.asked]
+        if call.asked and others:
+            yield "together" if all(call.asked[0].n == other.asked[0].n for other in others) else "one by one"
+
+
+@_register_trait
+def approved_calls_run(history: History) -> Iterator[str]:
+    """
+    Several approved calls of one turn run `at the same time`, or `one after the other`; told only where a tool waited.
+    """
+    signals = [event.n for event in history.events_of(SignalSent)]
+    for turn in history.turns:
+        runs = [run for run in turn.executions if run.start is not None and run.call is not None and run.call.asked]
+        for first, second in pairwise(runs):
+            ended = first.ended or END_POSITION
+            if second.n < ended:
+                yield "at the same time"
+            elif any(first.n < signal < ended for signal in signals):
+                yield "one after the other"
+
+
+@_register_trait
+def order_of_results(history: History) -> Iterator[str]:
+    """The results of one reply are told in the `order of the calls`, in the `order of the runs`, or in `another`."""
+    for exchange in history.exchanges:
+        for calls in _group_by_reply(exchange):
+            ran = sorted(calls, key=lambda call: call.runs[-1].ended or 0 if call.runs else 0)
+            told = sorted(calls, key=lambda call: call.told[0].item or 0)
+            if not all(call.runs for call in calls) or ran == calls:
+                continue
+            yield "order of the calls" if told == calls else "order of the runs" if told == ran else "another"
+
+
+def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
+    """Gives the calls of each reply whose results are told for the first time in one input."""
+    replies: dict[int, list[RecordedCall]] = {}
+    for _, call in exchange.placed_calls:
+        if call.told and call.told[0].n == exchange.n and call.told[0].item is not None:
+            replies.setdefault(call.n, []).append(call)
+    return (calls for calls in replies.values() if len(calls) > 1)
+
+
+# --- what the caller does ---------------------------------------------------------------------------------------------
+
+
+@_register_trait
+def pending_at_a_new_message(history: History) -> Iterator[str]:
+    """
+    A request is open and the caller writes something else: the message is `refused`, the request is `closed` and the
+    model told, it is `kept` open, or the call is `left open` in the history.
+    """
+    for turn in history.turns:
+        pending = pending_before(history, turn) if turn.start.text is not None else None
+        answered = {given.call.label for given in turn.decisions if given.call is not None}
+        for call in pending.calls if pending is not None else ():
+            if call.label not in answered:
+                yield _classify_pending(history, turn, call)
+
+
+def _classify_pending(history: History, turn: RecordedTurn, call: RecordedCall) -> str:
+    if any(open_call.label == call.label for each in turn.exchanges for open_call in each.unanswered):
+        return "left open"
+    if turn.failed:
+        return "refused"
+    if any(listed.label == call.label for listed in turn.listed):
+        return "kept"
+    here = next((each for each in history.calls_of(call.label, call.session) if each.fork == turn.fork), call)
+    return "closed" if here.told else "left open"
+
+
+@_register_trait
+def partial_answers(history: History) -> Iterator[str]:
+    """
+    Some of the open requests are answered: that is `refused`, what was approved runs `at once`, or it `waits` for the
+    other answers.
+    """
+    for turn in history.turns:
+        pending = pending_before(history, turn)
+        if pending is None or turn.start.text is not None or any(is_invalid(given) for given in turn.decisions):
+            continue
+        calls = {call.label: call for call in pending.calls}
+        labels = {given.call.label: given for given in turn.decisions if given.call is not None}
+        approved = [label for label in labels if labels[label].approves and _is_executed_locally(calls.get(label))]
+        if approved and calls.keys() > labels.keys():
+            yield "refused" if turn.failed else "at once" if turn.executions else "waits"
+
+
+def _is_executed_locally(call: RecordedCall | None) -> bool:
+    return call is not None and call.kind != "hosted_mcp"
+
+
+@_register_trait
+def partly_settled_batch(history: History) -> Iterator[str]:
+    """A submission holds answers to a settled and to an open request: it is `refused` as a whole, or `taken`."""
+    for turn in history.turns:
+        settled = [
+            given.call is not None and settled_position(given.call, given) is not None for given in turn.decisions
+        ]
+        if any(settled) and not all(settled):
+            yield "refused" if turn.failed else "taken"
+
+
+@_register_trait
+def contradiction(history: History) -> Iterator[str]:
+    """One submission approves and rejects one call: it is `refused`, or the call `rejected`, `kept` open or `run`."""
+    for given in history.decisions:
+        if given.turn is None or given.call is None or not is_contradicted(given):
+            continue
+        yield _classify_outcome(given.turn, given.call)
+
+
+@_register_trait
+def malformed_decision(history: History) -> Iterator[str]:
+    """Something that is no decision is `refused`, or the call `rejected`, `kept` open or `run`."""
+    for given in history.decisions:
+        if is_malformed(given) and given.turn is not None and given.call is not None:
+            yield _classify_outcome(given.turn, given.call)
+
+
+def _classify_outcome(turn: RecordedTurn, call: RecordedCall) -> str:
+    if turn.failed:
+        return "refused"
+    if any(run.call is not None and run.call.label == call.label for run in turn.executions):
+        return "run"
+    return "kept" if any(listed.label == call.label for listed in turn.listed) else "rejected"
+
+
+@_register_trait
+def unknown_request(history: History) -> Iterator[str]:
+    """A decision about a request that was never asked is `refused`, or `ignored`."""
+    for given in history.decisions:
+        if given.asked is None and not is_malformed(given) and given.turn is not None:
+            yield "refused" if given.turn.failed or given.lost else "ignored"
+
+
+@_register_trait
+def late_decision(history: History) -> Iterator[str]:
+    """A decision about a settled call is `refused`, `ignored`, or makes the agent `ask the model` again."""
+    for call in history.calls:
+        for given in call.decisions:
+            if given.turn is not None and len(given.turn.decisions) == 1 and _is_late(call, given):
+                turn = given.turn
+                yield "refused" if turn.failed else "ask the model" if turn.exchanges else "ignored"
+
+
+def _is_late(call: RecordedCall, given: RecordedDecision) -> bool:
+    turn = given.turn
+    if turn is None or turn.start.text is not None or (turn.before is not None and turn.before.failed):
+        return False
+    return settled_position(call, given) is not None
+
+
+@_register_trait
+def standing_decision_lasts(history: History) -> Iterator[str]:
+    """
+    A call that a standing decision covers, in a later reply, is not asked about `in the turn`, or not even
+    `after a new message`; or it is `asked again`.
+    """
+    for call in history.calls:
+        given = next((each for each in call.standing if each.taken is not None and each.taken < call.n), None)
+        if given is None or given.refused or call.turn is None:
+            continue
+        if call.asked:
+            yield "asked again"
+        elif call.runs or call.told:
+            new = call.turn.start.text is not None and call.turn.start.n > (given.taken or 0)
+            yield "after a new message" if new else "in the turn"
+
+
+@_register_trait
+def edited_arguments(history: History) -> Iterator[str]:
+    """The model's own call is shown to it `as edited`, or `as it was`."""
+    for exchange in history.exchanges:
+        for index, call in exchange.placed_calls:
+            given = call.decision_at(exchange.n)
+            if given is not None and given.verdict == "edit" and given.event.arguments is not None:
+                item = exchange.items[index]
+                was = arguments_satisfy(item.get("arguments"), call.arguments, call.parameters)
+                yield "as it was" if was else "as edited"
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+@_register_trait
+def raising_policy(history: History) -> Iterator[str]:
+    """A policy that raises makes the agent `ask`, makes the turn `fail`, or is told to the `model`."""
+    for call in history.calls:
+        if any(gate.raised is not None for gate in call.gates):
+            yield _classify_reaction(call)
+
+
+@_register_trait
+def unfitting_arguments(history: History) -> Iterator[str]:
+    """A gated call whose arguments do not fit makes the agent `ask` or the turn `fail`, or is told to the `model`."""
+    for call in history.calls:
+        if call.gated and call.declared is not None and not arguments_fit_exactly(call.arguments, call.parameters):
+            yield _classify_reaction(call)
+
+
+def _classify_reaction(call: RecordedCall) -> str:
+    if call.asked:
+        return "ask"
+    return "fail" if call.turn is not None and call.turn.failed else "model"
+
+
+@_register_trait
+def raising_tool(history: History) -> Iterator[str]:
+    """A tool that raises makes the turn `fail`, or is told to the `model`."""
+    for run in history.executions:
+        if run.how == "raised" and run.turn is not None and run.call is not None:
+            told = any(told.n > run.n for told in run.call.told)
+            yield "model" if told and not run.turn.failed else "fail"

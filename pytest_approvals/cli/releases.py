@@ -1,0 +1,270 @@
+"""`pytest-approvals matrix`: which check fails in which release of an agent.
+
+`pytest-approvals bisect`: the release of an agent that changed a verdict.
+
+`pytest-approvals keep-state`: what a release saves while it is paused, to be taken up by newer ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from pytest_approvals.agents.adapters import get_adapter
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.agents.versions import release_sort_key
+from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
+from pytest_approvals.scenario.catalogue import select_scenarios
+
+if TYPE_CHECKING:
+    from pytest_approvals.campaigns.bisect import VerdictChange
+    from pytest_approvals.processes.agent_source import AgentSource
+    from pytest_approvals.reporting.report import Report
+    from pytest_approvals.scenario.model import Scenario
+
+
+def add_matrix_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.passes_on = True
+    parser.add_argument(
+        "--agent", required=True, action="append", metavar="NAME", help="the agent, NAME or NAME.FLAVOUR"
+    )
+    parser.add_argument(
+        "--versions",
+        metavar="SPECIFIER",
+        help="its releases: '>=0.8', '>=1.0,<2'; may be left out for an agent that plays its releases itself",
+    )
+    parser.add_argument(
+        "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
+    )
+    parser.add_argument("--python", default="", metavar="VERSION", help="the Python of the environments")
+    parser.add_argument("--strength", default="1", help="how many dimensions are combined: 1 (default), 2, 3 or full")
+    parser.add_argument("--report", metavar="FILE", help="write the report to this file, as `run` does")
+    parser.epilog = "All other options are those of `pytest-approvals run`."
+
+
+def execute_matrix(args: argparse.Namespace) -> int:
+    """Runs the scenarios on each release; gives 1 where one failed or could not be judged."""
+    from pytest_approvals.reporting.files import write_report
+    from pytest_approvals.reporting.matrix import format_release_matrix
+    from pytest_approvals.reporting.report import merge_reports
+
+    specs = [spec for name in args.agent for spec in _select_releases(name, args.versions, args.python)]
+    select_scenarios(args.scenario, Path.cwd())
+    words = [*args.scenario, "--strength", args.strength, *_python_words(args.python), *args.others]
+    reports = list(_run_releases(specs, words))
+    whole = merge_reports(reports)
+    print(f"\n{format_release_matrix(whole)}")
+    for line in whole.absent:
+        print(f"\nnot judged: {line.why}")
+    if args.report:
+        path = Path(args.report)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_report(path, whole)
+    return int(bool(whole.absent) or {"fail", "harness-error", "unknown"} & whole.footer().counts.keys() != set())
+
+
+def _select_releases(name: str, versions: str | None, python: str) -> list[AgentSpec]:
+    from pytest_approvals.agents.releases import find_agent_releases
+
+    spec = AgentSpec.parse(name)
+    if spec.version or spec.checkout:
+        raise UsageError(f"--agent: {name!r} is one release already; write {spec.base}, and the releases in --versions")
+    found = find_agent_releases(spec, versions, python=python)
+    return [AgentSpec(name=spec.name, flavour=spec.flavour, version=version) for version in found]
+
+
+def _python_words(version: str) -> Iterable[str]:
+    return ("--python", version) if version else ()
+
+
+def _run_releases(specs: Sequence[AgentSpec], words: Sequence[str]) -> Iterator[Report]:
+    """
+    Runs each release in a process of its own, which ends before the next one begins.
+
+    Errors:
+        UsageError: A run ended without a report.
+    """
+    from pytest_approvals.reporting.findings import format_counts
+
+    width = max(len(str(spec)) for spec in specs)
+    with TemporaryDirectory() as folder:
+        for number, spec in enumerate(specs):
+            print(f"{spec!s:{width}}  ", end="", flush=True)
+            report = _run_release(spec, words, Path(folder, f"{number}.jsonl"))
+            print(format_counts(report), flush=True)
+            yield report
+
+
+def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> Report:
+    from pytest_approvals.reporting.files import read_report
+
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", "--agent", str(spec), "--report", str(path), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not path.exists():
+        raise UsageError((done.stderr or done.stdout).strip().removeprefix("pytest-approvals: "))
+    return read_report(path)
+
+
+def add_bisect_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("--agent", required=True, metavar="NAME", help="the agent, NAME or NAME.FLAVOUR")
+    parser.add_argument("--check", required=True, metavar="SLUG", help="the check whose verdict changed")
+    parser.add_argument("--good", required=True, metavar="VERSION", help="a release on which it does not fail")
+    parser.add_argument("--bad", required=True, metavar="VERSION", help="a release on which it fails; older or newer")
+    parser.add_argument(
+        "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
+    )
+    parser.add_argument("--with", dest="requirements", action="append", default=[], metavar="REQUIREMENT")
+    parser.add_argument("--python", default="", metavar="VERSION", help="the Python of the environments")
+    parser.add_argument(
+        "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time limit of one run (default: 10)"
+    )
+
+
+def execute_bisect(args: argparse.Namespace) -> int:
+    """Finds the release and says so."""
+    from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+    from pytest_approvals.campaigns.bisect import bisect_releases, find_distinguishing_run
+    from pytest_approvals.checks import CHECKS
+    from pytest_approvals.scenario.catalogue import select_scenarios
+    from pytest_approvals.scenario.load import load_scenario
+
+    if args.check not in CHECKS:
+        raise UnknownName("check", args.check, CHECKS)
+    files = select_scenarios(args.scenario, Path.cwd())
+    versions = _releases_between(args)
+    catalogue = {name: load_scenario(path, root=_root_folder(name, path)) for name, path in files.items()}
+
+    @cache
+    def suspect(version: str) -> AgentRuns:
+        spec = AgentSpec.parse(f"{args.agent}=={version}")
+        release = AgentRelease(spec=spec, requirements=tuple(args.requirements), python=args.python)
+        return AgentRuns(release, catalogue, args.time_limit)
+
+    together = CHECKS[args.check].group is not None
+    witness = find_distinguishing_run(
+        args.check, suspect(versions[0]), suspect(versions[-1]), catalogue, together=together
+    )
+    print(f"{witness}: {args.check} holds in {versions[0]} and fails in {versions[-1]}", flush=True)
+    change = bisect_releases(
+        witness, versions, suspect, step=lambda version, what: print(f"{version}: {what}", flush=True)
+    )
+    print(_describe_change(args.agent, change))
+    return 0
+
+
+def _describe_change(agent: str, change: VerdictChange) -> str:
+    between = f"; not judged in between: {', '.join(change.between)}" if change.between else ""
+    older, newer = sorted((change.last, change.first), key=release_sort_key)
+    how = (
+        f"came with {agent}=={newer}, and is not in {older}"
+        if newer == change.first
+        else (f"went with {agent}=={newer}, and is still in {older}")
+    )
+    rerun = f"pytest-approvals run {change.witness.scenario} --agent {agent}=={change.first}"
+    return f"the failure {how}{between}\n{rerun}"
+
+
+def _root_folder(name: str, path: Path) -> Path:
+    """Gives the folder that the id of a scenario counts from."""
+    return path.parents[name.count("/")]
+
+
+def _releases_between(args: argparse.Namespace) -> tuple[str, ...]:
+    """Gives the releases from the good one to the bad one, both included."""
+    from pytest_approvals.agents.releases import find_agent_releases
+
+    spec = AgentSpec.parse(args.agent)
+    played = [each.release or "" for each in get_adapter(spec).releases]
+    if spec.version or spec.checkout or not (played or get_adapter(spec).framework):
+        raise UsageError(f"--agent: {args.agent!r} has no releases; write NAME or NAME.FLAVOUR of a framework's agent")
+    good, bad = (
+        _release_position(option, text, played) for option, text in (("--good", args.good), ("--bad", args.bad))
+    )
+    if good == bad:
+        raise UsageError(f"--good and --bad are both {args.good}")
+    low, high = sorted((good, bad))
+    known = played or find_agent_releases(spec, f">={low[1]},<={high[1]}", python=args.python)
+    inside = [one for one in known if low < release_sort_key(one) < high]
+    return (args.good, *(inside if good < bad else reversed(inside)), args.bad)
+
+
+def _release_position(option: str, text: str, played: Sequence[str]) -> tuple[bool, Version, str]:
+    """Gives the place of a release in the order of all: a version, or one of those that an agent plays itself."""
+    order = release_sort_key(text)
+    if (played and text not in played) or (not played and order[0]):
+        raise UsageError(f"{option}: {text!r} is no version" + (f"; there are {', '.join(played)}" if played else ""))
+    return order
+
+
+def add_keep_state_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="ids, families, patterns, files or folders")
+    parser.add_argument("--agent", required=True, metavar="NAME==VERSION", help="the agent in the release that saves")
+    parser.add_argument("--with", dest="requirements", action="append", default=[], metavar="REQUIREMENT")
+    parser.add_argument("--serialize", default="json", metavar="MODE", help="json (default) or native.NAME")
+    parser.epilog = "The states are stored beside the scenarios; newer releases take them up in variants of their own."
+
+
+def execute_keep_state(args: argparse.Namespace) -> int:
+    """Stores a state for each scenario in which the agent pauses; gives 1 where it does not."""
+    from pytest_approvals.agent_side.contract.exceptions import Unsupported
+    from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+    from pytest_approvals.scenario.catalogue import select_scenarios
+    from pytest_approvals.scenario.load import load_scenario
+
+    spec = AgentSpec.parse(args.agent)
+    if not spec.version:
+        raise UsageError(f"--agent: {args.agent!r} names no release; write {spec.base}==VERSION")
+    source = AgentRuns(AgentRelease(spec=spec, requirements=tuple(args.requirements)), {}, 10.0).source
+    failed = 0
+    for name, file in select_scenarios(args.scenarios, Path.cwd()).items():
+        scenario = load_scenario(file, root=file.parents[name.count("/")])
+        try:
+            print(f"{name}: {store_paused_state(scenario, spec, args.serialize, source)}")
+        except Unsupported as lack:
+            print(f"{name}: not applicable, {spec} lacks {lack}")
+        except ApprovalsError as error:
+            print(f"{name}: {error}")
+            failed += 1
+    return int(bool(failed))
+
+
+def store_paused_state(scenario: Scenario, spec: AgentSpec, serialize: str, source: AgentSource) -> Path:
+    """
+    Stores what the agent saves in a scenario, and says where.
+
+    Errors:
+        Unsupported: The agent cannot play it, or cannot save what it keeps.
+        UsageError: It does not pause there.
+    """
+    from pytest_approvals.agent_side.contract.exceptions import Unsupported
+    from pytest_approvals.runner.event_loops import get_session_loop
+    from pytest_approvals.runner.stored_state_agent import capture_paused_state
+    from pytest_approvals.scenario.requirements import required_by_content
+    from pytest_approvals.scenario.stored_states import stored_state_path
+
+    missing = {*required_by_content(scenario), _required_capability(serialize)} - source.facts.capabilities
+    if missing:
+        raise Unsupported(", ".join(sorted(missing)), source.facts.missing.get(min(missing), ""))
+    with TemporaryDirectory() as folder:
+        state = get_session_loop().wait_for(capture_paused_state(scenario, serialize, source, spec.base, folder))
+    path = stored_state_path(scenario, spec.base, spec.version or "", serialize)
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(state.text(), encoding="utf-8")
+    return path
+
+
+def _required_capability(serialize: str) -> str:
+    return serialize if serialize.startswith("native.") else f"serialize.{serialize}"

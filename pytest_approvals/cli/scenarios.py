@@ -1,0 +1,149 @@
+"""`pytest-approvals list`: the scenarios.
+
+`pytest-approvals show`: the story of a scenario, what it needs, and the variants in which agents run it.
+
+`pytest-approvals schema`: the JSON Schema of scenario files, for editors and other tools.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
+
+if TYPE_CHECKING:
+    from pytest_approvals.agents.adapters import LocalAgent
+    from pytest_approvals.scenario.model import Scenario, Tool
+
+
+_TITLE = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
+
+
+def add_list_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="ids, families, patterns, files or folders")
+
+
+def execute_list(args: argparse.Namespace) -> int:
+    """Prints id and title of each scenario, a paragraph a family."""
+    found = select_scenarios(args.scenarios, Path.cwd())
+    width = max(map(len, found))
+    family = None
+    for name, path in found.items():
+        if family not in (None, name.rpartition("/")[0]):
+            print()
+        family = name.rpartition("/")[0]
+        print(f"{name:{width}}  {_read_title(path)}")
+    print(f"\n{len(found)} scenarios. pytest-approvals show SCENARIO tells one of them.")
+    return 0
+
+
+def _read_title(path: Path) -> str:
+    # The title alone is read, because loading and judging all files would take seconds.
+    match = _TITLE.search(path.read_text(encoding="utf-8"))
+    return match[1].strip("\"'") if match else ""
+
+
+TEXT_WIDTH = 100
+
+
+def add_show_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="ids, families, patterns, files or folders")
+    parser.add_argument("--agent", metavar="SPEC", action="append", help="list the variants of these agents by name")
+
+
+def execute_show(args: argparse.Namespace) -> int:
+    """Tells each scenario."""
+    from pytest_approvals.agents.adapters import find_local_agent, list_local_agents
+    from pytest_approvals.agents.spec import AgentSpec
+    from pytest_approvals.scenario.load import load_scenario
+
+    here = Path.cwd()
+    named = [find_local_agent(AgentSpec.parse(spec)) for spec in args.agent or ()]
+    agents = named or [agent for agent in list_local_agents() if not agent.spec.flavour]
+    paths = select_scenarios(args.scenarios, here).values()
+    scenarios = [load_scenario(path, root=find_root(path, find_project_folders(here))) for path in paths]
+    print("\n\n".join("\n".join(_describe_scenario(scenario, agents, by_name=bool(named))) for scenario in scenarios))
+    return 0
+
+
+def _describe_scenario(scenario: Scenario, agents: list[LocalAgent], *, by_name: bool) -> Iterator[str]:
+    from pytest_approvals.scenario.requirements import required_by_content
+
+    yield f"{scenario.id}: {scenario.title}"
+    if scenario.about:
+        yield textwrap.fill(scenario.about, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield f"\n  in       {_relative_path(scenario)}"
+    if scenario.sources:
+        yield f"  sources  {', '.join(scenario.sources)}"
+    needs = sorted(required_by_content(scenario))
+    yield textwrap.fill(f"  needs    {', '.join(needs) or 'nothing'}", TEXT_WIDTH, subsequent_indent=" " * 11)
+    yield "\ntools"
+    yield from (f"  {_describe_tool(tool)}" for tool in scenario.tools)
+    yield "\non the reference agent\n"
+    yield textwrap.indent(_reference_transcript(scenario).rstrip(), "  ")
+    yield "\nvariants"
+    yield from (line for agent in agents for line in _list_variants(scenario, agent, by_name=by_name))
+
+
+def _describe_tool(tool: Tool) -> str:
+    parameters = ", ".join(f"{name}: {one.type}{'' if one.required else '?'}" for name, one in tool.parameters.items())
+    kind = "" if tool.kind == "function" else f", {tool.kind} of {tool.server}"
+    approval = tool.approval if isinstance(tool.approval, str) else "on a condition"
+    runs = f", runs the agent {tool.runs}" if tool.runs else ""
+    return f"{tool.key}({parameters}): approval {approval}{kind}{runs}"
+
+
+def _reference_transcript(scenario: Scenario) -> str:
+    """Plays the scenario on the reference agent, in its plainest variant."""
+    from pytest_approvals.agents.adapters import resolve_local_agent
+    from pytest_approvals.agents.sources import REFERENCE, create_source
+    from pytest_approvals.agents.spec import AgentSpec
+    from pytest_approvals.journal.transcript import Transcript
+    from pytest_approvals.runner.event_loops import run_coroutine
+    from pytest_approvals.runner.run import run_scenario
+    from pytest_approvals.scenario.variants import plan_variants
+
+    source = create_source(resolve_local_agent(AgentSpec(name=REFERENCE)))
+    plainest = plan_variants(scenario, source.facts)[:1]
+    if not plainest:
+        return "it cannot be played there"
+    return Transcript.of(run_coroutine(run_scenario(scenario, plainest[0], source)).events).render()
+
+
+def _list_variants(scenario: Scenario, agent: LocalAgent, *, by_name: bool) -> Iterator[str]:
+    from pytest_approvals.scenario.variants import missing_capabilities, plan_variants
+
+    found = plan_variants(scenario, agent.adapter)
+    name = f"  {agent.spec!s:20}"
+    if not found:
+        missing = ", ".join(sorted(missing_capabilities(scenario, agent.adapter)))
+        yield f"{name} not applicable: it lacks {missing}"
+    else:
+        yield f"{name} {len(found)}"
+        yield from (f"    {variant.id}" for variant in found if by_name)
+
+
+def _relative_path(scenario: Scenario) -> str:
+    path = Path(scenario.path or "")
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def add_schema_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command: there are none."""
+
+
+def execute_schema(args: argparse.Namespace) -> int:
+    """Prints the schema."""
+    from pytest_approvals.scenario.schema import json_schema
+
+    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    return 0

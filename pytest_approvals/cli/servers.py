@@ -1,0 +1,112 @@
+"""`pytest-approvals serve`: the scripted model on the loopback, for agents in any language.
+
+`pytest-approvals record`: what passes between a client and a provider becomes scenarios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING
+
+from pytest_approvals.cli.parser import CommandParser
+
+if TYPE_CHECKING:
+    from pytest_approvals.model_server.conversation import ServedConversation
+    from pytest_approvals.model_server.server import ScriptedModelServer
+    from pytest_approvals.scenario.model import Scenario
+
+
+def add_serve_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument("scenarios", metavar="SCENARIO", nargs="*", help="scenarios to play, each a conversation")
+    parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
+    parser.add_argument("--protocol", default="chat", help="chat, responses or messages")
+    parser.add_argument("--chunking", default="whole", help="how streamed replies are cut")
+    parser.add_argument("--style", default="plain", help="how streams are written")
+    parser.add_argument("--lenient", action="store_true", help="answer what the provider would refuse")
+    parser.add_argument("--again", action="store_true", help="begin anew with every first message, for load tests")
+    parser.add_argument("--journals", metavar="FOLDER", type=Path, help="write a journal of each conversation there")
+
+
+def execute_serve(args: argparse.Namespace) -> int:
+    """Prints an address for each scenario and serves until it is interrupted."""
+    from pytest_approvals.model_server.server import ScriptedModelServer
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    server = ScriptedModelServer(_load_single_scenario, port=args.port)
+    begun = [_begin_conversation(server, word, args) for word in args.scenarios]
+    with server.running():
+        print(f"serving on {' and '.join(map(str, server.addresses))}", flush=True)
+        for conversation in begun:
+            print(f"{conversation.scenario.id}  {server.url(conversation.name)}", flush=True)
+        try:
+            Event().wait()
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+    return 0
+
+
+def _begin_conversation(server: ScriptedModelServer, word: str, args: argparse.Namespace) -> ServedConversation:
+    from pytest_approvals.model_server.conversation import ConversationOptions
+
+    scenario = _load_single_scenario(word)
+    name = scenario.id.replace("/", "-")
+    if args.journals is not None:
+        args.journals.mkdir(parents=True, exist_ok=True)
+    wishes = ConversationOptions(
+        protocol=args.protocol,
+        chunking=args.chunking,
+        style=args.style,
+        lenient=args.lenient,
+        again=args.again,
+        journal=args.journals and args.journals / f"{name}.jsonl",
+    )
+    return server.begin(scenario, wishes, name=name)
+
+
+def _load_single_scenario(word: str) -> Scenario:
+    """Gives the one scenario that *word* names."""
+    from pytest_approvals.errors import UsageError
+    from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
+    from pytest_approvals.scenario.load import load_scenario
+
+    found = list(select_scenarios([word], Path.cwd()).values())
+    if len(found) != 1:
+        raise UsageError(f"{word!r} names {len(found)} scenarios; a conversation plays one")
+    return load_scenario(found[0], root=find_root(found[0], find_project_folders(Path.cwd())))
+
+
+def add_record_arguments(parser: CommandParser) -> None:
+    """Adds the arguments of the command."""
+    parser.add_argument(
+        "--upstream", metavar="URL", required=True, help="the base address that clients take for the provider"
+    )
+    parser.add_argument("--out", metavar="FILE", default="recorded", help="the scenario file (default: recorded)")
+    parser.add_argument("--gated", metavar="TOOL", action="append", default=[], help="its calls need approval")
+    parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
+
+
+def execute_record(args: argparse.Namespace) -> int:
+    """Passes requests on until it is interrupted, and says what was written."""
+    from pytest_approvals.conversations.recording.capture import SCENARIO_SUFFIX, Recorder
+    from pytest_approvals.conversations.recording.proxy import RecordingProxy
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    path = Path(args.out)
+    recorder = Recorder(
+        path if path.name.endswith(SCENARIO_SUFFIX) else path.with_name(path.name + SCENARIO_SUFFIX), args.gated
+    )
+    with RecordingProxy(args.upstream, recorder, port=args.port).running() as passing:
+        print(f"recording; clients take {passing.url} in place of {args.upstream}", flush=True)
+        try:
+            Event().wait()
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+    for written in recorder.written:
+        print(f"wrote {written}")
+    for why in recorder.passed_over:
+        print(f"not recorded: {why}")
+    return 0

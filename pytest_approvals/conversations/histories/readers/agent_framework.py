@@ -1,0 +1,181 @@
+"""
+Sessions and messages of Agent Framework for Python.
+
+    {"type": "session", "state": {"in_memory": {"messages": [...]}, "tool_approval": {...}}}
+    [{"role", "contents": [{"type": "function_approval_request", ...}]}, ...]      or {"messages": [...]}
+
+A session keeps the requests that wait beside its messages; only those count for the framework.
+
+Sources: microsoft/agent-framework#7988.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Kind
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    ConversationEntry,
+    DecisionEntry,
+    JsonPath,
+    OpaqueEntry,
+    RequestEntry,
+    ResultEntry,
+    StoredConversation,
+    TextEntry,
+    verdict_from_flag,
+)
+from pytest_approvals.conversations.histories.reader_kit import (
+    ConversationBuilder,
+    is_object_list,
+    iter_messages,
+    optional_text,
+    require_flag,
+    require_messages,
+    require_object,
+    require_text,
+)
+
+NAME = "agent_framework"
+
+_APPROVAL_LISTS = ("pending_approval_requests", "collected_approval_responses")
+
+
+def recognises(document: Any) -> bool | None:
+    """Says whether it is of this format; None where it only may be."""
+    if type(document) is dict and type(document.get("state")) is dict:
+        return document.get("type") == "session" or any(True for _ in _iter_message_lists(document))
+    message: dict[str, Any] = {}
+    for message in iter_messages(document):
+        contents = message.get("contents")
+        if is_object_list(contents):
+            return "type" in contents[0]
+    return None if "contents" in message and "role" in message else False
+
+
+def read(document: Any) -> StoredConversation:
+    """
+    Reads messages, or a session.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    reader = _DocumentReader(ConversationBuilder(NAME))
+    for path, messages in _iter_message_lists(document):
+        reader.draft.messages(path, messages, reader.message, contents=("contents",))
+    for path, approvals in _iter_approval_lists(document):
+        reader.draft.beside(path, approvals, reader.approval)
+    return reader.draft.conversation
+
+
+def _iter_message_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
+    state = document.get("state") if type(document) is dict else None
+    if not isinstance(state, dict):
+        yield require_messages(document)
+        return
+    for name, held in state.items():
+        if type(held) is dict and type(held.get("messages")) is list:
+            yield ("state", name, "messages"), held["messages"]
+
+
+def _iter_approval_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
+    state = document.get("state") if type(document) is dict else None
+    approvals = state.get("tool_approval") if isinstance(state, dict) else None
+    for name in _APPROVAL_LISTS:
+        if isinstance(approvals, dict) and isinstance(approvals.get(name), list):
+            yield ("state", "tool_approval", name), approvals[name]
+
+
+class _DocumentReader:
+    """The messages of one document."""
+
+    def __init__(self, draft: ConversationBuilder) -> None:
+        self.draft = draft
+        self.role = ""
+
+    def message(self, message: dict[str, Any], number: int) -> None:
+        """Reads one message."""
+        self.role = optional_text(message, "role") or "user"
+        self.draft.contents(("contents",), message.get("contents"), number, self.content)
+
+    def approval(self, content: dict[str, Any], number: int) -> None:
+        """Reads one approval that a session holds beside its messages."""
+        self.draft.entries += self.content(content, number, -1)
+
+    def content(self, item: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+        """Reads one content."""
+        kind = require_text(item, "type")
+        if kind == "text":
+            return (TextEntry(message, place, self.role, optional_text(item, "text") or ""),)
+        read = _READERS.get(kind)
+        return (read(item, message, place) if read is not None else OpaqueEntry(message, place, kind),)
+
+
+def _read_call(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    kind, server = _call_kind(item)
+    return CallEntry(
+        message, place, require_text(item, "call_id"), require_text(item, "name"), item.get("arguments"), kind, server
+    )
+
+
+def _read_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    failed = item.get("exception") is not None
+    return ResultEntry(
+        message, place, require_text(item, "call_id"), None, item.get("result"), how="failed" if failed else "unknown"
+    )
+
+
+def _read_server_call(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    tool, server = require_text(item, "tool_name"), optional_text(item, "server_name")
+    return CallEntry(message, place, require_text(item, "call_id"), tool, item.get("arguments"), "hosted_mcp", server)
+
+
+def _read_server_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    return ResultEntry(message, place, require_text(item, "call_id"), None, item.get("output"), how="returned")
+
+
+def _read_request(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    call = require_object(item, "function_call")
+    kind, server = _call_kind(call)
+    return RequestEntry(
+        message,
+        place,
+        require_text(item, "id"),
+        None if kind == "hosted_mcp" else require_text(call, "call_id"),
+        require_text(call, "name"),
+        call.get("arguments"),
+        kind,
+        server,
+        stands_for_call=kind == "hosted_mcp",
+    )
+
+
+def _read_response(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    call = require_object(item, "function_call")
+    kind, _ = _call_kind(call)
+    return DecisionEntry(
+        message,
+        place,
+        require_text(item, "id"),
+        verdict_from_flag(require_flag(item, "approved")),
+        call_id=None if kind == "hosted_mcp" else require_text(call, "call_id"),
+        tool=require_text(call, "name"),
+        arguments=call.get("arguments") or {},
+    )
+
+
+def _call_kind(call: dict[str, Any]) -> tuple[Kind, str | None]:
+    server = optional_text(call, "server_name")
+    return ("hosted_mcp" if call.get("hosted") is True or server else "function"), server
+
+
+_READERS: dict[str, Callable[[dict[str, Any], int, int], ConversationEntry]] = {
+    "function_call": _read_call,
+    "function_result": _read_result,
+    "function_approval_request": _read_request,
+    "function_approval_response": _read_response,
+    "mcp_server_tool_call": _read_server_call,
+    "mcp_server_tool_result": _read_server_result,
+}

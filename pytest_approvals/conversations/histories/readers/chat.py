@@ -1,0 +1,86 @@
+"""
+Messages of OpenAI chat completions: `[{"role": "assistant", "tool_calls": [...]}, ...]`, or `{"messages": [...]}`.
+
+The format knows no approvals: who allowed a call is told nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    ConversationEntry,
+    OpaqueEntry,
+    ResultEntry,
+    StoredConversation,
+    TextEntry,
+)
+from pytest_approvals.conversations.histories.reader_kit import (
+    ConversationBuilder,
+    discriminator_of,
+    is_object_list,
+    iter_messages,
+    require_messages,
+    require_text,
+)
+from pytest_approvals.protocols.text import text_of
+
+NAME = "chat"
+
+_PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+
+
+def recognises(document: Any) -> bool | None:
+    """Says whether it is of this format; None where it only may be."""
+    message = None
+    for message in iter_messages(document):
+        content = message.get("content")
+        if type(message.get("role")) is not str or "contents" in message or "parts" in message:
+            return False
+        if "tool_call_id" in message or is_object_list(message.get("tool_calls")):
+            return "type" not in message
+        if is_object_list(content) and discriminator_of(content[0]) not in _PARTS:
+            return False
+    return None if message else False
+
+
+def read(document: Any) -> StoredConversation:
+    """
+    Reads messages.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    draft = ConversationBuilder(NAME, tells_decisions=False)
+    path, messages = require_messages(document)
+
+    add = draft.entries.append
+
+    def message(item: dict[str, Any], number: int) -> None:
+        role, content = item.get("role"), item.get("content")
+        if type(role) is not str:
+            role = require_text(item, "role")
+        if role == "tool":
+            add(ResultEntry(number, -1, require_text(item, "tool_call_id"), None, text_of(content)))
+            return
+        if content:
+            add(TextEntry(number, -1, role, content if type(content) is str else text_of(content)))
+        calls = item.get("tool_calls")
+        if calls is not None:
+            draft.contents(("tool_calls",), calls, number, _read_call)
+
+    draft.messages(path, messages, message, contents=("tool_calls",))
+    return draft.conversation
+
+
+def _read_call(item: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+    call = item.get("function")
+    if type(call) is dict:
+        arguments = call.get("arguments")
+    elif type(call := item.get("custom")) is dict:
+        arguments = {"input": call.get("input")}
+    else:
+        return (OpaqueEntry(message, place, str(item.get("type"))),)
+    return (CallEntry(message, place, require_text(item, "id"), require_text(call, "name"), arguments),)

@@ -1,0 +1,96 @@
+"""
+Messages of Anthropic: `[{"role": "assistant", "content": [{"type": "tool_use", ...}]}, ...]`, or `{"messages": [...]}`.
+
+The format knows no approvals: who allowed a call is told nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    ConversationEntry,
+    OpaqueEntry,
+    ResultEntry,
+    ResultOutcome,
+    StoredConversation,
+    TextEntry,
+)
+from pytest_approvals.conversations.histories.reader_kit import (
+    ConversationBuilder,
+    discriminator_of,
+    is_object_list,
+    iter_messages,
+    optional_text,
+    require_messages,
+    require_text,
+)
+from pytest_approvals.protocols.text import text_of
+
+NAME = "messages"
+
+_DISTINCTIVE_TYPES = frozenset(
+    {"tool_use", "tool_result", "mcp_tool_use", "mcp_tool_result", "server_tool_use", "thinking"}
+)
+_KNOWN_TYPES = frozenset({*_DISTINCTIVE_TYPES, "text", "image", "document", "redacted_thinking", "search_result"})
+
+
+def recognises(document: Any) -> bool | None:
+    """Says whether it is of this format; None where it only may be."""
+    message = None
+    for message in iter_messages(document):
+        content = message.get("content")
+        if discriminator_of(message, "role") not in ("user", "assistant") or "content" not in message:
+            return False
+        for block in content if is_object_list(content) else ():
+            kind = discriminator_of(block)
+            if kind in _DISTINCTIVE_TYPES:
+                return True
+            if kind not in _KNOWN_TYPES:
+                return False
+    return None if message else False
+
+
+def read(document: Any) -> StoredConversation:
+    """
+    Reads messages.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    draft = ConversationBuilder(NAME, tells_decisions=False)
+    path, messages = require_messages(document)
+
+    def message(item: dict[str, Any], number: int) -> None:
+        role, content = require_text(item, "role"), item.get("content")
+        if type(content) is str:
+            draft.entries.append(TextEntry(number, -1, role, content))
+        else:
+            draft.contents(("content",), content, number, lambda block, at, place: _read_block(block, at, place, role))
+
+    draft.messages(path, messages, message, contents=("content",))
+    return draft.conversation
+
+
+def _read_block(block: dict[str, Any], message: int, place: int, role: str) -> Sequence[ConversationEntry]:
+    match block.get("type"):
+        case "text":
+            return (TextEntry(message, place, role, require_text(block, "text")),)
+        case "tool_use":
+            return (
+                CallEntry(message, place, require_text(block, "id"), require_text(block, "name"), block.get("input")),
+            )
+        case "mcp_tool_use":
+            tool, server = require_text(block, "name"), optional_text(block, "server_name")
+            return (
+                CallEntry(message, place, require_text(block, "id"), tool, block.get("input"), "hosted_mcp", server),
+            )
+        case "tool_result" | "mcp_tool_result" as kind:
+            returned: ResultOutcome = "returned" if kind == "mcp_tool_result" else "unknown"
+            how: ResultOutcome = "failed" if block.get("is_error") is True else returned
+            told = text_of(block.get("content"))
+            return (ResultEntry(message, place, require_text(block, "tool_use_id"), None, told, how),)
+        case kind:
+            return (OpaqueEntry(message, place, str(kind)),)

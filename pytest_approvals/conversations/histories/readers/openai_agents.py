@@ -1,0 +1,233 @@
+"""
+RunState of OpenAI Agents: `{"$schemaVersion", "original_input", "session_items", "context": {...}}`; and what its twin
+in JavaScript writes, with names of its own.
+
+The items of the run are items of Responses, each wrapped with what the run made of it; an approval item is a request.
+Decisions have no place among the items: the context keeps them by tool and call id. They are told before the first
+result of a call that was asked about, or at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Verdict
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    DecisionEntry,
+    JsonPath,
+    OpaqueEntry,
+    RequestEntry,
+    ResultEntry,
+    StoredConversation,
+    TextEntry,
+)
+from pytest_approvals.conversations.histories.reader_kit import (
+    ConversationBuilder,
+    describe_type,
+    optional_objects,
+    optional_text,
+    require_object,
+    require_text,
+)
+from pytest_approvals.conversations.histories.readers.responses import read_item
+from pytest_approvals.errors import HistoryError
+from pytest_approvals.journal.arguments import parse_arguments
+
+NAME = "openai_agents"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FieldNames:
+    """What the parts of a state are called; of the lists of *items* the first that is not empty counts."""
+
+    input: str
+    items: tuple[str, ...]
+    raw: str
+    scoped: str
+    reasons: str
+    before: tuple[str, ...]
+
+
+_PYTHON = _FieldNames(
+    input="original_input",
+    items=("session_items", "generated_items"),
+    raw="raw_item",
+    scoped="function_tool_approvals",
+    reasons="rejection_messages",
+    before=("previous_response_id", "conversation_id"),
+)
+_JAVASCRIPT = _FieldNames(
+    input="originalInput",
+    items=("generatedItems",),
+    raw="rawItem",
+    scoped="functionApprovals",
+    reasons="messages",
+    before=("previousResponseId", "conversationId"),
+)
+
+
+def recognises(document: Any) -> bool | None:
+    """Says whether it is of this format; None where it only may be."""
+    if type(document) is not dict or "$schemaVersion" not in document:
+        return False
+    return _PYTHON.input in document or _JAVASCRIPT.input in document
+
+
+def read(document: Any) -> StoredConversation:
+    """
+    Reads a run's state.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    if not isinstance(document, dict):
+        raise HistoryError(f"must be an object, and is {describe_type(document)}")
+    names = _JAVASCRIPT if _JAVASCRIPT.input in document else _PYTHON
+    reader = _RunStateReader(ConversationBuilder(NAME), names, list(_iter_decisions(document, names)))
+    draft = reader.draft
+    draft.conversation.begins_elsewhere = any(document.get(name) for name in names.before)
+    given = document.get(names.input)
+    if type(given) is str:
+        draft.section((names.input,), 1)
+        draft.entries.append(TextEntry(0, -1, "user", given))
+    elif type(given) is list:
+        draft.messages((names.input,), given, reader.input)
+    name = next((name for name in names.items if document.get(name)), names.items[-1])
+    draft.messages((name,), optional_objects(document, name), reader.item, contents=(names.raw,))
+    reader.decide()
+    return draft.conversation
+
+
+@dataclass(slots=True, eq=False)
+class _StoredDecision:
+    """What the context says about the calls of a tool: about one, or about all where it has no call id."""
+
+    at: JsonPath
+    tool: str
+    verdict: Verdict
+    call_id: str | None = None
+    reason: str | None = None
+
+    def is_about(self, request: RequestEntry) -> bool:
+        """Whether it decides about a request."""
+        return self.call_id == request.id or (self.call_id is None and self.tool == request.tool)
+
+
+def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_StoredDecision]:
+    """Gives all decisions, those about single calls first."""
+    context = document.get("context")
+    if type(context) is not dict:
+        return
+    records = list(_iter_records(context, names))
+    for at, tool, record in records:
+        for name, verdict in (("approved", "approve"), ("rejected", "reject")):
+            for place, call_id in enumerate(record[name]) if type(record.get(name)) is list else ():
+                if type(call_id) is not str:
+                    raise HistoryError("must be a text", at=(*at, name, place))
+                reasons = record.get(names.reasons)
+                reason = optional_text(reasons, call_id) if type(reasons) is dict and verdict == "reject" else None
+                yield _StoredDecision(
+                    (*at, name, place), tool, "approve" if verdict == "approve" else "reject", call_id, reason
+                )
+    for at, tool, record in records:
+        if record.get("approved") is True:
+            yield _StoredDecision((*at, "approved"), tool, "always")
+        elif record.get("rejected") is True:
+            yield _StoredDecision(
+                (*at, "rejected"), tool, "never", reason=optional_text(record, "sticky_rejection_message")
+            )
+
+
+def _iter_records(context: dict[str, Any], names: _FieldNames) -> Iterator[tuple[JsonPath, str, dict[str, Any]]]:
+    """Gives what was decided about each tool; functions have records by agent since schema 1.21."""
+    yield from _iter_tool_records(context.get("approvals"), ("context", "approvals"))
+    for place, scoped in enumerate(optional_objects(context, names.scoped)):
+        at = ("context", names.scoped, place)
+        yield from _iter_tool_records(scoped.get("approvals"), (*at, "approvals"))
+        if type(scoped.get("decision")) is dict:
+            yield (*at, "decision"), require_text(scoped, "tool_key"), scoped["decision"]
+
+
+def _iter_tool_records(approvals: Any, at: JsonPath) -> Iterator[tuple[JsonPath, str, dict[str, Any]]]:
+    """Gives the records of an object whose keys are tools: their names, or lists that end with them, as JSON."""
+    for key, record in approvals.items() if type(approvals) is dict else ():
+        if type(record) is dict:
+            parts = parse_arguments(key)
+            yield (*at, key), str(parts[-1]) if type(parts) is list and parts else key, record
+
+
+class _RunStateReader:
+    """The items of one run."""
+
+    def __init__(self, draft: ConversationBuilder, names: _FieldNames, decisions: list[_StoredDecision]) -> None:
+        self.draft = draft
+        self.names = names
+        self.decisions = decisions
+        self.undecided: dict[str, RequestEntry] = {}
+        self.decided_calls = {decision.call_id for decision in decisions if decision.call_id is not None}
+        self.calls: dict[str, CallEntry] = {}
+
+    def input(self, item: dict[str, Any], number: int) -> None:
+        """Reads an item that the run was given."""
+        self.draft.entries += read_item(_to_responses_item(item), number)
+
+    def item(self, item: dict[str, Any], number: int) -> None:
+        """Reads an item that the run made."""
+        if self.names.raw not in item:
+            self.draft.entries.append(OpaqueEntry(number, -1, str(item.get("type"))))
+            return
+        raw = _to_responses_item(require_object(item, self.names.raw))
+        if item.get("type") == "tool_approval_item":
+            self._request(item, raw, number)
+            return
+        for entry in read_item(raw, number):
+            if isinstance(entry, CallEntry) and entry.id in self.decided_calls:
+                self.calls[entry.id] = entry
+            elif isinstance(entry, ResultEntry) and (entry.call_id in self.undecided or entry.call_id in self.calls):
+                self.decide()
+            if not isinstance(entry, RequestEntry):  # the run's own approval item tells of it
+                self.draft.entries.append(entry)
+
+    def _request(self, item: dict[str, Any], raw: dict[str, Any], number: int) -> None:
+        if raw.get("type") == "mcp_approval_request":
+            (request,) = read_item(raw, number)
+            assert isinstance(request, RequestEntry)
+        else:
+            call_id = require_text(raw, "call_id")
+            tool = optional_text(raw, "name") or optional_text(item, "tool_name") or ""
+            request = RequestEntry(number, -1, call_id, call_id, tool, raw.get("arguments"))
+        self.undecided[request.id] = request
+        self.calls.pop(request.id, None)
+        self.draft.entries.append(request)
+
+    def decide(self) -> None:
+        """Tells the decisions about the requests so far, and the requests that only a decision tells of."""
+        for call_id, call in self.calls.items():
+            at = next(decision.at for decision in self.decisions if decision.call_id == call_id)
+            request = RequestEntry(self.draft.add_beside(at), -1, call_id, call_id, call.tool, call.arguments)
+            self.undecided[call_id] = request
+            self.draft.entries.append(request)
+        self.calls.clear()
+        for request in list(self.undecided.values()):
+            decision = next((each for each in self.decisions if each.is_about(request)), None)
+            if decision is not None:
+                del self.undecided[request.id]
+                number = self.draft.add_beside(decision.at)
+                self.draft.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, decision.reason))
+
+
+def _to_responses_item(item: dict[str, Any]) -> dict[str, Any]:
+    """Gives an item of JavaScript as Responses has it; one of Responses as it is."""
+    if item.get("type") == "hosted_tool_call" and type(item.get("providerData")) is dict:
+        return {**item, **item["providerData"]}
+    if "callId" not in item:
+        return item
+    made = {**item, "call_id": item["callId"]}
+    if item.get("type") == "function_call_result":
+        output = item.get("output")
+        value = output.get("text", output) if isinstance(output, dict) else output
+        return {**made, "type": "function_call_output", "output": value}
+    return made

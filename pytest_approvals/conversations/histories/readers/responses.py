@@ -1,0 +1,169 @@
+"""
+Items of OpenAI Responses: a conversation's, a request's input, a response's output.
+
+    [{"type": "function_call", ...}, ...]        {"input": [...]}, {"output": [...]}, {"data": [...]}
+
+The API keeps no approvals of functions; those of hosted MCP calls are items. An item is a message here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    ConversationEntry,
+    DecisionEntry,
+    OpaqueEntry,
+    RequestEntry,
+    ResultEntry,
+    StoredConversation,
+    TextEntry,
+    verdict_from_flag,
+)
+from pytest_approvals.conversations.histories.reader_kit import (
+    ConversationBuilder,
+    discriminator_of,
+    is_object_list,
+    iter_messages,
+    optional_text,
+    require_flag,
+    require_messages,
+    require_text,
+)
+from pytest_approvals.protocols.text import text_of
+
+NAME = "responses"
+
+_LIST_FIELDS = ("input", "output", "data")
+_TEXT_TYPES = frozenset({"input_text", "output_text", "input_image", "input_file", "refusal"})
+_API_TOOL_CALLS = frozenset({"computer_call", "local_shell_call", "shell_call", "apply_patch_call"})
+
+
+def recognises(document: Any) -> bool | None:
+    """Says whether it is of this format; None where it only may be."""
+    if type(document) is dict:
+        held = (document.get(name) for name in _LIST_FIELDS)
+        return any(bool(_has_known_items(iter_messages(items))) for items in held)
+    return _has_known_items(iter_messages(document))
+
+
+def _has_known_items(items: Iterator[dict[str, Any]]) -> bool | None:
+    item: dict[str, Any] = {}
+    for item in items:
+        kind = discriminator_of(item)
+        if kind in _READERS or kind == "item_reference":
+            return True
+        if kind is not None and kind != "message":
+            continue
+        content = item.get("content")
+        if "role" not in item or "contents" in item or "parts" in item or "tool_calls" in item:
+            return False
+        if is_object_list(content) and discriminator_of(content[0]) != "text":
+            return discriminator_of(content[0]) in _TEXT_TYPES
+    return None if "role" in item else False
+
+
+def read(document: Any) -> StoredConversation:
+    """
+    Reads a list of items, or what holds one.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    draft = ConversationBuilder(NAME, tells_decisions=False)
+
+    def item(each: dict[str, Any], number: int) -> None:
+        draft.entries += read_item(each, number)
+
+    if type(document) is dict and any(type(document.get(name)) is list for name in _LIST_FIELDS):
+        kept = document.get("previous_response_id") or document.get("conversation")
+        draft.conversation.begins_elsewhere = bool(kept)
+        for name in _LIST_FIELDS:
+            if type(document.get(name)) is list:
+                draft.messages((name,), document[name], item)
+    else:
+        draft.messages(*require_messages(document), item)
+    return draft.conversation
+
+
+def read_item(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    """
+    Gives what one item says.
+
+    Errors:
+        HistoryError: Something has the wrong shape.
+    """
+    kind = optional_text(item, "type") or "message"
+    if kind == "message":
+        return (TextEntry(number, -1, require_text(item, "role"), text_of(item.get("content"))),)
+    read = _READERS.get(kind)
+    return read(item, number) if read is not None else (OpaqueEntry(number, -1, kind),)
+
+
+def _read_call(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    return (CallEntry(number, -1, require_text(item, "call_id"), require_text(item, "name"), item.get("arguments")),)
+
+
+def _read_custom_call(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    return (
+        CallEntry(number, -1, require_text(item, "call_id"), require_text(item, "name"), {"input": item.get("input")}),
+    )
+
+
+def _read_api_call(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    arguments = item.get("action") or item.get("operation") or {}
+    return (CallEntry(number, -1, require_text(item, "call_id"), item["type"].removesuffix("_call"), arguments),)
+
+
+def _read_result(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    return (ResultEntry(number, -1, require_text(item, "call_id"), None, item.get("output")),)
+
+
+def _read_request(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    tool, server = require_text(item, "name"), optional_text(item, "server_label")
+    return (
+        RequestEntry(
+            number,
+            -1,
+            require_text(item, "id"),
+            None,
+            tool,
+            item.get("arguments"),
+            "hosted_mcp",
+            server,
+            stands_for_call=True,
+        ),
+    )
+
+
+def _read_response(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    verdict = verdict_from_flag(require_flag(item, "approve"))
+    request = require_text(item, "approval_request_id")
+    return (DecisionEntry(number, -1, request, verdict, optional_text(item, "reason")),)
+
+
+def _read_hosted_call(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
+    """The provider's report: the call, and what it gave, under the id of its request where there was one."""
+    call_id = optional_text(item, "approval_request_id") or require_text(item, "id")
+    tool, server = require_text(item, "name"), optional_text(item, "server_label")
+    call = CallEntry(number, -1, call_id, tool, item.get("arguments"), "hosted_mcp", server)
+    if item.get("error") is not None:
+        return call, ResultEntry(number, -1, call_id, tool, item["error"], "failed")
+    if item.get("output") is None:
+        return (call,)
+    return call, ResultEntry(number, -1, call_id, tool, item["output"], "returned")
+
+
+_READERS: dict[str, Callable[[dict[str, Any], int], Sequence[ConversationEntry]]] = {
+    "function_call": _read_call,
+    "function_call_output": _read_result,
+    "custom_tool_call": _read_custom_call,
+    "custom_tool_call_output": _read_result,
+    "mcp_approval_request": _read_request,
+    "mcp_approval_response": _read_response,
+    "mcp_call": _read_hosted_call,
+    **dict.fromkeys(_API_TOOL_CALLS, _read_api_call),
+    **dict.fromkeys((f"{name}_output" for name in _API_TOOL_CALLS), _read_result),
+}

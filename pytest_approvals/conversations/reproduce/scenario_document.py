@@ -1,0 +1,361 @@
+"""A draft as the document of a scenario file: the keys in the order in which people write them, calls named c1, c2, ...
+
+The text of a scenario file, written as people write one: a line for what is small, a block for what is not.
+
+Text stands without quotes only where every reader of YAML takes it for text; otherwise in double quotes, and what a
+terminal or an editor would act on is escaped. No tags, anchors or aliases are written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from pytest_approvals.conversations.histories.journal import schema_type
+from pytest_approvals.conversations.reproduce.draft import (
+    DraftCall,
+    DraftDecision,
+    DraftResult,
+    DraftTurn,
+    ScenarioDraft,
+)
+from pytest_approvals.protocols.text import to_json
+
+_PAST = {"approve": "approved", "reject": "rejected", "edit": "approved with other arguments", "always": "approved",
+         "never": "rejected", "raw": "answered with something else"}  # fmt: skip
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+
+
+def build_document(
+    draft: ScenarioDraft, *, about: str = "", reaches: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    """
+    Gives the document.
+
+    Arguments:
+        about: What stands below the title.
+        reaches: What must happen in every run.
+    """
+    names = _CallNames(draft)
+    calls = list(draft.calls())
+    document: dict[str, Any] = {"title": build_title(draft)}
+    if about:
+        document["about"] = about
+    if _has_equal_calls(draft):
+        document["equal_arguments"] = True
+    if calls:
+        document["tools"] = {
+            name: _build_tool(draft, name, names) for name in dict.fromkeys(call.tool for call in calls)
+        }
+    document["model"] = [_build_reply(reply.say, reply.calls, draft, names) for reply in draft.replies()] or [
+        {"say": "Done."}
+    ]
+    document["caller"] = [_build_step(turn, names) for turn in draft.turns]
+    if draft.vary:
+        document["vary"] = list(draft.vary)
+    if reaches:
+        document["reaches"] = dict(reaches)
+    return document
+
+
+def build_title(draft: ScenarioDraft) -> str:
+    """Gives a sentence about what happens."""
+    steps = list(_describe_steps(draft))
+    if not steps:
+        return "A message is sent"
+    text = ", ".join(steps)
+    return text[0].upper() + text[1:]
+
+
+def _describe_steps(draft: ScenarioDraft) -> Iterator[str]:
+    tools = {call.key: call.tool for call in draft.calls()}
+    said = [part for turn in draft.turns[1:] for part in _describe_turn(turn, tools)]
+    for (one, many), alike in groupby(said):
+        count = len(list(alike))
+        yield one if count == 1 else many.format(_NUMBERS[count] if count < len(_NUMBERS) else count)
+
+
+def _describe_turn(turn: DraftTurn, tools: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Gives what happens, as it is said of one thing and of many."""
+    for answer in turn.answers:
+        done = _PAST[answer.verdict]
+        if answer.call is None:
+            yield f"what was never asked is {done}", f"what was never asked is {done}, {{}} times"
+        else:
+            yield f"a call of {tools[answer.call]} is {done}", f"{{}} calls of {tools[answer.call]} are {done}"
+    if turn.oracle:
+        yield "what is pending is answered", "what is pending is answered"
+    if turn.send is not None:
+        yield "a message follows", "{} messages follow"
+
+
+class _CallNames:
+    """The ids and labels of the calls."""
+
+    def __init__(self, draft: ScenarioDraft) -> None:
+        self.labels: dict[str, str] = {}
+        self.ids: dict[str, str | None] = {}
+        self.repeated: set[str] = set()
+        known: dict[str, str] = {}
+        uses: dict[str, int] = {}
+        for call in draft.calls():
+            fresh = f"c{len(known) + sum(each is None for each in self.ids.values()) + 1}"
+            if call.id is None:
+                self.labels[call.key], self.ids[call.key] = fresh, None
+                continue
+            if call.id in known:
+                self.repeated.add(call.key)
+            name = known.setdefault(call.id, fresh)
+            uses[name] = uses.get(name, 0) + 1
+            self.ids[call.key] = name
+            self.labels[call.key] = name if uses[name] == 1 else f"{name}#{uses[name]}"
+
+
+def _build_reply(
+    say: str | None, calls: Sequence[DraftCall], draft: ScenarioDraft, names: _CallNames
+) -> dict[str, Any]:
+    reply: dict[str, Any] = {} if say is None else {"say": say}
+    return reply | ({"calls": [_build_call(call, draft, names) for call in calls]} if calls else {})
+
+
+def _build_call(call: DraftCall, draft: ScenarioDraft, names: _CallNames) -> dict[str, Any]:
+    written: dict[str, Any] = {"id": names.ids[call.key]}
+    if names.ids[call.key] is None:
+        written["label"] = names.labels[call.key]
+    written["tool"] = call.tool
+    if call.arguments:
+        written["arguments"] = _coerce_arguments(call, draft)
+    return written | ({"repeats": True} if call.key in names.repeated else {})
+
+
+def _build_step(turn: DraftTurn, names: _CallNames) -> dict[str, Any]:
+    step: dict[str, Any] = {}
+    if turn.oracle:
+        return {"oracle": True}
+    if turn.send is not None:
+        step["send"] = turn.send
+    if turn.answers:
+        step["decide"] = _build_decisions(turn.answers, names)
+    return step
+
+
+def _build_decisions(answers: Sequence[DraftDecision], names: _CallNames) -> Any:
+    keys = [answer.call for answer in answers]
+    if None in keys or len(set(keys)) < len(keys):
+        return [_build_decision_entry(answer, names) for answer in answers]
+    return {label: decision for answer in answers for label, decision in _build_decision_entry(answer, names).items()}
+
+
+def _build_decision_entry(answer: DraftDecision, names: _CallNames) -> dict[str, Any]:
+    if answer.call is None:
+        verdict = answer.verdict if answer.verdict in ("approve", "reject") else "approve"
+        return {"unknown": answer.unknown, "verdict": verdict}
+    return {names.labels[answer.call]: _build_decision(answer)}
+
+
+def _build_decision(answer: DraftDecision) -> Any:
+    if answer.verdict in ("edit", "raw"):
+        return {answer.verdict: answer.arguments}
+    if answer.verdict in ("reject", "never") and answer.text:
+        return {answer.verdict: answer.text}
+    return answer.verdict
+
+
+# --- tools ------------------------------------------------------------------------------------------------------------
+
+
+def _build_tool(draft: ScenarioDraft, name: str, names: _CallNames) -> dict[str, Any]:
+    tool = draft.tools[name]
+    calls = [call for call in draft.calls() if call.tool == name]
+    written: dict[str, Any] = {"kind": tool.kind, "server": tool.server or "server"} if tool.kind != "function" else {}
+    if tool.gated:
+        written["approval"] = "always"
+    if parameters := _build_parameters(draft, name):
+        written["parameters"] = parameters
+    return written | _build_behaviour(calls, names)
+
+
+def _build_parameters(draft: ScenarioDraft, name: str) -> dict[str, str]:
+    given = [call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)]
+    edits = [each.arguments for turn in draft.turns for each in turn.answers if _is_edit_of(each, draft, name)]
+    found = dict.fromkeys(parameter for arguments in (*given, *edits) for parameter in arguments)
+    return {
+        parameter: _parameter_type(draft, name, parameter) + ("" if all(parameter in each for each in given) else "?")
+        for parameter in found
+    }
+
+
+def _is_edit_of(answer: DraftDecision, draft: ScenarioDraft, name: str) -> bool:
+    tools = {call.key: call.tool for call in draft.calls()}
+    return answer.verdict == "edit" and answer.call is not None and tools[answer.call] == name
+
+
+def _parameter_type(draft: ScenarioDraft, name: str, parameter: str) -> str:
+    """Gives the type of a parameter; where calls differ, it is text, but a number where all are numbers."""
+    given = [call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)]
+    edits = [each.arguments for turn in draft.turns for each in turn.answers if _is_edit_of(each, draft, name)]
+    types = {schema_type(arguments[parameter]) for arguments in (*given, *edits) if parameter in arguments}
+    if len(types) == 1:
+        return types.pop()
+    return "number" if types == {"integer", "number"} else "string"
+
+
+def _coerce_arguments(call: DraftCall, draft: ScenarioDraft) -> Mapping[str, Any] | str:
+    if isinstance(call.arguments, str):
+        return call.arguments
+    types = {name: _parameter_type(draft, call.tool, name) for name in call.arguments}
+    return {name: _coerce_value(value, types[name]) for name, value in call.arguments.items()}
+
+
+def _coerce_value(value: Any, kind: str) -> Any:
+    return to_json(value) if kind == "string" and not isinstance(value, str) else value
+
+
+def _build_behaviour(calls: Sequence[DraftCall], names: _CallNames) -> dict[str, Any]:
+    """Gives what the tool does: one thing for all calls where they agree, otherwise what each call does."""
+    told = {call.key: _build_result(call, call.result) for call in calls if call.result is not None}
+    if not told:
+        return {}
+    if len({json.dumps(each, sort_keys=True, default=str) for each in told.values()}) == 1:
+        return next(iter(told.values()))
+    return {"calls": {names.labels[key]: each for key, each in told.items()}}
+
+
+def _build_result(call: DraftCall, result: DraftResult) -> dict[str, Any]:
+    if result.raised:
+        return {"raises": str(result.value)}
+    return {"returns": _build_template(result.value, call.arguments)}
+
+
+def _build_template(value: Any, arguments: Mapping[str, Any] | str) -> Any:
+    """Gives a result with `{parameter}` where it repeats an argument."""
+    if isinstance(value, Mapping):
+        return {_replace_braces(str(name)): _build_template(inner, arguments) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_build_template(inner, arguments) for inner in value]
+    if not isinstance(value, str):
+        return value
+    text = _replace_braces(value)
+    given = arguments if isinstance(arguments, Mapping) else {}
+    for name, argument in sorted(given.items(), key=lambda item: -len(str(item[1]))):
+        if isinstance(argument, str | int) and not isinstance(argument, bool) and str(argument):
+            text = re.sub(rf"(?<![\w{{]){re.escape(str(argument))}(?![\w}}])", f"{{{name}}}", text)
+    return text
+
+
+def _replace_braces(text: str) -> str:
+    return text.replace("{", "(").replace("}", ")")
+
+
+def _has_equal_calls(draft: ScenarioDraft) -> bool:
+    seen = [(call.tool, json.dumps(_coerce_arguments(call, draft), sort_keys=True)) for call in draft.calls()]
+    return len(set(seen)) < len(seen)
+
+
+WIDTH = 118
+
+_PLAIN_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-]|,(?= ))*(?<! )")
+_PLAIN_INLINE_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-])*(?<! )")
+_RESERVED_WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off"))
+_BLOCK_KEYS = {"model", "caller", "tools"}
+
+
+def format_yaml(document: Mapping[str, Any]) -> str:
+    """Gives the text."""
+    lines: list[str] = []
+    for key, value in document.items():
+        if key == "about":
+            lines += ["about: >", *(f"  {line}" for line in _wrap_prose(value))]
+        elif isinstance(value, Mapping) and key in _BLOCK_KEYS:
+            lines += [f"{key}:", *(f"  {line}" for line in _format_mapping(value))]
+        elif isinstance(value, list) and key in _BLOCK_KEYS:
+            lines += [f"{key}:", *(f"  {line}" for element in value for line in _format_element(element))]
+        else:
+            lines.append(
+                f"{key}: {_format_inline(value) if isinstance(value, Mapping | list) else _format_scalar(value)}"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _wrap_prose(text: str) -> list[str]:
+    """Gives prose in lines; no line may look as if it were more than prose."""
+    return wrap(" ".join(escape_unprintable(text).split()), WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+
+
+def _format_mapping(value: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for key, inner in value.items():
+        name = _format_scalar(str(key), in_line=True)
+        one = (
+            f"{name}: {_format_inline(inner)}"
+            if isinstance(inner, Mapping | list)
+            else f"{name}: {_format_scalar(inner)}"
+        )
+        if len(one) <= WIDTH or not inner or not isinstance(inner, Mapping | list):
+            lines.append(one)
+        elif isinstance(inner, Mapping):
+            lines += [f"{name}:", *(f"  {line}" for line in _format_mapping(inner))]
+        else:
+            lines += [f"{name}:", *(f"  {line}" for each in inner for line in _format_element(each))]
+    return lines
+
+
+def _format_element(value: Any) -> list[str]:
+    """Gives an element of a list: `- ` and the lines of a mapping, or all in one line."""
+    if not isinstance(value, Mapping) or not value:
+        return [f"- {_format_inline(value)}"]
+    lines = _format_mapping(value)
+    if "tool" in value and len(_format_inline(value)) <= WIDTH:
+        return [f"- {_format_inline(value)}"]
+    return [f"{'  ' if number else '- '}{line}" for number, line in enumerate(lines)]
+
+
+def _format_inline(value: Any) -> str:
+    match value:
+        case Mapping():
+            pairs = (
+                f"{_format_scalar(str(key), in_line=True)}: {_format_inline(inner)}" for key, inner in value.items()
+            )
+            return f"{{{', '.join(pairs)}}}"
+        case str():
+            return _format_scalar(value, in_line=True)
+        case Sequence():
+            return f"[{', '.join(map(_format_inline, value))}]"
+        case _:
+            return _format_scalar(value)
+
+
+def _format_scalar(value: Any, *, in_line: bool = False) -> str:
+    match value:
+        case str():
+            plain = _PLAIN_INLINE_TEXT if in_line else _PLAIN_TEXT
+            return value if plain.fullmatch(value) and value.lower() not in _RESERVED_WORDS else _quote(value)
+        case float():
+            digits = format(Decimal(repr(value)), "f")
+            return digits if "." in digits else f"{digits}.0"
+        case _:
+            return json.dumps(value)
+
+
+def _quote(text: str) -> str:
+    return '"' + escape_unprintable(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def escape_unprintable(text: str) -> str:
+    """
+    Gives a text with every character escaped that is not printed, as YAML and JSON write that in double quotes.
+
+    >>> print(shown("a\\x1b[2J"))
+    a\\u001b[2J
+    """
+    return "".join(letter if letter.isprintable() else _escape_letter(letter) for letter in text)
+
+
+def _escape_letter(letter: str) -> str:
+    short = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(letter)
+    return short or (f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}")

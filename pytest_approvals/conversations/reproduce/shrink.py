@@ -1,0 +1,238 @@
+"""
+Making a draft small: whatever can be taken out while the same check still fails is taken out, the largest pieces first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from pytest_approvals.conversations.reproduce.draft import (
+    DraftCall,
+    DraftDecision,
+    DraftReply,
+    DraftTurn,
+    ScenarioDraft,
+)
+from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_MESSAGE, DEFAULT_REPLY
+
+Predicate = Callable[[ScenarioDraft], bool]
+"""Says whether a draft still shows what the whole one does."""
+
+T = TypeVar("T")
+
+
+def shrink(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    """
+    Gives the smallest draft that can be found: the passes are repeated until none of them changes anything.
+
+    What the caller decided stays said, for as long as there is the call: a story is not clearer where it leaves that to
+    an oracle.
+    """
+    decided = _decided_calls(draft)
+
+    def says_enough(candidate: ScenarioDraft) -> bool:
+        left = {call.key for call in candidate.calls()}
+        return decided & left <= _decided_calls(candidate) and holds(candidate)
+
+    before: ScenarioDraft | None = None
+    while draft != before:
+        before = draft
+        for smaller in _PASSES:
+            draft = smaller(draft, says_enough)
+    return draft
+
+
+def _decided_calls(draft: ScenarioDraft) -> set[str]:
+    return {answer.call for turn in draft.turns for answer in turn.answers if answer.call is not None}
+
+
+def minimize(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
+    """
+    Gives as few of the items as will do: takes out halves, then quarters, and so on to single ones.
+
+    >>> fewer("abcdefgh", lambda left: "b" in left and "g" in left)
+    ('b', 'g')
+    """
+    left = tuple(items)
+    size = len(left)
+    while size:
+        size = (size + 1) // 2 if size > 1 else 1
+        at = len(left) - size
+        while at > -size:
+            without = left[: max(at, 0)] + left[at + size :]
+            if len(without) < len(left) and holds(without):
+                left = without
+            at -= size
+        size = size // 2 if size > 1 else 0
+    return left
+
+
+def _drop_turns(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    def with_turns(turns: tuple[DraftTurn, ...]) -> ScenarioDraft:
+        return replace(draft, turns=turns).tidy()
+
+    return with_turns(minimize(draft.turns, lambda turns: bool(turns) and holds(with_turns(turns))))
+
+
+def _drop_steps(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    """Takes out steps, and leaves their replies to the step before."""
+    for turn in draft.turns[::-1]:
+        idle = replace(turn, send=None, answers=(), oracle=False)
+        draft = _accept_first(draft, [_replace_turn(draft, turn, idle)], holds)
+    return draft
+
+
+def _drop_decisions(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    for place in reversed(range(len(draft.turns))):
+        draft = _drop_decisions_of_turn(draft, place, holds)
+    return draft
+
+
+def _drop_decisions_of_turn(draft: ScenarioDraft, place: int, holds: Predicate) -> ScenarioDraft:
+    def with_answers(answers: tuple[DraftDecision, ...]) -> ScenarioDraft:
+        return _replace_turn_at(draft, place, replace(draft.turns[place], answers=answers)).tidy()
+
+    return with_answers(minimize(draft.turns[place].answers, lambda answers: holds(with_answers(answers))))
+
+
+def _drop_replies(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    def with_replies(kept: tuple[tuple[int, int], ...]) -> ScenarioDraft:
+        turns = [
+            replace(turn, replies=tuple(reply for k, reply in enumerate(turn.replies) if (n, k) in kept))
+            for n, turn in enumerate(draft.turns)
+        ]
+        return replace(draft, turns=tuple(turns)).tidy()
+
+    places = [(n, k) for n, turn in enumerate(draft.turns) for k, _ in enumerate(turn.replies)]
+    return with_replies(minimize(places, lambda kept: bool(kept) and holds(with_replies(kept))))
+
+
+def _drop_calls(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    """Takes out calls; a reply that was nothing else becomes a plain text, as somebody may wait for it."""
+
+    def with_calls(keys: tuple[str, ...]) -> ScenarioDraft:
+        return _map_replies(draft, lambda reply: _keep_calls(reply, keys))
+
+    return with_calls(minimize([call.key for call in draft.calls()], lambda keys: holds(with_calls(keys))))
+
+
+def _keep_calls(reply: DraftReply, keys: Collection[str]) -> DraftReply:
+    calls = tuple(call for call in reply.calls if call.key in keys)
+    return replace(
+        reply, calls=calls, say=DEFAULT_REPLY if reply.calls and not calls and reply.say is None else reply.say
+    )
+
+
+def _drop_parameters(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    """Takes parameters from tools."""
+    for tool, name in dict.fromkeys((call.tool, name) for call in draft.calls() for name in _argument_names(call)):
+        draft = _accept_first(draft, [_map_calls(draft, partial(_drop_argument, tool=tool, name=name))], holds)
+    return draft
+
+
+def _simplify(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+    """Tries what is plainer in each place: no result, no reason, shorter texts, the smallest values."""
+    for key in [call.key for call in draft.calls()]:
+        for plainer in _call_simplifications(key, draft):
+            draft = _accept_first(draft, [_map_calls(draft, plainer)], holds)
+    for turn in range(len(draft.turns)):
+        for change in (_simplify_text, _simplify_decisions, _simplify_replies, _drop_texts):
+            changed = change(draft.turns[turn])
+            draft = _accept_first(draft, [_replace_turn_at(draft, turn, changed)], holds)
+    return _accept_first(draft, [replace(draft, vary=())], holds)
+
+
+_PASSES = (_drop_turns, _drop_steps, _drop_replies, _drop_calls, _drop_decisions, _drop_parameters, _simplify)
+
+
+def _accept_first(draft: ScenarioDraft, candidates: Sequence[ScenarioDraft], holds: Predicate) -> ScenarioDraft:
+    tidied = (candidate.tidy() for candidate in candidates)
+    return next((candidate for candidate in tidied if candidate != draft and holds(candidate)), draft)
+
+
+def _replace_turn(draft: ScenarioDraft, turn: DraftTurn, other: DraftTurn) -> ScenarioDraft:
+    return replace(draft, turns=tuple(other if each is turn else each for each in draft.turns)).tidy()
+
+
+def _replace_turn_at(draft: ScenarioDraft, place: int, other: DraftTurn) -> ScenarioDraft:
+    return replace(draft, turns=(*draft.turns[:place], other, *draft.turns[place + 1 :]))
+
+
+def _map_replies(draft: ScenarioDraft, change: Callable[[DraftReply], DraftReply]) -> ScenarioDraft:
+    turns = (replace(turn, replies=tuple(map(change, turn.replies))) for turn in draft.turns)
+    return replace(draft, turns=tuple(turns)).tidy()
+
+
+def _map_calls(draft: ScenarioDraft, change: Callable[[DraftCall], DraftCall]) -> ScenarioDraft:
+    return _map_replies(draft, lambda reply: replace(reply, calls=tuple(map(change, reply.calls))))
+
+
+def _argument_names(call: DraftCall) -> list[str]:
+    return list(call.arguments) if isinstance(call.arguments, Mapping) else []
+
+
+def _drop_argument(call: DraftCall, tool: str, name: str) -> DraftCall:
+    if call.tool != tool or isinstance(call.arguments, str):
+        return call
+    return replace(call, arguments={other: value for other, value in call.arguments.items() if other != name})
+
+
+# --- what is plainer --------------------------------------------------------------------------------------------------
+
+
+def _call_simplifications(key: str, draft: ScenarioDraft) -> Iterator[Callable[[DraftCall], DraftCall]]:
+    yield partial(_drop_result, key=key)
+    [call] = [call for call in draft.calls() if call.key == key]
+    yield from (partial(_simplify_argument, key=key, name=name) for name in _argument_names(call))
+
+
+def _drop_result(call: DraftCall, key: str) -> DraftCall:
+    return replace(call, result=None) if call.key == key else call
+
+
+def _simplify_argument(call: DraftCall, key: str, name: str) -> DraftCall:
+    if call.key != key or isinstance(call.arguments, str) or name not in call.arguments:
+        return call
+    return replace(call, arguments={**call.arguments, name: _simplify_value(call.arguments[name])})
+
+
+def _simplify_value(value: Any) -> Any:
+    match value:
+        case str():
+            return value.split()[0] if value.split() else value
+        case list():
+            return value[:1]
+        case Mapping():
+            return dict(list(value.items())[:1])
+        case _:
+            return value
+
+
+def _simplify_text(turn: DraftTurn) -> DraftTurn:
+    return turn if turn.send is None else replace(turn, send=_first_sentence(turn.send))
+
+
+def _simplify_decisions(turn: DraftTurn) -> DraftTurn:
+    return replace(turn, answers=tuple(map(_drop_reason, turn.answers)))
+
+
+def _drop_reason(answer: DraftDecision) -> DraftDecision:
+    return replace(answer, text=None)
+
+
+def _simplify_replies(turn: DraftTurn) -> DraftTurn:
+    replies = (reply if reply.say is None else replace(reply, say=_first_sentence(reply.say)) for reply in turn.replies)
+    return replace(turn, replies=tuple(replies))
+
+
+def _drop_texts(turn: DraftTurn) -> DraftTurn:
+    return replace(turn, replies=tuple(replace(reply, say=None) if reply.calls else reply for reply in turn.replies))
+
+
+def _first_sentence(text: str) -> str:
+    first, stop, _ = text.strip().splitlines()[0].partition(". ") if text.strip() else (DEFAULT_MESSAGE, "", "")
+    sentence = first + stop.strip()
+    return sentence if len(sentence) <= 60 else f"{' '.join(sentence[:50].split()[:-1] or [sentence[:50]])} ..."

@@ -1,0 +1,187 @@
+"""The flavours that the agent of a row stands for.
+
+A report names a release, and seldom all that stood around the gate there. So a row that names no flavour means every
+flavour of that distribution, and one that names `hosted` means `hosted_chat` and `hosted_workflow`, too.
+
+Whether the catalogue finds a known bug.
+
+It does if a check of the row fails on the bad agent, in one of the flavours that are meant, in some variant in which it
+does not fail on the good one; where there is no good one, if it fails. The first such variant is enough. Scenarios that
+cite the report of the bug run first, then the plainest variants of all others: that makes an answer quick, and changes
+none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from pytest_approvals.agents.adapters import load_flavours
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+from pytest_approvals.checks import CHECKS
+from pytest_approvals.devtools.known_bugs.table import KnownBug
+from pytest_approvals.errors import ApprovalsError
+from pytest_approvals.scenario.model import Scenario, Variant
+
+if TYPE_CHECKING:
+    from pytest_approvals.agent_side.contract.agent import Agent
+
+
+def flavour_pairs(row: KnownBug) -> Iterator[tuple[AgentRelease, AgentRelease | None]]:
+    """Gives the bad and the good agent of *row* in each flavour that is meant; those that it names come first."""
+    yield row.bad, row.good
+    for flavour in _other_flavours(row.bad.spec):
+        alike = row.good is not None and row.good.spec.base == row.bad.spec.base
+        yield (
+            _with_flavour(flavour, row.bad),
+            _with_flavour(flavour, row.good) if row.good is not None and alike else row.good,
+        )
+
+
+def _other_flavours(spec: AgentSpec) -> tuple[str, ...]:
+    try:
+        known = load_flavours(spec.name)
+        named = known[spec.flavour]
+    except (ApprovalsError, KeyError):
+        return ()
+    prefix = f"{spec.flavour}_" if spec.flavour else ""
+    others: dict[type[Agent], str] = {}
+    for flavour, adapter in known.items():
+        if flavour.startswith(prefix) and adapter.framework == named.framework and adapter is not named:
+            others.setdefault(adapter, flavour)
+    return tuple(others.values())
+
+
+def _with_flavour(flavour: str, release: AgentRelease) -> AgentRelease:
+    return replace(release, spec=replace(release.spec, flavour=flavour))
+
+
+_ISSUE_REFERENCE = re.compile(r"([\w.-]+/[\w.-]+)(?:#|/(?:issues|pull|discussions)/)(\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """
+    What became of a row.
+
+    Attributes:
+        checks: The checks that found it; none where it was missed.
+        agent, scenario, variant: Where.
+        why: Why it was missed.
+        runs: How many runs on the bad agent are behind it.
+    """
+
+    row: KnownBug
+    checks: tuple[str, ...] = ()
+    agent: str = ""
+    scenario: str = ""
+    variant: str = ""
+    why: str = ""
+    runs: int = 0
+
+    @property
+    def found(self) -> bool:
+        """Whether it was found."""
+        return bool(self.checks)
+
+    def __str__(self) -> str:
+        return f"found {self.row.id}: {', '.join(self.checks)}" if self.found else f"missed {self.row.id}: {self.why}"
+
+
+class KnownBugSearch:
+    """
+    Looks for the bugs of a table.
+
+    Arguments:
+        catalogue: The scenarios, by id.
+        time_limit: Seconds for one run.
+    """
+
+    def __init__(self, catalogue: Mapping[str, Scenario], time_limit: float) -> None:
+        self._catalogue = catalogue
+        self._time_limit = time_limit
+        self._suspects: dict[AgentRelease, AgentRuns] = {}
+
+    def search(self, row: KnownBug) -> SearchResult:
+        """Runs the catalogue on the agents of *row*, and where nothing is found on their other flavours."""
+        answers = []
+        for bad, good in flavour_pairs(row):
+            answers.append(self._looked_for(row, self._suspect(bad), None if good is None else self._suspect(good)))
+            if answers[-1].found:
+                return answers[-1]
+        return answers[0]
+
+    def _looked_for(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult:
+        for suspect in (bad, *((good,) if good else ())):
+            if suspect.unavailable:
+                return SearchResult(row=row, why=suspect.unavailable)
+        return self._found(row, bad, good) or self._found_together(row, bad, good) or self._missed(row, bad, good)
+
+    def _suspect(self, release: AgentRelease) -> AgentRuns:
+        if release not in self._suspects:
+            self._suspects[release] = AgentRuns(release, self._catalogue, self._time_limit)
+        return self._suspects[release]
+
+    def _found(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
+        wanted = {slug for slug in row.checks if CHECKS[slug].group is None}
+        for scenario, variant in self._plan(row, bad) if wanted else ():
+            hits = wanted & bad.broken(scenario, variant)
+            if hits and good is not None:
+                if variant not in good.variants(scenario):
+                    continue
+                hits -= good.broken(scenario, variant)
+            if hits:
+                return _found_result(row, hits, bad, scenario, variant.id)
+        return None
+
+    def _found_together(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
+        wanted = {slug for slug in row.checks if CHECKS[slug].group is not None}
+        for scenario in self._order(row) if wanted else ():
+            hits = wanted & bad.failed_group_checks(scenario)
+            if hits and good is not None:
+                hits -= good.failed_group_checks(scenario)
+            if hits:
+                return _found_result(row, hits, bad, scenario, "*")
+        return None
+
+    def _missed(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult:
+        failed = bad.failure_counts()
+        both = [slug for slug in row.checks if slug in failed]
+        others = [f"{slug} ({count})" for slug, count in failed.items() if slug not in row.checks]
+        if both and good is not None:
+            why = f"{', '.join(both)} failed on {good.release} in the same variants, too"
+        else:
+            what = f"; what failed: {', '.join(others)}" if others else "; nothing failed"
+            why = f"none of its checks failed in {bad.number_of_runs} runs on {bad.release}{what}"
+        return SearchResult(row=row, why=why, runs=bad.number_of_runs)
+
+    def _plan(self, row: KnownBug, bad: AgentRuns) -> Iterator[tuple[str, Variant]]:
+        citing = self._citing(row)
+        yield from ((scenario, variant) for scenario in citing for variant in bad.variants(scenario))
+        others = [one for one in self._catalogue if one not in citing]
+        for rank in zip_longest(*(bad.variants(scenario) for scenario in others)):
+            yield from ((scenario, one) for scenario, one in zip(others, rank, strict=True) if one is not None)
+
+    def _order(self, row: KnownBug) -> list[str]:
+        citing = self._citing(row)
+        return [*citing, *(one for one in self._catalogue if one not in citing)]
+
+    def _citing(self, row: KnownBug) -> list[str]:
+        reports = _cited_issues(row.sources)
+        return [name for name, scenario in self._catalogue.items() if reports & _cited_issues(scenario.sources)]
+
+
+def _cited_issues(sources: Sequence[str]) -> set[tuple[str, str]]:
+    return {(repository.lower(), number) for text in sources for repository, number in _ISSUE_REFERENCE.findall(text)}
+
+
+def _found_result(row: KnownBug, hits: set[str], bad: AgentRuns, scenario: str, variant: str) -> SearchResult:
+    checks = tuple(slug for slug in row.checks if slug in hits)
+    where = str(bad.release.spec)
+    return SearchResult(
+        row=row, checks=checks, agent=where, scenario=scenario, variant=variant, runs=bad.number_of_runs
+    )

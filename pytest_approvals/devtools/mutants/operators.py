@@ -1,0 +1,405 @@
+"""Operators that leave events as they are: drop, duplicate, swap, truncate.
+
+The operator that lets something refer to another call, request, execution or save than it did.
+
+The operator that changes what was said, handed over and given back.
+
+The operator that lets a journal tell of things that did not happen.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+
+from pytest_approvals.devtools.mutants.edits import (
+    Edit,
+    SerializedEvent,
+    different_value,
+    edit_element,
+    edit_field,
+    edit_insert,
+    listed_requests,
+    model_calls,
+    select_events,
+)
+
+_REPLY_KINDS = ("model.answer", "model.failure", "model.refusal", "model.exhausted")
+
+
+def drop_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Leaves out each event, and everything that belongs together."""
+    for unit in _find_units(events):
+        kept = [event for index, event in enumerate(events) if index not in unit]
+        yield Edit(what=_describe_unit(events, unit), n=events[unit[0]]["n"], events=kept)
+
+
+def duplicate_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Puts each event, and everything that belongs together, there a second time, right behind the first."""
+    for unit in _find_units(events):
+        after = unit[-1] + 1
+        again = [events[index] for index in unit]
+        yield Edit(
+            what=_describe_unit(events, unit), n=events[unit[0]]["n"], events=[*events[:after], *again, *events[after:]]
+        )
+
+
+def swap_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Lets each two events that follow each other change places."""
+    for index in range(len(events) - 1):
+        first, second = events[index], events[index + 1]
+        moved = [*events[:index], second, first, *events[index + 2 :]]
+        yield Edit(what=f"{first['event']}, {second['event']}", n=first["n"], events=moved)
+
+
+def truncate_run(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Ends the run after each event between two turns, as if nothing more had come, and cuts it off in each turn."""
+    open_turns = 0
+    for index, event in enumerate(events[:-2]):
+        open_turns += {"turn.start": 1, "turn.end": -1}.get(event["event"], 0)
+        if open_turns == 0 and event["event"] == "turn.end":
+            yield Edit(what="after a turn", n=event["n"], events=[*events[: index + 1], events[-1]])
+        elif event["event"] == "turn.start":
+            yield Edit(what="in a turn", n=event["n"], events=events[: index + 1])
+
+
+def _describe_unit(events: Sequence[SerializedEvent], unit: Sequence[int]) -> str:
+    if events[unit[0]]["event"] == "turn.start" and len(unit) > 1:
+        return "turn"
+    return " + ".join(str(events[index]["event"]) for index in unit)
+
+
+def _find_units(events: Sequence[SerializedEvent]) -> Iterator[list[int]]:
+    """Each event alone, then what belongs together: an execution, an exchange, a restored agent, a turn."""
+    yield from ([index] for index in range(len(events)))
+    for index, event in select_events(events, "tool.start"):
+        ends = (at for at, end in select_events(events, "tool.end") if end["x"] == event["x"])
+        yield [index, *ends]
+    for index, event in select_events(events, "model.request"):
+        replies = (at for at, reply in select_events(events, *_REPLY_KINDS) if reply["m"] == event["m"])
+        yield [index, *replies]
+    for index, event in select_events(events, "agent.start"):
+        following = events[index + 1] if index + 1 < len(events) else event
+        if following["event"] == "store.restore":
+            yield [index, index + 1]
+    for index, event in select_events(events, "turn.start"):
+        end = next((at for at, end in select_events(events, "turn.end") if end["turn"] == event["turn"]), None)
+        if end is not None:
+            yield [*range(index, end + 1)]
+
+
+def retarget_references(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Gives one edit for each reference that could have been to something else of its kind."""
+    yield from _retarget_executions(events)
+    yield from _retarget_decisions(events)
+    yield from _retarget_requests(events)
+    yield from _retarget_results(events)
+    yield from _retarget_stream(events)
+    yield from _retarget_saves(events)
+    yield from _retarget_policies(events)
+
+
+def _retarget_executions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    ids = [call["id"] for call in model_calls(events) if call.get("id") is not None]
+    for index, event in select_events(events, "tool.start"):
+        strange = next((seen for seen in ids if seen != event.get("call_id")), None)
+        if strange is not None and "call_id" in event:
+            yield edit_field(events, index, "call_id", strange)
+    numbers = [event["x"] for _, event in select_events(events, "tool.start")]
+    for index, event in select_events(events, "tool.end"):
+        strange = next((x for x in numbers if x != event["x"]), None)
+        if strange is not None:
+            yield edit_field(events, index, "x", strange)
+
+
+def _retarget_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    known = {request["q"]: request for _, _, _, request in listed_requests(events)}
+    for index, event in select_events(events, "caller.decide"):
+        for q, request in known.items():
+            if "q" in event and q != event["q"] and request.get("label") != event.get("label"):
+                taken = {name: request[name] for name in ("id", "label") if name in request}
+                moved = [*events[:index], event | taken | {"q": q}, *events[index + 1 :]]
+                yield Edit(what="caller.decide q", n=event["n"], events=moved)
+                break
+    for index, event in select_events(events, "turn.start", "caller.stage"):
+        if event.get("decisions"):
+            yield edit_field(events, index, "decisions", event["decisions"][1:])
+
+
+def _retarget_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    made = model_calls(events)
+    for index, field, at, request in listed_requests(events):
+        strange = next((call for call in made if call["label"] != request.get("label")), None)
+        if strange is not None:
+            taken = {"label": strange["label"], "call_id": strange.get("id")}
+            yield edit_element(events, index, field, at, taken, f"{field}: call")
+
+
+def _retarget_results(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "model.request"):
+        ids = list(dict.fromkeys(item["id"] for item in event["items"] if item["kind"] == "call" and item.get("id")))
+        for at, item in enumerate(event["items"]):
+            strange = next((seen for seen in (*ids, "nobody") if seen != item.get("id")), None)
+            if item["kind"] in ("result", "approval_response"):
+                yield edit_element(events, index, "items", at, {"id": strange}, f"items: {item['kind']} id")
+    for index, event in select_events(events, "model.answer"):
+        for at, one in enumerate(event.get("hosted", ())):
+            labels = (call["label"] for call in model_calls(events) if call["label"] != one["label"])
+            yield edit_element(events, index, "hosted", at, {"label": next(labels, "nobody")}, "hosted: call")
+
+
+def _retarget_stream(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "caller.shown"):
+        if "id" in event and event["what"] in ("request", "result"):
+            yield edit_field(events, index, "id", "nobody", f"id of a {event['what']}")
+
+
+def _retarget_saves(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "store.restore"):
+        names = [
+            save["name"] for _, save in select_events(events[:index], "store.save") if save["name"] != event["name"]
+        ]
+        if names:
+            yield edit_field(events, index, "name", names[0])
+
+
+def _retarget_policies(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    ids = [call["id"] for call in model_calls(events) if call.get("id") is not None]
+    for index, event in select_events(events, "tool.gate"):
+        strange = next((seen for seen in ids if seen != event.get("call_id")), None)
+        if strange is not None:
+            yield edit_field(events, index, "call_id", strange)
+
+
+_OPPOSITE_VERDICTS = {"approve": "reject", "edit": "reject", "always": "never", "reject": "approve", "never": "always"}
+_OTHER_ENDS = {"returned": "cancelled", "raised": "cancelled", "asked": "cancelled", "cancelled": "raised"}
+
+
+def change_contents(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Gives an edit for each thing that could have been another."""
+    yield from _change_tools(events)
+    yield from _change_requests(events)
+    yield from _change_decisions(events)
+    yield from _change_messages(events)
+    yield from _change_turns(events)
+    yield from _change_inputs(events)
+    yield from _change_state(events)
+
+
+def _change_tools(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "tool.start"):
+        yield edit_field(events, index, "arguments", different_value(event.get("arguments")))
+        yield edit_field(events, index, "tool", "elsewhere")
+    for index, event in select_events(events, "tool.end"):
+        if event["how"] == "returned":
+            yield edit_field(events, index, "result", different_value(event.get("result")))
+        yield edit_field(events, index, "how", _OTHER_ENDS[event["how"]])
+    for index, event in select_events(events, "tool.gate"):
+        if "answer" in event:
+            yield edit_field(events, index, "answer", not event["answer"])
+
+
+def _change_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, field, at, request in listed_requests(events):
+        shown = different_value(request.get("arguments"))
+        yield edit_element(events, index, field, at, {"arguments": shown}, f"{field}: arguments")
+        yield edit_element(events, index, field, at, {"tool": "elsewhere"}, f"{field}: tool")
+        left = [one for place, one in enumerate(events[index][field]) if place != at]
+        yield edit_field(events, index, field, left, f"{field}: one less")
+
+
+def _change_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "caller.decide"):
+        if event["verdict"] in _OPPOSITE_VERDICTS:
+            plain = {name: held for name, held in event.items() if name not in ("arguments", "tool", "reason")}
+            moved = [*events[:index], plain | {"verdict": _OPPOSITE_VERDICTS[event["verdict"]]}, *events[index + 1 :]]
+            yield Edit(what="caller.decide verdict", n=event["n"], events=moved)
+        if "reason" in event:
+            yield edit_field(events, index, "reason", "for another reason")
+        if "arguments" in event:
+            yield edit_field(events, index, "arguments", different_value(event["arguments"]))
+
+
+def _change_messages(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "turn.start"):
+        if "text" in event:
+            yield edit_field(events, index, "text", different_value(event["text"]))
+    for index, event in select_events(events, "model.answer"):
+        if "say" in event:
+            yield edit_field(events, index, "say", different_value(event["say"]))
+        for at, call in enumerate(event.get("calls", ())):
+            asked = different_value(call.get("arguments"))
+            yield edit_element(events, index, "calls", at, {"arguments": asked}, "calls: arguments")
+        for at, one in enumerate(event.get("hosted", ())):
+            if one.get("output") is not None:
+                reported = different_value(one["output"])
+                yield edit_element(events, index, "hosted", at, {"output": reported}, "hosted: output")
+    for index, event in select_events(events, "caller.shown"):
+        if "text" in event:
+            yield edit_field(events, index, "text", different_value(event["text"]), f"{event['what']}: text")
+
+
+def _change_turns(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "turn.end"):
+        kept = {name: held for name, held in event.items() if name not in ("requests", "output", "text", "error")}
+        if event["outcome"] != "failed":
+            failed = kept | {"outcome": "failed", "error": ["RuntimeError", "no"]}
+            yield Edit(what="turn.end failed", n=event["n"], events=[*events[:index], failed, *events[index + 1 :]])
+        if event["outcome"] != "finished":
+            finished = kept | {"outcome": "finished", "output": "All done."}
+            yield Edit(what="turn.end finished", n=event["n"], events=[*events[:index], finished, *events[index + 1 :]])
+        if event["outcome"] == "finished":
+            yield edit_field(events, index, "output", different_value(event.get("output")))
+        if event.get("text"):
+            yield edit_field(events, index, "text", different_value(event["text"]))
+
+
+def _change_inputs(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "model.request"):
+        for at, item in enumerate(event["items"]):
+            kind = item["kind"]
+            left = [one for place, one in enumerate(event["items"]) if place != at]
+            yield edit_field(events, index, "items", left, f"items: one {kind} less")
+            if "text" in item:
+                told = {"text": different_value(item["text"])}
+                yield edit_element(events, index, "items", at, told, f"items: {kind} text")
+            if "arguments" in item:
+                asked = {"arguments": different_value(item["arguments"])}
+                yield edit_element(events, index, "items", at, asked, f"items: {kind} arguments")
+            if "approved" in item:
+                sent = {"approved": not item["approved"]}
+                yield edit_element(events, index, "items", at, sent, "items: approval turned around")
+
+
+def _change_state(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    for index, event in select_events(events, "store.restore"):
+        if "again" in event:
+            yield edit_field(events, index, "again", different_value(event["again"]))
+        if "error" not in event:
+            failed = {name: held for name, held in event.items() if name not in ("pending", "again")}
+            moved = [*events[:index], failed | {"error": ["ValueError", "no"]}, *events[index + 1 :]]
+            yield Edit(what="store.restore failed", n=event["n"], events=moved)
+    for index, event in select_events(events, "agent.start"):
+        if event["tools"]:
+            yield edit_field(events, index, "tools", event["tools"][1:], "tools: one less")
+
+
+_FORGED_NUMBER = 1_000
+"""A number that no journal gives; everything is numbered anew afterwards."""
+
+
+def forge_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Gives an edit for each thing that could have happened besides."""
+    yield from _forge_executions(events)
+    yield from _forge_requests(events)
+    yield from _forge_inputs(events)
+    yield from _forge_decisions(events)
+    yield from _forge_answers(events)
+    yield from _forge_stream(events)
+
+
+def _forge_executions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Each call runs when it was made, and once more after it ran; and something runs that nobody asked for."""
+    for index, event in select_events(events, "model.answer"):
+        for call in event.get("calls", ()):
+            run = _build_execution(event, call["tool"], call.get("arguments"), call.get("id"))
+            yield edit_insert(events, index + 1, run, "an execution right after the call")
+        yield edit_insert(
+            events, index + 1, _build_execution(event, "elsewhere", {}, "nobody"), "an execution of nothing"
+        )
+    for index, event in select_events(events, "tool.end"):
+        start = next((one for _, one in select_events(events, "tool.start") if one["x"] == event["x"]), None)
+        if start is not None:
+            again = _build_execution(start, start["tool"], start.get("arguments"), start.get("call_id"))
+            yield edit_insert(events, index + 1, again, "an execution right after another")
+
+
+def _build_execution(
+    beside: SerializedEvent, tool: str, arguments: object, call_id: str | None
+) -> list[SerializedEvent]:
+    session = {"session": beside["session"]} if "session" in beside else {}
+    agent = beside.get("agent") or str(beside.get("conversation", "main")).rpartition("/")[2]
+    given = arguments if isinstance(arguments, dict) else {}
+    start = {
+        "event": "tool.start",
+        "n": _FORGED_NUMBER,
+        "x": _FORGED_NUMBER,
+        "tool": tool,
+        "arguments": given,
+        "agent": agent,
+    }
+    start |= session | ({"call_id": call_id} if call_id is not None else {})
+    return [
+        start,
+        {"event": "tool.end", "n": _FORGED_NUMBER + 1, "x": _FORGED_NUMBER, "how": "returned", "result": "x"} | session,
+    ]
+
+
+def _forge_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """Something is asked about that no model called, or that was asked about already."""
+    for index, event in select_events(events, "turn.end"):
+        if event.get("requests"):
+            more = {"q": "forged", "id": "forged", "call_id": "forged", "tool": "elsewhere", "arguments": {}}
+            yield edit_field(events, index, "requests", [*event["requests"], more], "requests: about nothing")
+            again = event["requests"][0] | {"q": "forged", "id": "forged"}
+            yield edit_field(events, index, "requests", [*event["requests"], again], "requests: one asked twice")
+
+
+def _forge_inputs(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """The model is sent something more: a message, a result, a result a second time, a call that it did not make."""
+    for index, event in select_events(events, "model.request"):
+        items = event["items"]
+        last = items[-1]["message"] if items and "message" in items[-1] else 0
+        more: dict[str, SerializedEvent] = {
+            "a message": {"kind": "user", "text": "And then?", "message": last + 1},
+            "a result of nothing": {"kind": "result", "id": "nobody", "text": "x", "message": last + 1},
+            "a call of nobody": {
+                "kind": "call",
+                "id": "nobody",
+                "tool": "elsewhere",
+                "arguments": {},
+                "message": last + 1,
+            },
+        }
+        results = [item for item in items if item["kind"] == "result"]
+        if results:
+            more["a result twice"] = results[-1] | {"message": last + 1}
+        for what, item in more.items():
+            yield edit_field(events, index, "items", [*items, item], f"items: {what}")
+
+
+def _forge_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """A turn brings a decision more: the opposite one, or one about nothing."""
+    for index, event in select_events(events, "turn.start"):
+        for n in event.get("decisions", ())[:1]:
+            given = next((one for _, one in select_events(events, "caller.decide") if one["n"] == n), None)
+            if given is not None and given["verdict"] in ("approve", "reject") and "q" in given:
+                verdict = "reject" if given["verdict"] == "approve" else "approve"
+                yield _insert_decision(
+                    events, index, given | {"n": _FORGED_NUMBER, "verdict": verdict, "oracle": "script"}, "opposite"
+                )
+        session = {"session": event["session"]} if "session" in event else {}
+        nothing = {"event": "caller.decide", "n": _FORGED_NUMBER, "verdict": "approve", "id": "nobody"} | session
+        yield _insert_decision(events, index, nothing, "about nothing")
+
+
+def _insert_decision(events: Sequence[SerializedEvent], index: int, decision: SerializedEvent, what: str) -> Edit:
+    turn = events[index] | {"decisions": [*events[index].get("decisions", ()), decision["n"]]}
+    changed_events = [*events[:index], decision, turn, *events[index + 1 :]]
+    return Edit(what=f"a decision, {what}", n=events[index]["n"], events=changed_events)
+
+
+def _forge_answers(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """The model makes a call more, which nobody cares about."""
+    made = model_calls(events)
+    for index, event in select_events(events, "model.answer"):
+        for call in made[:1]:
+            more = copy.deepcopy(call) | {"label": "forged", "id": "forged"}
+            yield edit_field(events, index, "calls", [*event.get("calls", ()), more], "calls: one more")
+
+
+def _forge_stream(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
+    """A stream shows a request that is none."""
+    for index, event in select_events(events, "caller.shown"):
+        if event["what"] == "end":
+            yield edit_insert(events, index, [event | {"what": "request", "id": "nobody"}], "a shown request")

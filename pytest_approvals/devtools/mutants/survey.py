@@ -1,0 +1,312 @@
+"""The mutants that no check notices, in classes, each with the reason why that is right or has to be borne.
+
+A survivor that belongs to no class is a hole in the checks.
+
+How many mutants there are, how many are equivalent, and how many of the others are noticed.
+
+`python -m pytest_approvals.devtools.mutants` makes the page `docs/mutants.md` of a survey of the whole catalogue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pytest_approvals.checks import SHOWN_STATUSES, judge
+from pytest_approvals.devtools.mutants import OPERATORS, Mutant, generate_mutants, is_equivalent
+from pytest_approvals.journal.events import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurvivorClass:
+    """
+    A class of mutants that may live.
+
+    Attributes:
+        why: Why no check notices them.
+        mutants: Patterns of operator and change: `drop caller.shown`.
+    """
+
+    name: str
+    why: str
+    mutants: tuple[str, ...]
+
+    def holds(self, operator: str, what: str) -> bool:
+        """Says whether a mutant belongs to the class."""
+        return any(fnmatchcase(f"{operator} {what}", pattern) for pattern in self.mutants)
+
+
+SURVIVOR_CLASSES = (
+    SurvivorClass(
+        name="the last question of a turn",
+        why="A turn may end without asking its model again: after a rejection, at a limit, or because a tool "
+        "ends it. So a last exchange that is missing, or a failed one that is there twice, makes another "
+        "story, not a wrong one.",
+        mutants=("drop model.request + model.*", "duplicate model.request + model.*", "duplicate model.request"),
+    ),
+    SurvivorClass(
+        name="what streams show of calls",
+        why="Streams differ in the calls that they show: those of other agents, hosted ones, those whose ids "
+        "come twice; and in the order of what they show. Nothing is compared in a turn that failed or "
+        "overlaps another one.",
+        mutants=("* caller.shown*", "swap caller.shown, *", "swap *, caller.shown"),
+    ),
+    SurvivorClass(
+        name="turns that fail or finish instead",
+        why="Refusing a decision, failing visibly and finishing with nothing left to do are all acceptable "
+        "where a decision was not in order; which of them was seen is a trait.",
+        mutants=("change turn.end failed", "change turn.end finished"),
+    ),
+    SurvivorClass(
+        name="decisions without effect",
+        why="A decision that was refused, came too late, repeats another one or contradicts it has no effect, "
+        "so that nothing tells whether it was another one, about another call, or was made at all.",
+        mutants=(
+            "forge a decision, *",
+            "* caller.decide*",
+            "swap caller.decide, *",
+            "* turn.start decisions",
+            "swap caller.stage, *",
+        ),
+    ),
+    SurvivorClass(
+        name="requests that come later",
+        why="An agent may ask for several approvals one after the other, in a later turn; and a request that "
+        "the outcome of a turn does not list may stand in its stream or in the saved state.",
+        mutants=("change turn.end requests: *", "change store.restore pending: *", "change run.end pending: *"),
+    ),
+    SurvivorClass(
+        name="shorter stories",
+        why="A run that ends after a settled turn, and one that was not saved or restored at its end, are runs "
+        "like others.",
+        mutants=(
+            "truncate after a turn",
+            "drop turn",
+            "duplicate turn",
+            "drop store.save",
+            "drop agent.start + store.restore",
+            "drop store.restore",
+            "change store.restore failed",
+        ),
+    ),
+    SurvivorClass(
+        name="overlapping turns and conversations",
+        why="Turns may overlap, agents may run beside each other, an agent may leave a tool running when it "
+        "ends a turn, and a policy may be asked early; so neighbours of this kind may change places.",
+        mutants=(
+            "swap turn.end, *",
+            "swap *, turn.end",
+            "swap model.*, model.*",
+            "swap model.*, tool.*",
+            "swap tool.*, model.*",
+            "swap tool.*, tool.*",
+            "swap tool.start, *",
+            "swap *, caller.signal",
+            "swap caller.signal, *",
+            "swap store.save, *",
+            "swap *, store.*",
+            "swap *, caller.decide",
+        ),
+    ),
+    SurvivorClass(
+        name="inputs that nothing is compared with",
+        why="After a failed turn, a rewind, a trimming or an edit an input of the model may differ from the "
+        "one before. Hosted results are the provider's own words.",
+        mutants=("* model.request items: *",),
+    ),
+    SurvivorClass(
+        name="words that nobody relies on",
+        why="What an agent says beside a request, or to another agent, and the reason of a rejection that has "
+        "no effect.",
+        mutants=(
+            "change turn.start text",
+            "change turn.end text",
+            "change turn.end output",
+            "change model.answer say",
+            "* model.answer hosted: *",
+        ),
+    ),
+    SurvivorClass(
+        name="policies",
+        why="When a policy is asked, and how often, is the framework's business; only its answers bind.",
+        mutants=("* tool.gate", "* tool.gate *"),
+    ),
+    SurvivorClass(
+        name="ids that arguments make up for",
+        why="Calls are recognised by id, tool and arguments together; where the arguments are unmistakable, "
+        "the body of a tool may be told another id, or a save that holds the same may be taken up.",
+        mutants=(
+            "retarget tool.start call_id",
+            "retarget store.restore name",
+            "change store.restore again",
+            "change agent.start tools: *",
+        ),
+    ),
+    SurvivorClass(
+        name="what a failed turn leaves behind",
+        why="A call in a reply whose turn failed need not be asked about, run or answered; an execution whose "
+        "turn is tried again may be missing the first time; and what it returned is told to nobody.",
+        mutants=(
+            "forge model.answer calls: *",
+            "drop tool.start + tool.end",
+            "change tool.end result",
+            "drop tool.end",
+            "* tool.end how",
+        ),
+    ),
+    SurvivorClass(
+        name="steps of the caller",
+        why="What the caller does twice, or not at all, between two turns changes nothing that the agent did.",
+        mutants=(
+            "swap caller.cancel, turn.start",
+            "* caller.cancel",
+            "* caller.signal",
+            "* caller.stage",
+            "* caller.skip",
+            "* caller.stuck",
+            "* store.trim",
+            "duplicate store.rewrite",
+        ),
+    ),
+    SurvivorClass(
+        name="the moment of a hang-up",
+        why="What the caller hangs up on ends by itself a moment before or after: a question to the model that is "
+        "on its way, a tool that is cancelled.",
+        mutants=(
+            "swap model.request, caller.hang_up",
+            "swap caller.hang_up, model.failure",
+            "swap caller.hang_up, tool.end",
+        ),
+    ),
+)
+"""All classes, the largest first."""
+
+
+def find_survivor_class(operator: str, what: str) -> SurvivorClass | None:
+    """Gives the first class that a mutant belongs to; None where there is none."""
+    return next((each for each in SURVIVOR_CLASSES if each.holds(operator, what)), None)
+
+
+Signature = frozenset[tuple[str, str, str | None, str, str]]
+"""What the checks say about a journal: slugs, statuses, calls, sessions and what was seen."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """
+    What came of mutants, by operator.
+
+    Attributes:
+        made: All mutants.
+        equivalent: Those that tell the same story; see `equivalence.py`.
+        survivors: Those of the others that no check noticed.
+        noticed_by: How many mutants each check noticed, equivalent or not.
+    """
+
+    made: Counter[str] = field(default_factory=Counter)
+    equivalent: Counter[str] = field(default_factory=Counter)
+    survivors: list[Mutant] = field(default_factory=list)
+    noticed_by: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def share_of_equivalents(self) -> float:
+        """How many of all mutants are equivalent, from 0 to 1."""
+        return self.equivalent.total() / self.made.total()
+
+    @property
+    def share_noticed(self) -> float:
+        """How many of those that are not equivalent are noticed, from 0 to 1."""
+        return 1 - len(self.survivors) / (self.made.total() - self.equivalent.total())
+
+    def classes(self) -> Counter[str | None]:
+        """Counts the survivors by the name of their class; None where they have none."""
+        found = (find_survivor_class(mutant.operator, mutant.what) for mutant in self.survivors)
+        return Counter(each.name if each is not None else None for each in found)
+
+    def take(self, journal: Sequence[Event], *, one_in: int = 1) -> None:
+        """Judges the mutants of a journal, or one of so many."""
+        before = failure_signature(journal)
+        for mutant in generate_mutants(journal, one_in=one_in):
+            self._judge(journal, mutant, before)
+
+    def _judge(self, journal: Sequence[Event], mutant: Mutant, before: Signature) -> None:
+        self.made[mutant.operator] += 1
+        new = failure_signature(mutant.events) - before
+        self.noticed_by.update({check for check, *_ in new})
+        if is_equivalent(journal, mutant.events):
+            self.equivalent[mutant.operator] += 1
+        elif not new:
+            self.survivors.append(mutant)
+
+
+def failure_signature(events: Sequence[Event]) -> Signature:
+    """Gives what the checks do not accept about a journal."""
+    shown = (verdict for verdict in judge(events) if verdict.status in SHOWN_STATUSES)
+    return frozenset((one.check, one.status, one.label, one.session, one.actual) for one in shown)
+
+
+def record_clean_journals(folder: Path) -> Iterator[list[Event]]:
+    """Runs the scenarios of a folder on the reference agent, each plainly and, where it can be, stored and streamed."""
+    from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+    from pytest_approvals.runner.run import run_scenario
+    from pytest_approvals.scenario.load import load_catalogue
+    from pytest_approvals.scenario.variants import plan_variants
+    from pytest_approvals.simulation import ReferenceAgent
+
+    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
+    for scenario in load_catalogue([folder]):
+        possible = [variant for variant in plan_variants(scenario, source.facts) if variant.resume == "same"]
+        stored = [variant for variant in possible[1:] if variant.stream and variant.serialize == "json"]
+        for variant in (*possible[:1], *stored[:1]):
+            events = asyncio.run(run_scenario(scenario, variant, source)).events
+            if events[-1].to_dict().get("how") in ("completed", "left"):
+                yield events
+
+
+def survey_mutants(journals: Iterable[Sequence[Event]], *, one_in: int = 1) -> Survey:
+    """Surveys the mutants of several journals."""
+    survey = Survey()
+    for journal in journals:
+        survey.take(journal, one_in=one_in)
+    return survey
+
+
+def render_mutants_page(survey: Survey) -> str:
+    """Gives a survey as a page of the documentation."""
+    lines = [_INTRODUCTION, "| operator | mutants | equivalent | of the others, noticed |", "|---|---:|---:|---:|"]
+    alive = Counter(mutant.operator for mutant in survey.survivors)
+    for operator in OPERATORS:
+        made, same = survey.made[operator], survey.equivalent[operator]
+        lines.append(
+            f"| {operator} | {made:,} | {_format_share(same, made)} | {_format_share(made - same - alive[operator], made - same)} |"
+        )
+    made, same = survey.made.total(), survey.equivalent.total()
+    noticed = _format_share(made - same - len(survey.survivors), made - same)
+    lines.append(f"| **all** | **{made:,}** | **{_format_share(same, made)}** | **{noticed}** |")
+    classes = survey.classes()
+    lines += ["", "## What is not noticed, and why\n"]
+    for each in SURVIVOR_CLASSES:
+        if classes[each.name]:
+            lines.append(f"- **{each.name}** ({_format_share(classes[each.name], made - same)}). {each.why}")
+    return "\n".join(lines) + "\n"
+
+
+def _format_share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "-"
+
+
+_INTRODUCTION = """\
+# Mutants of journals
+
+A check that does not notice what it forbids is worth nothing. So the journals of correct runs, those of the reference
+agent on the whole catalogue, are changed in one place each, numbered anew, and judged: events are dropped, doubled,
+swapped, referred to something else, changed, made up, or cut off. A mutant that tells the same story is *equivalent*;
+what that means is one function, `is_equivalent` in `pytest_approvals/devtools/mutants/equivalence.py`, which sees no
+verdicts. Of all others the checks have to notice 95 in 100.
+
+This page is made by `python -m pytest_approvals.devtools.mutants`.
+"""

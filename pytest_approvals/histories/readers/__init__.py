@@ -1,1 +1,0 @@
-"""The readers, a format a module; `formats.py` says which there are."""

@@ -1,0 +1,204 @@
+"""
+One conversation with a model: its calls, and which of them each input of the model contains and answers.
+
+Inputs are aligned from their end, since histories are trimmed at the front: the j-th last call of an id in the input is
+the j-th last occurrence of that id. Results settle by position: each is used once, by the earliest call of its id that
+stands before it without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.journal.arguments import arguments_match
+from pytest_approvals.journal.history import DeliveredResult, Exchange, RecordedCall
+
+
+@dataclass(slots=True)
+class ConversationAligner:
+    """
+    One conversation in one fork.
+
+    Attributes:
+        by_id: Its calls by the id under which they are known; an agent may rename ids.
+        last: The exchange that was aligned last.
+        placed, open, closed: What the last input contains: its calls with the indexes of their items, those without a
+            result, and the last one with a result, by id.
+        orphans, strangers, approvals: As in `Exchange`, of the last input.
+        known: The identities of the placed calls.
+    """
+
+    calls: list[RecordedCall] = field(default_factory=list)
+    by_id: dict[str | None, list[RecordedCall]] = field(default_factory=dict)
+    exchanges: list[Exchange] = field(default_factory=list)
+    last: Exchange | None = None
+    placed_calls: list[tuple[int, RecordedCall]] = field(default_factory=list)
+    open: dict[str | None, list[RecordedCall]] = field(default_factory=dict)
+    closed: dict[str | None, RecordedCall] = field(default_factory=dict)
+    orphans: list[int] = field(default_factory=list)
+    unknown_calls: list[int] = field(default_factory=list)
+    approvals: list[int] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    places: dict[int, RecordedCall] | None = None
+    renamed: list[tuple[str, RecordedCall]] = field(default_factory=list)
+
+    def add(self, call: RecordedCall) -> None:
+        """Takes in a call that the model made."""
+        self.calls.append(call)
+        self.by_id.setdefault(call.id, []).append(call)
+
+    def align(self, exchange: Exchange) -> list[tuple[str, RecordedCall]]:
+        """
+        Takes in the next input of the model, and records on its calls what the model is told.
+
+        Returns:
+            The ids that the agent gave to calls in place of the model's.
+        """
+        start = self._repeated(exchange)
+        self.last = exchange
+        self.exchanges.append(exchange)
+        self.places, self.renamed = None, []
+        if start < len(exchange.items):
+            self._read(exchange, start)
+        exchange.placed_calls = self.placed_calls[:]
+        exchange.orphans, exchange.unknown_calls, exchange.approvals = (
+            self.orphans[:],
+            self.unknown_calls[:],
+            self.approvals[:],
+        )
+        if self.open:
+            exchange.unanswered = [call for calls in self.open.values() for call in calls]
+        return self.renamed
+
+    def _repeated(self, exchange: Exchange) -> int:
+        """Gives the index from which the input is new; 0 where it does not repeat the one before."""
+        before = self.last
+        if before is None:
+            return 0
+        exchange.before = before
+        count = len(before.items)
+        if exchange.items[:count] == before.items:
+            exchange.repeats = True
+            return count
+        exchange.first_difference = find_first_difference(before.items, exchange.items)
+        self.placed_calls, self.open, self.closed, self.known = [], {}, {}, set()
+        self.orphans, self.unknown_calls, self.approvals = [], [], []
+        return 0
+
+    def _read(self, exchange: Exchange, start: int) -> None:
+        items = exchange.items
+        for index in range(start, len(items)):
+            item = items[index]
+            kind = item["kind"]
+            if kind == "call":
+                self._read_call(exchange, start, index, item)
+            elif kind == "result":
+                self._read_result(exchange, index, item)
+            elif kind == "approval_request":
+                self.approvals.append(index)
+                self._read_call(exchange, start, index, item)
+            elif kind == "approval_response":
+                self.approvals.append(index)
+                self._read_response(exchange, item)
+
+    def _read_call(self, exchange: Exchange, start: int, index: int, item: Mapping[str, Any]) -> None:
+        seen = item.get("id")
+        same = self.by_id.get(seen)
+        if same is not None and len(same) == 1 and id(same[0]) not in self.known:
+            call = same[0]
+        else:
+            found = self._place(exchange.items, start, index)
+            if found is None:
+                self.unknown_calls.append(index)
+                return
+            call = found
+        self.known.add(id(call))
+        self.placed_calls.append((index, call))
+        if item["kind"] == "call":
+            self.open.setdefault(seen, []).append(call)
+
+    def _place(self, items: Sequence[Mapping[str, Any]], start: int, index: int) -> RecordedCall | None:
+        """Finds the call of an item whose id is used more than once, or is not the model's own."""
+        seen = items[index].get("id")
+        if seen not in self.by_id:
+            return self._renamed(items[index], str(seen))
+        if self.places is None:
+            self.places = self._aligned(items, start)
+        return self.places.get(index)
+
+    def _aligned(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, RecordedCall]:
+        """
+        Aligns ids that are used more than once from the end: the last item is the last occurrence.
+
+        Items that show the call as the model made it come first, since one of two calls may have got another id.
+        """
+        indexes: dict[str | None, list[int]] = {}
+        for index in range(len(items) - 1, start - 1, -1):
+            if items[index]["kind"] in ("call", "approval_request"):
+                indexes.setdefault(items[index].get("id"), []).append(index)
+        places: dict[int, RecordedCall] = {}
+        for seen, where in indexes.items():
+            free = [call for call in reversed(self.by_id.get(seen, ())) if id(call) not in self.known]
+            for index in where:
+                equal = next((call for call in free if _shows_call(call, items[index])), None)
+                if equal is not None:
+                    places[index] = equal
+                    free = [call for call in free if call is not equal]
+            places.update(zip((index for index in where if index not in places), free, strict=False))
+        return places
+
+    def _renamed(self, item: Mapping[str, Any], seen: str) -> RecordedCall | None:
+        call = self._by_content(item)
+        if call is not None:
+            self.by_id.setdefault(seen, []).append(call)
+            self.renamed.append((seen, call))
+        return call
+
+    def _by_content(self, item: Mapping[str, Any]) -> RecordedCall | None:
+        free = (call for call in self.calls if id(call) not in self.known)
+        return next((call for call in free if _shows_call(call, item)), None)
+
+    def _read_result(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
+        seen = item.get("id")
+        waiting = self.open.get(seen)
+        if waiting:
+            call = waiting.pop(0)
+            if not waiting:
+                del self.open[seen]
+            self.closed[seen] = call
+            record_delivery(call, exchange.n, item.get("text"), index)
+        elif seen in self.closed:
+            call = self.closed[seen]
+            call.told.append(DeliveredResult(n=exchange.n, text=item.get("text"), item=index, second=True))
+        else:
+            self.orphans.append(index)
+
+    def _read_response(self, exchange: Exchange, item: Mapping[str, Any]) -> None:
+        known = self.by_id.get(item.get("id"))
+        if known:
+            known[-1].responses.append((exchange.n, bool(item.get("approved"))))
+
+
+def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
+    return call.tool == item.get("tool") and arguments_match(item.get("arguments"), call.arguments, call.parameters)
+
+
+def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | None) -> None:
+    """Records that the model is told *text* as the result of *call*, unless it is repeated."""
+    if not call.told or call.told[-1].text != text:
+        call.told.append(DeliveredResult(n=n, text=text, item=item))
+    if call.runs and call.runs[-1].start is None and call.runs[-1].how == "open":
+        call.runs[-1].how, call.runs[-1].ended = "returned", n
+
+
+def find_first_difference(before: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> int | None:
+    """Gives the index at which *items* ceases to repeat *before* by kind, id and text; None where it repeats it all."""
+    for index, old in enumerate(before):
+        if index >= len(items):
+            return index
+        new = items[index]
+        if old["kind"] != new["kind"] or old.get("id") != new.get("id") or old.get("text") != new.get("text"):
+            return index
+    return None

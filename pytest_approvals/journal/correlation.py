@@ -1,0 +1,103 @@
+"""Which call something is about: a surfaced request, an entered tool, a question to the policy.
+
+Call ids come again, are renamed, or are missing; so a call is recognised by id, tool and arguments together, the best
+fit first. All this rests on arguments that are unique within a scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.journal.arguments import arguments_match, arguments_satisfy
+from pytest_approvals.journal.events import PolicyAsked, ToolStart
+from pytest_approvals.journal.history import RecordedCall
+
+NO_MATCH = 9
+"""The rank of no call at all; smaller ranks fit better."""
+
+
+def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tuple[int, RecordedCall | None]:
+    """
+    Finds the call that an execution belongs to, with the rank of the fit.
+
+    In this order: approved, not run, and asked for with these arguments; ungated and not run; any not run; a second run
+    of a call with these arguments; with the same id also a run with other arguments, and a second run of the last call.
+
+    Arguments:
+        pool: The calls with the same id, or, where the body was told no id, the calls of the same tool.
+    """
+    best, chosen = NO_MATCH, None
+    for call in _filter_by_agent(pool, event.agent):
+        rank = _rank_match(call, event)
+        if rank < best or (rank == best and rank >= 4):
+            best, chosen = rank, call
+    return best, chosen
+
+
+def _rank_match(call: RecordedCall, event: ToolStart) -> int:
+    tool, arguments = call.effective_call_at(event.n)
+    fits = tool == event.tool and arguments_satisfy(event.arguments, arguments, call.parameters)
+    if call.runs:
+        if fits:
+            return _rank_repeated_execution(call, event)
+        return NO_MATCH if event.call_id is None else 8
+    if fits:
+        given = call.decision_at(event.n)
+        if given is not None and given.approves:
+            return 0
+        return 2 if call.is_gated_at(event.n) else 1
+    if call.tool == event.tool or tool == event.tool:
+        return 6
+    return NO_MATCH if event.call_id is None else 7
+
+
+def _rank_repeated_execution(call: RecordedCall, event: ToolStart) -> int:
+    """A call that may rightly run again comes before calls that may not."""
+    last = call.runs[-1]
+    return 3 if last.how in ("raised", "asked", "cancelled") else 4
+
+
+def find_call_of_gate(pool: Iterable[RecordedCall], event: PolicyAsked) -> RecordedCall | None:
+    """Finds the call that the policy was asked about; of several equal ones the last."""
+    chosen: RecordedCall | None = None
+    for call in pool:
+        if call.tool != event.tool:
+            continue
+        if arguments_match(event.arguments, call.arguments, call.parameters) or chosen is None:
+            chosen = call
+    return chosen
+
+
+def find_call_of_request(
+    by_id: Sequence[RecordedCall],
+    by_tool: Sequence[RecordedCall],
+    entry: Mapping[str, Any],
+    taken: Iterable[RecordedCall],
+) -> RecordedCall | None:
+    """
+    Finds the call that a surfaced request is about.
+
+    In this order, each call once a pause: same agent, id, tool and arguments; same id and tool; and, since an agent may
+    rename ids, same tool and arguments.
+
+    Arguments:
+        by_id: The calls with the id that the request shows.
+        by_tool: The calls of the tool that it shows.
+        taken: The calls that other requests of the same pause are about.
+    """
+    used = {id(call) for call in taken}
+    tool, arguments, agent = entry.get("tool"), entry.get("arguments"), entry.get("agent") or "main"
+    same_id = [call for call in reversed(by_id) if call.tool == tool and id(call) not in used]
+    same_values = [call for call in same_id if arguments_match(arguments, call.arguments, call.parameters)]
+    ranked = [call for call in same_values if call.agent == agent] or same_values or same_id
+    if ranked:
+        return ranked[0]
+    renamed = [call for call in reversed(by_tool) if id(call) not in used]
+    return next((call for call in renamed if arguments_match(arguments, call.arguments, call.parameters)), None)
+
+
+def _filter_by_agent(pool: Sequence[RecordedCall], agent: str) -> Sequence[RecordedCall]:
+    if len(pool) < 2:
+        return pool
+    return [call for call in pool if call.agent == agent] or pool

@@ -1,0 +1,75 @@
+"""What a run reached, and how often: the counts that a scenario can ask for under `reaches`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.journal.events import (
+    DecisionsStaged,
+    Event,
+    HistoryTrimmed,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRefusal,
+    PendingCancelled,
+    PolicyAsked,
+    StateRewritten,
+)
+from pytest_approvals.journal.history import History, RecordedDecision
+
+_VERDICTS = {"approve": "approved", "reject": "rejected", "edit": "edited", "always": "always", "never": "never"}
+
+_SUCCESSFUL_EVENTS: dict[str, type[Event]] = {
+    "staged": DecisionsStaged,
+    "cancelled": PendingCancelled,
+    "trimmed": HistoryTrimmed,
+    "rewritten": StateRewritten,
+}
+
+_REPLIES: dict[type, str] = {ModelFailure: "model_failed", ModelRefusal: "model_refused", ModelExhausted: "exhausted"}
+
+_EXECUTION_ENDS = {"raised": "raised", "asked": "asked_again"}
+
+
+def count_reached(history: History) -> dict[str, int]:
+    """Counts what happened in a run, by the words of `reaches`; what did not happen is left out."""
+    counts: dict[str, int] = {
+        "called": sum(len(each.reply.calls) for each in history.exchanges if isinstance(each.reply, ModelAnswer)),
+        "surfaced": len(history.requests),
+        "ran": len(history.executions),
+        "saved": sum(each.event.error is None for each in history.saves),
+        "restored": sum(each.event.error is None for each in history.restores),
+        "gated": len(history.events_by_class.get(PolicyAsked, ())),
+        "nested": len({(each.session, each.conversation) for each in history.exchanges if "/" in each.conversation}),
+    }
+    for word in _observed_words(history):
+        counts[word] = counts.get(word, 0) + 1
+    for word, kind in _SUCCESSFUL_EVENTS.items():
+        counts[word] = sum(getattr(event, "error", None) is None for event in history.events_by_class.get(kind, ()))
+    return {word: count for word, count in counts.items() if count}
+
+
+def _observed_words(history: History) -> Iterator[str]:
+    for turn in history.turns:
+        yield turn.outcome
+        if turn.hung_up is not None:
+            yield "hung_up"
+        if turn.refused:
+            yield "refused"
+    for given in history.decisions:
+        yield "malformed" if is_malformed(given) else _VERDICTS.get(given.verdict, given.verdict)
+        if given.asked is None and not is_malformed(given):
+            yield "unknown"
+    for exchange in history.exchanges:
+        if type(exchange.reply) in _REPLIES and getattr(exchange.reply, "how", None) != "hung_up":
+            yield _REPLIES[type(exchange.reply)]
+    for run in history.executions:
+        if run.how in _EXECUTION_ENDS:
+            yield _EXECUTION_ENDS[run.how]
+
+
+def is_malformed(given: RecordedDecision) -> bool:
+    """Says whether something that is no decision, or no request, stands where one goes."""
+    raw = given.event.raw
+    return given.verdict == "raw" or (isinstance(raw, dict) and "address" in raw)

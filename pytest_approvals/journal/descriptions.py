@@ -1,0 +1,376 @@
+"""What an input of the model tells it that it did not know: messages, results, and what it is told about itself wrongly.
+
+The sentences in which the events of a journal are said to people: `caller  approves c1`.
+
+Each begins with the side that it happened on. An event has one sentence; only a model that is told several things, or
+makes several calls, has one for each. What differs between two runs of a correct agent in two variants is left out: ids
+of the framework, numbers, times, messages of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from pytest_approvals.journal.events import (
+    AgentLost,
+    AgentStart,
+    CallerHungUp,
+    CallerStuck,
+    DecisionMade,
+    DecisionsStaged,
+    Event,
+    Header,
+    HistoryTrimmed,
+    ModelAnswer,
+    ModelExhausted,
+    ModelFailure,
+    ModelRefusal,
+    ModelRequest,
+    PendingCancelled,
+    PolicyAsked,
+    RunEnd,
+    SignalSent,
+    StateRestored,
+    StateRewritten,
+    StateSaved,
+    StepSkipped,
+    StreamShown,
+    ToolEnd,
+    ToolStart,
+    TurnEnd,
+    TurnStart,
+)
+from pytest_approvals.journal.formatting import format_call, format_decision, format_error, format_labels, format_value
+from pytest_approvals.journal.history import Exchange, History, RecordedCall
+
+
+def describe_input_delta(exchange: Exchange) -> Iterator[str]:
+    """
+    Says what an input of the model holds that it was not told before, and does not know of itself.
+
+    Results that follow each other are said in the order of their calls: which tool was faster is chance.
+    """
+    start = 0
+    if exchange.before is not None:
+        start = len(exchange.before.items) if exchange.first_difference is None else exchange.first_difference
+    if exchange.first_difference is not None:
+        yield "is asked with another history than before"
+    results = _match_results(exchange)
+    for is_result, indexes in groupby(
+        range(start, len(exchange.items)), lambda at: exchange.items[at]["kind"] == "result"
+    ):
+        if is_result:
+            yield from _describe_results(exchange, list(indexes), results)
+        else:
+            yield from _describe_items(exchange, indexes)
+
+
+def _describe_results(exchange: Exchange, indexes: Sequence[int], calls: Mapping[int, RecordedCall]) -> Iterator[str]:
+    made = {id(call): number for number, (_, call) in enumerate(exchange.placed_calls)}
+    for index in sorted(indexes, key=lambda at: made[id(calls[at])] if at in calls else len(made)):
+        label = calls[index].label if index in calls else "of an unknown call"
+        yield f"is told {label}: {format_value(exchange.items[index].get('text'))}"
+
+
+def _match_results(exchange: Exchange) -> dict[int, RecordedCall]:
+    """Gives the call that each result in an input belongs to, by position: each call takes one, in order."""
+    waiting: dict[Any, list[RecordedCall]] = {}
+    settled: dict[Any, RecordedCall] = {}
+    placed = dict(exchange.placed_calls)
+    found: dict[int, RecordedCall] = {}
+    for index, item in enumerate(exchange.items):
+        seen = item.get("id")
+        if index in placed:
+            waiting.setdefault(seen, []).append(placed[index])
+        elif item["kind"] == "result":
+            if waiting.get(seen):
+                settled[seen] = waiting[seen].pop(0)
+            if seen in settled:
+                found[index] = settled[seen]
+    return found
+
+
+def _describe_items(exchange: Exchange, indexes: Iterable[int]) -> Iterator[str]:
+    placed = {index for index, _ in exchange.placed_calls}
+    for index in indexes:
+        item = exchange.items[index]
+        kind, text = item["kind"], format_value(item.get("text"))
+        if kind == "user":
+            yield f"is asked {text}"
+        elif kind == "approval_response":
+            yield f"is told that the caller {'approves' if item.get('approved') else 'rejects'} {format_value(item.get('id'))}"
+        elif kind in ("call", "approval_request") and index not in placed:
+            made = format_call(item.get("tool") or "", item.get("arguments"))
+            yield f"is told that it made a call: {made}"
+        elif kind == "other" or (kind == "say" and exchange.first_difference is not None):
+            yield f"is told {text}" if kind == "other" else f"is told that it said {text}"
+
+
+_AGENT_STARTS = {
+    "built": "is built",
+    "session": "opens another session",
+    "copied": "is built anew",
+    "restored": "is built anew",
+    "fresh": "starts in a fresh process",
+    "cold": "starts in a fresh process, cold",
+}
+_MODEL_FAILURES = {
+    "disconnect": "breaks off",
+    "timeout": "does not answer in time",
+    "truncated": "sends an answer that ends in its middle",
+    "garbled": "sends what cannot be read",
+    "hung_up": "is not waited for",
+}
+_RUN_ENDS = {
+    "completed": "ends",
+    "left": "ends, as the caller leaves",
+    "timeout": "ends, out of time",
+    "interrupted": "ends, interrupted",
+    "broken": "ends, broken",
+}
+
+
+class EventDescriber:
+    """Says the events of one journal."""
+
+    def __init__(self, history: History) -> None:
+        self._labels = {asked.q: asked.call.label for asked in history.requests if asked.call is not None}
+        self._exchanges = {exchange.n: exchange for exchange in history.exchanges}
+        self._runs = {(run.session, run.x): run for run in history.executions if run.start is not None}
+        self._gated = {gate.n: call for call in history.calls for gate in call.gates}
+        self._turns = {turn.end.n: turn for turn in history.turns if turn.end is not None}
+        self._rewinds = find_rewinds(history)
+
+    def of(self, event: Event) -> list[str]:
+        """Gives the sentences of an event, each with its side: `tool    c1 pay(amount=5) starts`."""
+        return [f"{side:<7} {text}" for side, text in _DESCRIBERS[type(event)](self, event)]
+
+    # --- the frame ---
+
+    def header(self, event: Header) -> Iterator[tuple[str, str]]:
+        yield "run", f"{event.scenario} on {event.agent}"
+
+    def agent_starts(self, event: AgentStart) -> Iterator[tuple[str, str]]:
+        yield "agent", _AGENT_STARTS.get(event.how, event.how)
+
+    def agent_lost(self, event: AgentLost) -> Iterator[tuple[str, str]]:
+        yield "agent", f"is lost: {event.what}"
+
+    def run_ends(self, event: RunEnd) -> Iterator[tuple[str, str]]:
+        pending = f" with {format_labels(self._requests(event.pending))} pending" if event.pending else ""
+        yield "run", _RUN_ENDS.get(event.how, event.how) + pending
+
+    # --- the caller ---
+
+    def turn_starts(self, event: TurnStart) -> Iterator[tuple[str, str]]:
+        if event.text is not None:
+            yield "caller", f"sends {format_value(event.text)}"
+        elif not event.decisions:
+            yield "caller", "goes on without an answer"
+        else:
+            yield "caller", "hands in what is decided"
+
+    def turn_ends(self, event: TurnEnd) -> Iterator[tuple[str, str]]:
+        saying = f", saying {format_value(event.text)}" if event.text else ""
+        if event.outcome == "paused":
+            yield "agent", f"pauses for {format_labels(self._requests(event.requests))}{saying}"
+        elif event.outcome == "finished":
+            yield "agent", f"finishes with {format_value(event.output)}" if event.output is not None else "finishes"
+        elif event.outcome == "failed":
+            turn = self._turns.get(event.n)
+            verb = "refuses" if turn is not None and turn.refused else "fails"
+            yield "agent", f"{verb} with {format_error(event.error)}"
+        else:
+            yield "agent", "takes too long"
+
+    def _requests(self, entries: Iterable[Mapping[str, Any]]) -> list[str]:
+        return sorted(self._about(entry["q"], entry) for entry in entries)
+
+    def _about(self, q: str | None, entry: Mapping[str, Any]) -> str:
+        label = self._labels.get(q or "") or entry.get("label")
+        return label or f"an unknown call {format_call(entry['tool'], entry.get('arguments'))}"
+
+    def decides(self, event: DecisionMade) -> Iterator[tuple[str, str]]:
+        yield "caller", format_decision(event, self._addressed(event))
+
+    def _addressed(self, event: DecisionMade) -> str:
+        if event.q is not None:
+            return self._labels.get(event.q) or event.label or "an unknown call"
+        if event.label is not None:
+            return f"{event.label}, which was not asked about"
+        return f"an unknown request {format_value(event.id)}" if event.id is not None else "no request"
+
+    def staged(self, event: DecisionsStaged) -> Iterator[tuple[str, str]]:
+        yield "caller", _describe_attempt("puts the decision into the state", event.error)
+
+    def cancelled(self, event: PendingCancelled) -> Iterator[tuple[str, str]]:
+        yield "caller", _describe_attempt("gives up what is pending", event.error)
+
+    def hung_up(self, event: CallerHungUp) -> Iterator[tuple[str, str]]:
+        label = event.place.removeprefix("started ")
+        yield "caller", "hangs up while the model is asked" if label == "model" else f"hangs up while {label} runs"
+
+    def shown(self, event: StreamShown) -> Iterator[tuple[str, str]]:
+        what = {"text": f"text {format_value(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
+        yield "caller", f"is shown {what.get(event.what, f'a {event.what}')}"
+
+    def skipped(self, event: StepSkipped) -> Iterator[tuple[str, str]]:
+        about = f" about {event.label}" if event.label else ""
+        yield "caller", f"skips {event.step}{about}: {event.why}"
+
+    def stuck(self, event: CallerStuck) -> Iterator[tuple[str, str]]:
+        labels = sorted(self._labels.get(q, q) for q in event.requests)
+        yield "caller", f"gives up on {format_labels(labels)}: nothing moves after {event.rounds} answers"
+
+    def signalled(self, event: SignalSent) -> Iterator[tuple[str, str]]:
+        yield "caller", f"gives the signal {event.name}"
+
+    # --- the model ---
+
+    def model_asked(self, event: ModelRequest) -> Iterator[tuple[str, str]]:
+        exchange = self._exchanges.get(event.n)
+        told = list(describe_input_delta(exchange)) if exchange is not None else []
+        for text in told or ["is asked"]:
+            yield "model", _prefix_conversation(event.conversation, text)
+
+    def model_answers(self, event: ModelAnswer) -> Iterator[tuple[str, str]]:
+        said_so = [f"says {format_value(event.say)}"] if event.say is not None else []
+        hosted = [f"reports {one.get('label')}: {_describe_hosted_result(one)}" for one in event.hosted]
+        calls = [
+            f"calls {call.get('label')} {format_call(call['tool'], call.get('arguments'))}" for call in event.calls
+        ]
+        answered = [f"answers {format_value(event.answer)}"] if event.answer is not None else []
+        for text in [*hosted, *said_so, *calls, *answered] or ["says nothing"]:
+            yield "model", _prefix_conversation(event.conversation, text)
+
+    def model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:
+        how = f"fails with status {event.status}" if event.status else _MODEL_FAILURES[event.how or "disconnect"]
+        how += f", to be asked again after {event.retry_after:g} s" if event.retry_after is not None else ""
+        yield "model", _prefix_conversation(event.conversation, how)
+
+    def model_refuses(self, event: ModelRefusal) -> Iterator[tuple[str, str]]:
+        rules = dict.fromkeys(broken["rule"] for broken in event.broken)
+        yield "model", _prefix_conversation(event.conversation, f"refuses its input: {', '.join(rules)}")
+
+    def model_exhausted(self, event: ModelExhausted) -> Iterator[tuple[str, str]]:
+        limit = f"is asked more than {event.limit} times"
+        yield (
+            "model",
+            _prefix_conversation(event.conversation, "has no further reply" if event.limit is None else limit),
+        )
+
+    # --- the tools ---
+
+    def gate(self, event: PolicyAsked) -> Iterator[tuple[str, str]]:
+        about = _prefix_label(self._gated.get(event.n), format_call(event.tool, event.arguments))
+        if event.raised is not None or event.answer is None:
+            yield "tool", f"{about}: the policy fails"
+        else:
+            yield "tool", f"{about}: the policy {'wants approval' if event.answer else 'lets it run'}"
+
+    def tool_starts(self, event: ToolStart) -> Iterator[tuple[str, str]]:
+        run = self._runs.get((event.session, event.x))
+        about = _prefix_label(run.call if run else None, format_call(event.tool, event.arguments))
+        yield "tool", f"{about} starts{' at the provider' if event.by == 'provider' else ''}"
+
+    def tool_ends(self, event: ToolEnd) -> Iterator[tuple[str, str]]:
+        run = self._runs.get((event.session, event.x))
+        about = "an unknown call"
+        if run is not None:
+            about = run.call.label if run.call is not None else format_call(run.tool, run.arguments)
+        ends = {
+            "returned": f"returns {format_value(event.result)}",
+            "raised": f"raises {format_error(event.error)}",
+            "asked": "asks again",
+            "cancelled": "is cancelled",
+        }
+        yield "tool", f"{about} {ends.get(event.how, event.how)}"
+
+    # --- the store ---
+
+    def saved(self, event: StateSaved) -> Iterator[tuple[str, str]]:
+        yield "store", _describe_attempt(f"saved as {event.mode}", event.error)
+
+    def restored(self, event: StateRestored) -> Iterator[tuple[str, str]]:
+        what = f"rewound to {event.name!r}" if event.n in self._rewinds else f"restored from {event.mode}"
+        yield "store", _describe_attempt(what, event.error)
+
+    def rewritten(self, event: StateRewritten) -> Iterator[tuple[str, str]]:
+        where = {"shown": ", where it is shown", "hidden": ", where it is not shown"}.get(event.where, "")
+        if event.places:
+            yield "store", f"what was saved says {format_value(event.new)} in place of {format_value(event.old)}{where}"
+        else:
+            yield "store", f"nothing that was saved says {format_value(event.old)}{where}"
+
+    def trimmed(self, event: HistoryTrimmed) -> Iterator[tuple[str, str]]:
+        plural = "" if event.keep == 1 else "s"
+        yield "store", _describe_attempt(f"trimmed to the last {event.keep} message{plural}", event.error)
+
+
+def find_rewinds(history: History) -> set[int]:
+    """Gives the positions of the restores that took up a save after which a turn had ended: the story went back."""
+    saves: dict[tuple[str, str], int] = {}
+    ended: dict[str, int] = {}
+    found: set[int] = set()
+    for event in history.events:
+        if isinstance(event, StateSaved) and event.error is None:
+            saves[event.session, event.name] = event.n
+        elif isinstance(event, TurnEnd):
+            ended[event.session] = event.n
+        elif isinstance(event, StateRestored):
+            save = saves.get((event.session, event.name))
+            if save is not None and ended.get(event.session, 0) > save:
+                found.add(event.n)
+    return found
+
+
+def _describe_hosted_result(hosted: Mapping[str, Any]) -> str:
+    return (
+        format_value(hosted["output"])
+        if hosted.get("output") is not None
+        else f"error {format_value(hosted.get('error'))}"
+    )
+
+
+def _prefix_conversation(conversation: str, text: str) -> str:
+    return text if conversation == "main" else f"{conversation} {text}"
+
+
+def _prefix_label(call: RecordedCall | None, about: str) -> str:
+    return f"{call.label} {about}" if call is not None else about
+
+
+def _describe_attempt(what: str, error: Sequence[str] | None) -> str:
+    return what if error is None else f"{what}, which fails with {format_error(error)}"
+
+
+_DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] = {
+    Header: EventDescriber.header,
+    AgentStart: EventDescriber.agent_starts,
+    AgentLost: EventDescriber.agent_lost,
+    RunEnd: EventDescriber.run_ends,
+    TurnStart: EventDescriber.turn_starts,
+    TurnEnd: EventDescriber.turn_ends,
+    DecisionMade: EventDescriber.decides,
+    DecisionsStaged: EventDescriber.staged,
+    PendingCancelled: EventDescriber.cancelled,
+    CallerHungUp: EventDescriber.hung_up,
+    StreamShown: EventDescriber.shown,
+    StepSkipped: EventDescriber.skipped,
+    CallerStuck: EventDescriber.stuck,
+    SignalSent: EventDescriber.signalled,
+    ModelRequest: EventDescriber.model_asked,
+    ModelAnswer: EventDescriber.model_answers,
+    ModelFailure: EventDescriber.model_fails,
+    ModelRefusal: EventDescriber.model_refuses,
+    ModelExhausted: EventDescriber.model_exhausted,
+    PolicyAsked: EventDescriber.gate,
+    ToolStart: EventDescriber.tool_starts,
+    ToolEnd: EventDescriber.tool_ends,
+    StateSaved: EventDescriber.saved,
+    StateRestored: EventDescriber.restored,
+    StateRewritten: EventDescriber.rewritten,
+    HistoryTrimmed: EventDescriber.trimmed,
+}

@@ -1,0 +1,252 @@
+"""Writing a journal as it happens.
+
+Events are numbered, kept, and written as JSON lines. Lines are gathered until `Journal.flush`, because a write for each
+event would cost more than the run; the run loop flushes once a turn and before anything that can hang or kill. A
+journal whose writer was killed can be read up to its last flushed line.
+
+Reading journals back from their files.
+
+A journal whose writer was killed is not damaged: it is cut off, has no footer, and all that was flushed is there.
+Everything else that does not fit is an error with its line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from pytest_approvals.agent_side.rpc.serialization import to_json_safe
+from pytest_approvals.errors import JournalError, suggest_name
+from pytest_approvals.journal.event_schema import find_field_error, required_fields
+from pytest_approvals.journal.events import EVENTS, JOURNAL_FORMAT, Event, Header, event_from_dict
+
+RecordedEvent = TypeVar("RecordedEvent", bound=Event)
+
+FOOTER = "footer"
+"""The name of the last line, `{"event": "footer", "count": N}`; its absence means that the run was cut off."""
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+
+
+class Journal:
+    """
+    The record of one run.
+
+    What `events` holds is what a reader of the file gets, but for tuples, which are lists there: values that JSON
+    cannot hold are replaced when they are recorded.
+
+    Arguments:
+        path: The file to write, anew; None keeps the journal in memory only.
+
+    Attributes:
+        events: All events so far, in order; the k-th has `n == k`.
+    """
+
+    __slots__ = ("_file", "_lines", "events", "path")
+
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.path = path
+        self.events: list[Event] = []
+        self._lines: list[str] = []
+        self._file: IO[bytes] | None = None if path is None else Path(path).open("wb")  # noqa: SIM115 -- `close` does
+
+    def record(self, event: RecordedEvent) -> RecordedEvent:
+        """
+        Gives *event* its number and keeps it.
+
+        Returns:
+            The event as it was recorded: *event* itself, or a copy in which markers stand for what JSON cannot hold.
+        """
+        event.n = len(self.events) + 1
+        try:
+            line = _encode(event.to_dict())
+        except (TypeError, ValueError, RecursionError):
+            event, line = _to_json_safe(event)
+        self.events.append(event)
+        if self._file is not None:
+            self._lines.append(line)
+        return event
+
+    def forget(self) -> None:
+        """Forgets all events but the first one, here and in the file."""
+        del self.events[1:]
+        if self._file is not None:
+            self._file.seek(0)
+            self._file.truncate()
+            self._lines[:] = [_encode(event.to_dict()) for event in self.events]
+
+    def flush(self) -> None:
+        """Hands all that was recorded to the operating system: from here on it survives the end of this process."""
+        if self._file is not None and self._lines:
+            self._lines.append("")
+            self._file.write("\n".join(self._lines).encode("ascii"))
+            self._file.flush()
+            self._lines.clear()
+
+    def close(self) -> None:
+        """Writes the footer and lets go of the file; the events stay."""
+        if self._file is None:
+            return
+        self._lines.append(_encode({"event": FOOTER, "count": len(self.events)}))
+        self.flush()
+        self._file.close()
+        self._file = None
+
+
+def _to_json_safe(event: RecordedEvent) -> tuple[RecordedEvent, str]:
+    written: dict[str, Any] = to_json_safe(event.to_dict())
+    made = event_from_dict(written)
+    assert isinstance(made, type(event))
+    return made, _encode(written)
+
+
+ParsedEvent = TypeVar("ParsedEvent", bound=Event)
+
+_CHUNK_SIZE = 1 << 16
+"""About how many bytes are read at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredJournal:
+    """
+    One journal as it stands in a file.
+
+    Attributes:
+        line: The line of its header, from 1.
+        complete: It has its footer, so its writer came to the end.
+        cut_line: The line in whose middle the writer was killed; that line is not among the events.
+    """
+
+    path: str
+    line: int
+    events: list[Event] = field(repr=False)
+    complete: bool = False
+    cut_line: int | None = None
+
+    @property
+    def header(self) -> Header:
+        """What ran."""
+        first = self.events[0]
+        assert isinstance(first, Header)
+        return first
+
+
+def read_journal(path: Path | str) -> StoredJournal:
+    """
+    Reads a file that holds one journal.
+
+    Errors:
+        JournalError: A line is damaged, an event or a field is unknown, the header is missing, the footer counts
+            something else, or there are several journals.
+    """
+    stored = list(read_journals(path))
+    if len(stored) > 1:
+        what = f"a second header: the file holds {len(stored)} journals, and one was expected"
+        raise JournalError(str(path), stored[1].line, what)
+    return stored[0]
+
+
+def read_journals(path: Path | str) -> Iterator[StoredJournal]:
+    """
+    Reads the journals of a file one by one, so that only one is in memory; each begins with its header.
+
+    Errors:
+        JournalError: As for `read_journal`.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield from _JournalFileReader(str(path)).journals(file)
+    except OSError as error:
+        raise JournalError(str(path), None, f"it cannot be read: {error.strerror}") from None
+
+
+class _JournalFileReader:
+    """The journals in the lines of one file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.line = 0
+        self.cut_line: int | None = None
+
+    def journals(self, file: IO[bytes]) -> Iterator[StoredJournal]:
+        start, events = 0, list[Event]()
+        for written in self._objects(file):
+            self.line += 1
+            kind = written.pop("event", None)
+            if kind == FOOTER:
+                self._count(written, events)
+                yield StoredJournal(path=self.path, line=start, events=events, complete=True)
+                events = []
+            elif kind == Header.kind:
+                if events:
+                    yield StoredJournal(path=self.path, line=start, events=events)
+                start, events = self.line, [self._header(written)]
+            elif events:
+                events.append(self._event(kind, written))
+            else:
+                raise self._error(f"a header must come first, not {kind!r}")
+        if events:
+            yield StoredJournal(path=self.path, line=start, events=events, cut_line=self.cut_line)
+        elif not start:
+            raise JournalError(self.path, None, "it holds no event: its writer was cut off at once, or never wrote")
+
+    def _objects(self, file: IO[bytes]) -> Iterator[dict[str, Any]]:
+        """Gives what the lines hold; many lines at once, because parsing them one by one takes half as long again."""
+        while lines := file.readlines(_CHUNK_SIZE):
+            try:
+                written = json.loads(b"[" + b",".join(lines) + b"]")
+                good = len(written) == len(lines) and all(type(each) is dict for each in written)
+            except (ValueError, RecursionError):
+                good = False
+            yield from written if good else self._one_by_one(lines)
+
+    def _one_by_one(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+        for line in lines:
+            try:
+                written = json.loads(line)
+            except (ValueError, RecursionError):
+                self.line += 1
+                if not line.endswith(b"\n"):
+                    self.cut_line = self.line
+                    return
+                if not line.strip():
+                    continue
+                raise self._error("this line is no JSON") from None
+            if type(written) is not dict:
+                self.line += 1
+                raise self._error("this line is no JSON object")
+            yield written
+
+    def _event(self, kind: Any, written: dict[str, Any]) -> Event:
+        cls = EVENTS.get(kind) if type(kind) is str else None
+        if cls is None:
+            raise self._error(f"no event is called {kind!r}{suggest_name(str(kind), [*EVENTS, FOOTER])}")
+        return self._made(cls, written)
+
+    def _header(self, written: dict[str, Any]) -> Header:
+        if written.get("format", JOURNAL_FORMAT) != JOURNAL_FORMAT:
+            raise self._error(
+                f"the journal has format {written['format']!r}; this version reads format {JOURNAL_FORMAT}"
+            )
+        return self._made(Header, written)
+
+    def _made(self, cls: type[ParsedEvent], written: dict[str, Any]) -> ParsedEvent:
+        if what := find_field_error(cls, written):
+            raise self._error(what)
+        try:
+            return cls(**written)
+        except TypeError:
+            missing = [name for name in required_fields(cls) if name not in written]
+            raise self._error(f"{cls.kind}: field {missing[0]!r} is missing") from None
+
+    def _count(self, written: dict[str, Any], events: list[Event]) -> None:
+        if not events:
+            raise self._error("a footer without a journal before it")
+        if written != {"count": len(events)}:
+            raise self._error(f"the footer counts {written.get('count')!r} events, and there are {len(events)}")
+
+    def _error(self, what: str) -> JournalError:
+        return JournalError(self.path, self.line, what)

@@ -1,0 +1,181 @@
+"""
+How things in a journal are said to people: values, calls, decisions.
+
+Transcripts, findings and reports take their words from here and from `lines_of.py`, so that they read alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_approvals.journal.arguments import parse_arguments
+from pytest_approvals.journal.events import DecisionMade
+from pytest_approvals.journal.history import RecordedCall, RecordedDecision
+
+_VERBS = {
+    "approve": "approves",
+    "reject": "rejects",
+    "edit": "approves",
+    "always": "always approves",
+    "never": "always rejects",
+    "raw": "answers",
+}
+_PARTICIPLES = {
+    "approve": "approved",
+    "reject": "rejected",
+    "edit": "approved",
+    "always": "always approved",
+    "never": "always rejected",
+    "raw": "answered",
+}
+
+
+def format_value(value: Any) -> str:
+    """
+    Says a value: compact JSON, keys sorted.
+
+    >>> said({"b": [1, True], "a": "é"})
+    '{"a": "é", "b": [1, true]}'
+    """
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def format_call(tool: str, arguments: Any) -> str:
+    """
+    Says a call: tool and arguments, sorted by name.
+
+    >>> said_call("pay", {"to": "bob", "amount": 5})
+    'pay(amount=5, to="bob")'
+    >>> said_call("pay", '{"amount": ')
+    'pay("{\\\\"amount\\\\": ")'
+    """
+    return f"{tool}({format_arguments(arguments)})"
+
+
+def format_arguments(arguments: Any) -> str:
+    """Says arguments alone; text that is no JSON object is quoted as it is."""
+    given = parse_arguments(arguments)
+    if not isinstance(given, Mapping):
+        return format_value(arguments)
+    return ", ".join(f"{name}={format_value(given[name])}" for name in sorted(given))
+
+
+def format_labels(labels: Iterable[str]) -> str:
+    """Says several labels: `c1, c2`; `nothing` where there are none."""
+    return ", ".join(labels) or "nothing"
+
+
+def format_error(error: Sequence[str] | None) -> str:
+    """Says an error by its type alone: messages differ between processes and releases."""
+    return error[0].rpartition(".")[2] if error else "an error"
+
+
+def format_count(count: int) -> str:
+    """
+    Says how often.
+
+    >>> [said_times(count) for count in (0, 1, 2, 3)]
+    ['not at all', 'once', 'twice', '3 times']
+    """
+    return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def format_decision(event: DecisionMade, about: str) -> str:
+    """
+    Says a decision as the caller makes it: `rejects c1: keep b`.
+
+    Arguments:
+        about: What it is about: a label, or what stands in the place of one.
+    """
+    return _format_decision_details(event, f"{_VERBS.get(event.verdict, event.verdict)} {about}")
+
+
+def format_recorded_decision(given: RecordedDecision) -> str:
+    """Says a decision as it was made: `rejected: keep b`."""
+    return _format_decision_details(given.event, _PARTICIPLES.get(given.verdict, given.verdict))
+
+
+def _format_decision_details(event: DecisionMade, said_so_far: str) -> str:
+    if event.verdict == "raw":
+        return f"{said_so_far} with {format_value(_raw_verdict(event.raw))}"
+    if event.missing:
+        return f"{said_so_far}, for want of an answer"
+    if event.tool is not None:
+        said_so_far += f" as {format_call(event.tool, event.arguments or {})}"
+    elif event.arguments is not None:
+        said_so_far += f" with {format_arguments(event.arguments) or 'no arguments'}"
+    if event.shows is not None:
+        said_so_far += f" as if it were {format_call(event.shows.get('tool', ''), event.shows.get('arguments'))}"
+    return f"{said_so_far}: {event.reason}" if event.reason is not None else said_so_far
+
+
+def _raw_verdict(raw: Any) -> Any:
+    return raw["verdict"] if isinstance(raw, Mapping) and raw.keys() == {"verdict"} else raw
+
+
+def format_call_lifecycle(call: RecordedCall, restores: Collection[int] = ()) -> str:
+    """
+    Says what became of a call, from being asked for to being told: `asked → approved → ran → told "ok"`.
+
+    Arguments:
+        restores: The positions at which saves were taken up: what is listed there was asked before.
+    """
+    return " → ".join(
+        (
+            *_describe_requests(call, restores),
+            *_describe_decisions(call),
+            _describe_executions(call),
+            _describe_deliveries(call),
+        )
+    )
+
+
+def _describe_requests(call: RecordedCall, restores: Collection[int]) -> Iterable[str]:
+    times = len({asked.q for asked in call.asked if asked.n not in restores})
+    if times:
+        yield "asked" if times == 1 else f"asked {format_count(times)}"
+    else:
+        yield "not asked" if call.gated else "not gated"
+
+
+def _describe_decisions(call: RecordedCall) -> Iterable[str]:
+    if call.decisions:
+        yield " and then ".join(format_recorded_decision(given) for given in call.decisions)
+    elif standing := [given for given in call.standing if given.is_in_force(_last_position(call))]:
+        yield f"{format_recorded_decision(standing[-1])} before"
+    elif call.asked:
+        yield "undecided"
+
+
+def _last_position(call: RecordedCall) -> int:
+    last = [run.n for run in call.runs] + [told.n for told in call.told]
+    return max(last, default=call.n)
+
+
+def _describe_executions(call: RecordedCall) -> str:
+    if not call.runs:
+        return "not run"
+    count = "ran" if len(call.runs) == 1 else f"ran {format_count(len(call.runs))}"
+    ends = [_describe_execution_end(call, run.how, run.error) for run in call.runs]
+    other = [text for text in dict.fromkeys(_describe_changed_call(call, run) for run in call.runs) if text]
+    return ", ".join((count, *other, *(end for end in ends if end)))
+
+
+def _describe_execution_end(call: RecordedCall, how: str, error: Sequence[str] | None) -> str:
+    if how == "raised":
+        return f"raised {format_error(error)}"
+    return {"asked": "asked again", "cancelled": "was cancelled", "open": "did not end"}.get(how, "")
+
+
+def _describe_changed_call(call: RecordedCall, run: Any) -> str:
+    if format_call(run.tool, run.arguments) == format_call(call.tool, call.arguments):
+        return ""
+    return f"as {format_call(run.tool, run.arguments)}"
+
+
+def _describe_deliveries(call: RecordedCall) -> str:
+    if not call.told:
+        return "not told"
+    return "told " + " and then ".join(format_value(told.text) for told in call.told)

@@ -1,0 +1,95 @@
+"""
+What makes the transcripts of all variants of a correct agent equal: one reading order, and placeholders for made-up
+values.
+
+Calls of one reply may run at the same time, and so may the agents that they run. Which of them comes first is chance; a
+transcript tells them in the order in which the model made them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_approvals.journal.history import History, RecordedCall
+
+CallPosition = tuple[int, ...]
+"""Where a call stands among all calls: its number in its conversation, after that of the call that runs its agent."""
+
+LAST_POSITION: CallPosition = (1 << 30,)
+"""The place of what belongs to no known call: behind all others."""
+
+
+class CallPositions:
+    """The places of the calls of one journal."""
+
+    def __init__(self, history: History) -> None:
+        self._labelled = {(call.session, call.fork, call.label): call for call in history.calls}
+        self._numbers: dict[int, int] = {}
+        counts: dict[tuple[str, int, str], int] = {}
+        for call in history.calls:
+            key = (call.session, call.fork, call.conversation)
+            self._numbers[id(call)] = counts[key] = counts.get(key, 0) + 1
+
+    def of_call(self, call: RecordedCall) -> CallPosition:
+        """Gives the place of a call."""
+        return (*self.of_conversation(call.session, call.fork, call.conversation), self._numbers[id(call)])
+
+    def of_conversation(self, session: str, fork: int, conversation: str) -> CallPosition:
+        """Gives the place of the call that a conversation stands in; nothing for the main one."""
+        label = conversation.rpartition("/")[0]
+        if not label:
+            return ()
+        outer = self._labelled.get((session, fork, label))
+        return self.of_call(outer) if outer is not None else LAST_POSITION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptPassage:
+    """
+    Sentences with their place: those with the empty place stand where they are, and divide what comes before from what
+    comes after.
+    """
+
+    place: CallPosition
+    sentences: tuple[str, ...]
+
+
+def sort_passages(passages: Sequence[TranscriptPassage]) -> list[TranscriptPassage]:
+    """Puts what happened at the same time into the order of the calls that it belongs to."""
+    return _sort_from_depth(passages, 0)
+
+
+def _sort_from_depth(passages: Sequence[TranscriptPassage], depth: int) -> list[TranscriptPassage]:
+    ordered: list[TranscriptPassage] = []
+    beside: dict[int, list[TranscriptPassage]] = {}
+    for each in passages:
+        if len(each.place) > depth:
+            beside.setdefault(each.place[depth], []).append(each)
+        else:
+            ordered += _sort_concurrent(beside, depth)
+            beside = {}
+            ordered.append(each)
+    return ordered + _sort_concurrent(beside, depth)
+
+
+def _sort_concurrent(beside: Mapping[int, Sequence[TranscriptPassage]], depth: int) -> list[TranscriptPassage]:
+    return [each for number in sorted(beside) for each in _sort_from_depth(beside[number], depth + 1)]
+
+
+def build_placeholder_replacer(fakes: Mapping[str, str]) -> Callable[[str], str]:
+    """
+    Gives a function that replaces made-up values in text by what stands for them.
+
+    >>> placeholders({"Ann Lee": "<name 1>"})("say(to=\\"Ann Lee\\")")
+    'say(to="<name 1>")'
+    """
+    known = dict(fakes)
+    for value, stands in fakes.items():
+        known.setdefault(json.dumps(value, ensure_ascii=False)[1:-1], stands)
+    if not known:
+        return lambda text: text
+    values = re.compile("|".join(re.escape(value) for value in sorted(known, key=len, reverse=True)))
+    return lambda text: values.sub(lambda found: known[found[0]], text)

@@ -1,0 +1,147 @@
+"""The agents of a session: what their specs come to here, and what the harness builds them from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agents.adapters import LocalAgent, get_adapter, list_default_agents, resolve_local_agent
+from pytest_approvals.agents.environments import Recipe
+from pytest_approvals.agents.launch import create_environment_source, get_environment_cache, resolve_recipe
+from pytest_approvals.agents.pins import get_pinned_release
+from pytest_approvals.agents.sources import REFERENCE, create_source, subprocess_factory
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.agents.waivers import Waiver, get_waiver_file, load_waivers
+from pytest_approvals.errors import AgentUnavailable, ApprovalsError, UsageError
+from pytest_approvals.plugin.settings import Settings
+from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, describe_adapter
+from pytest_approvals.runner.event_loops import get_session_loop, run_coroutine
+
+"""The agent that seeded faults are for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentUnderTest:
+    """
+    An agent that scenarios run on.
+
+    Attributes:
+        stored: The known failures of its adapter.
+        updates: They are being brought up to date, and none of them counts meanwhile.
+        has_transcripts: Its transcripts of the catalogue are stored, and so can be compared.
+        wait_for: Waits for a run on it.
+    """
+
+    local: LocalAgent
+    source: AgentSource
+    stored: tuple[Waiver, ...] = ()
+    updates: bool = False
+    has_transcripts: bool = False
+    wait_for: Callable[[Coroutine[Any, Any, Any]], Any] = run_coroutine
+
+    @property
+    def name(self) -> str:
+        """The agent as reports name it."""
+        return self.source.name
+
+    @property
+    def waiver_file(self) -> Path:
+        """Where the known failures of its adapter stand."""
+        return get_waiver_file(self.local.spec.name)
+
+    @property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """The known failures that count."""
+        return () if self.updates else self.stored
+
+
+def resolve_agents(
+    settings: Settings, checks: Iterable[str]
+) -> tuple[tuple[AgentUnderTest, ...], dict[str, AgentUnavailable]]:
+    """
+    Gives the agents that the settings name, or else all that can run here; and for each that could not be started, the
+    reason.
+
+    Errors:
+        WaiverError: A file of waivers has a mistake.
+        UsageError: A fault is wanted, and the reference agent takes no part.
+    """
+    slugs = frozenset(checks)
+    specs = [AgentSpec.parse(spec) for spec in settings.agents or list_default_agents()]
+    if (settings.requirements or settings.python) and all(resolve_recipe(spec) is None for spec in specs):
+        raise UsageError(
+            "--with and --python are for environments; name an agent with its release: --agent NAME==VERSION"
+        )
+    if settings.fault and not any(spec.name == REFERENCE for spec in specs):
+        raise UsageError(f"a fault is switched on in the agent {REFERENCE}, which takes no part in this run")
+    found: list[AgentUnderTest] = []
+    absent: dict[str, AgentUnavailable] = {}
+    for spec in specs:
+        try:
+            found.append(_resolve_agent(spec, settings, slugs))
+        except AgentUnavailable as error:
+            absent[str(spec)] = error
+    return tuple(found), absent
+
+
+def build_environments(settings: Settings) -> None:
+    """Makes the environments of the agents that the settings name, as far as that is possible."""
+    for spec in map(AgentSpec.parse, settings.agents):
+        with suppress(ApprovalsError):
+            recipe = resolve_recipe(spec, settings.requirements, settings.python)
+            if recipe is not None:
+                get_environment_cache().get(recipe, str(spec))
+
+
+def _resolve_agent(spec: AgentSpec, settings: Settings, checks: frozenset[str]) -> AgentUnderTest:
+    recipe = resolve_recipe(spec, settings.requirements, settings.python)
+    if recipe is not None:
+        return _resolve_released_agent(spec, recipe, settings, checks)
+    local = resolve_local_agent(spec)
+    if settings.fault and spec.name == REFERENCE:
+        return AgentUnderTest(local=local, source=_create_faulty_source(local, settings.fault))
+    return AgentUnderTest(
+        local=local,
+        source=create_source(local),
+        stored=load_waivers(get_waiver_file(spec.name), checks),
+        updates=settings.update_waivers,
+        has_transcripts=_has_stored_transcripts(local),
+    )
+
+
+def _resolve_released_agent(
+    spec: AgentSpec, recipe: Recipe, settings: Settings, checks: frozenset[str]
+) -> AgentUnderTest:
+    loop = get_session_loop()
+    source = create_environment_source(spec, recipe)
+    loop.wait_for(source.ask())
+    facts = source.facts
+    local = LocalAgent(spec=spec, adapter=get_adapter(spec), version=facts.version, where=facts.where)
+    return AgentUnderTest(
+        local=local,
+        source=source,
+        stored=load_waivers(get_waiver_file(spec.name), checks),
+        updates=settings.update_waivers,
+        has_transcripts=_has_stored_transcripts(local),
+        wait_for=loop.wait_for,
+    )
+
+
+def _create_faulty_source(local: LocalAgent, fault: str) -> AgentSource:
+    from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
+
+    adapter: type[Agent] = build_faulty_agent(load_fault(fault))
+    facts = describe_adapter(adapter, where=local.where)
+    return InProcessSource(name=str(local.spec), adapter=adapter, facts=facts, elsewhere=subprocess_factory(adapter))
+
+
+def _has_stored_transcripts(local: LocalAgent) -> bool:
+    if local.spec.version or local.spec.checkout:
+        return False
+    return local.spec.name == REFERENCE or (
+        local.framework is not None and get_pinned_release(local.framework) == local.version
+    )

@@ -1,0 +1,118 @@
+"""
+The options of the plugin: one table, from which the pytest options, their ini twins and the command line are made.
+
+Values travel as text, because pytest-xdist hands options to its workers; `settings.py` reads and judges them.
+"""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Option(NamedTuple):
+    """
+    One option; a tuple, because making a dataclass would take a third of the time that the idle plugin may take.
+
+    Attributes:
+        name: `agents` stands for `--approvals-agents` and the ini entry `approvals_agents`.
+        kind: `words` (may be repeated, and each may hold several, with commas between), `text`, or `switch`.
+        metavar: What its value is called in the help.
+        help: One sentence; the default is in it.
+        short: What `pytest-approvals run` calls it, where that is not its name.
+    """
+
+    name: str
+    kind: str
+    metavar: str
+    help: str
+    short: str = ""
+
+    @property
+    def flag(self) -> str:
+        """What pytest calls it."""
+        return f"--approvals-{self.name}"
+
+    @property
+    def ini(self) -> str:
+        """What its ini entry is called, which is also where pytest keeps the value of the option."""
+        return f"approvals_{self.name.replace('-', '_')}"
+
+    @property
+    def command(self) -> str:
+        """What `pytest-approvals run` calls it."""
+        return f"--{self.short or self.name}"
+
+
+OPTIONS = (
+    Option("agents", "words", "SPEC", "agents to run scenarios on, or all (default: those that can run here)", "agent"),
+    Option("with", "words", "REQUIREMENT", "install this, too, in the environments of agents with a release"),
+    Option("python", "text", "VERSION", "the Python of these environments (default: the one that runs this)"),
+    Option("serialize", "words", "MODE", "only variants with this state between turns: none, copy, json, native.NAME"),
+    Option("resume", "words", "WHERE", "only variants that go on in the same, a fresh or a cold process"),
+    Option("history", "words", "KIND", "only variants in which the caller keeps the whole state, or appends to it"),
+    Option("stream", "text", "on|off", "only streaming variants, or none of them (default: both)"),
+    Option(
+        "answer", "words", "SOURCE", "only variants whose decisions are made from held, restored or rebuilt requests"
+    ),
+    Option("oracle", "words", "NAME", "only variants with this oracle: approve_all, reject_all, random:SEED, ..."),
+    Option("chunking", "words", "STYLE", "only variants whose streams are cut this way: whole, tokens, split, ..."),
+    Option(
+        "protocol", "words", "NAME", "only variants that reach the model this way: native, chat, responses, messages"
+    ),
+    Option("strength", "text", "1|2|3|full", "how many dimensions of the variants are combined (default: 2, pairwise)"),
+    Option("seed", "text", "NUMBER", "seed of all generated values (default: 0)"),
+    Option("time-limit", "text", "SECONDS", "time limit of one run (default: 30)"),
+    Option("fault", "text", "MODULE:NAME", "switch a seeded fault on in the reference agent"),
+    Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md or .html"),
+    Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
+    Option("allow-host", "words", "HOST", "let connections to this host out while a scripted model is active"),
+    Option("strict", "switch", "", "let a failed `should` fail the run, which is a warning otherwise"),
+    Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
+)
+
+SCENARIO_SUFFIX = ".approval.yaml"
+"""What the name of a scenario file ends with."""
+
+SCENARIOS_INI = "approvals_scenarios"
+"""The ini entry with folders whose scenarios are collected besides those that pytest finds itself."""
+
+CHOSEN_OPTION = "--approvals-chosen"
+"""The option in which `pytest-approvals run` hands over a chosen file; only those are then collected."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Adds all options and their ini twins to pytest's parser."""
+    group = parser.getgroup("approvals", "tool-approval flows of agents")
+    for option in OPTIONS:
+        more = _option_settings(option)
+        group.addoption(option.flag, dest=option.ini, default=None, help=option.help, **more)
+        parser.addini(option.ini, option.help, type=_ini_type(option), default=None)
+    group.addoption(CHOSEN_OPTION, dest="approvals_chosen", action="append", default=[], help=SUPPRESS)
+    parser.addini(SCENARIOS_INI, "folders with scenarios outside of the usual collection", type="args", default=[])
+
+
+def _ini_type(option: Option) -> Literal["args", "string"]:
+    return "args" if option.kind == "words" else "string"
+
+
+def is_configured(config: pytest.Config) -> bool:
+    """Whether an option or an ini entry is set at all."""
+    return bool(config.getini(SCENARIOS_INI) or config.getoption("approvals_chosen")) or any(
+        option_value(config, option) is not None for option in OPTIONS
+    )
+
+
+def option_value(config: pytest.Config, option: Option) -> Any:
+    """Gives what was given for an option, on the command line or else in the ini file; None where nothing was."""
+    found = config.getoption(option.ini)
+    return found if found is not None else config.getini(option.ini) or None
+
+
+def _option_settings(option: Option) -> dict[str, Any]:
+    if option.kind == "switch":
+        return {"action": "store_const", "const": "yes"}
+    return {"action": "append" if option.kind == "words" else "store", "metavar": option.metavar}

@@ -1,0 +1,124 @@
+"""What a person's test gets of a run: its calls, requests, output, transcript and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pytest_approvals.errors import UnknownName
+from pytest_approvals.journal.events import Event
+from pytest_approvals.journal.history import Execution, History, RecordedCall, SurfacedRequest
+from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.runner.run import RecordedRun
+
+if TYPE_CHECKING:
+    from pytest_approvals.checks._verdicts import Verdict
+
+
+class ToolCalls:
+    """
+    All that happened to the calls of one tool.
+
+    Attributes:
+        made: The calls that the model made, in order.
+        requests: The approval requests that surfaced.
+        runs: The executions, with `.arguments`, `.result` and `.error`.
+    """
+
+    def __init__(
+        self, made: Sequence[RecordedCall], requests: Sequence[SurfacedRequest], runs: Sequence[Execution]
+    ) -> None:
+        self.made = list(made)
+        self.requests = list(requests)
+        self.runs = list(runs)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.made)} made, {len(self.requests)} asked about, {len(self.runs)} run>"
+
+
+class CallsByTool(Mapping[str, ToolCalls]):
+    """The calls of a run by tool; a tool that was never called has none."""
+
+    def __init__(self, history: History) -> None:
+        made = [call.tool for call in history.calls]
+        ran = [run.tool for run in history.executions]
+        self._history = history
+        self._names = tuple(dict.fromkeys([*history.declared, *made, *ran]))
+
+    def __getitem__(self, tool: str) -> ToolCalls:
+        if tool not in self._names:
+            raise UnknownName("tool", tool, self._names)
+        history = self._history
+        return ToolCalls(
+            [call for call in history.calls if call.tool == tool],
+            [asked for asked in history.requests if asked.entry.get("tool") == tool],
+            [run for run in history.executions if run.tool == tool],
+        )
+
+    def __contains__(self, tool: object) -> bool:
+        return tool in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class RunResult:
+    """
+    One recorded and judged run.
+
+    It compares with `transcript_snapshot`, and with nothing else.
+
+    Attributes:
+        agent: The agent as reports name it.
+        output: The output of the last turn that finished.
+        verdicts: What the checks say, one verdict a check.
+    """
+
+    def __init__(self, run: RecordedRun, verdicts: Sequence[Verdict]) -> None:
+        self._run = run
+        self.agent = run.agent
+        self.output = run.output
+        self.verdicts = tuple(verdicts)
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The journal: all that was recorded, in order."""
+        return self._run.events
+
+    @cached_property
+    def history(self) -> History:
+        """The journal, read into turns, calls, requests and decisions."""
+        return History.of(self.events)
+
+    @property
+    def calls(self) -> CallsByTool:
+        """The calls by tool: `run.calls["refund"].runs`."""
+        return CallsByTool(self.history)
+
+    @property
+    def failure(self) -> tuple[str, str] | None:
+        """Type and message of what the last turn failed with; None where it did not fail."""
+        end = self.history.turns[-1].end if self.history.turns else None
+        if end is None or end.outcome != "failed" or end.error is None:
+            return None
+        return end.error[0], end.error[1]
+
+    @property
+    def requests(self) -> list[SurfacedRequest]:
+        """The approval requests, in the order in which they surfaced."""
+        return list(self.history.requests)
+
+    @property
+    def transcript(self) -> Transcript:
+        """What happened, as text that is made to be read."""
+        return Transcript.of_history(self.history)
+
+    def __repr__(self) -> str:
+        return f"<run of {self.agent}: {len(self.requests)} requests, {len(self.history.executions)} executions>"

@@ -1,0 +1,83 @@
+"""The MCP server of a person's test, for an agent that connects to servers itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.errors import UsageError
+from pytest_approvals.model_server.conversation import ServedConversation
+from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.runner.mcp.servers import McpServers, McpTool
+from pytest_approvals.runner.probe_tools import Signals, execute_behaviour, select_behaviour
+from pytest_approvals.scenario.model import Tool
+
+if TYPE_CHECKING:
+    pass
+
+
+class ToolServer:
+    """
+    A real MCP server on this machine, whose tools do what the test says.
+
+    Arguments:
+        tools: Made by `pytest_approvals.tool`; successive executions of one do what its behaviours say, the last one
+            for ever. Whether calls are gated is the agent's business.
+
+    Attributes:
+        url: For clients of streamable HTTP.
+        command: For clients of stdio: the program to start, and its arguments.
+        ran: Every execution, in order: the tool and its arguments.
+    """
+
+    def __init__(self, servers: McpServers, name: str, *tools: Tool) -> None:
+        self.ran: list[tuple[str, dict[str, Any]]] = []
+        address = servers.open(name, [self._offered(name, one) for one in tools])
+        self.url = address.url
+        self.command = address.command
+
+    def _offered(self, server: str, tool: Tool) -> McpTool:
+        if any(one.waits_for is not None or one.asks_again is not None for one in tool.behaviours):
+            what = "waits or asks again, and a server of a test only returns or raises"
+            raise UsageError(f"the tool {tool.name!r} of the server {server!r} {what}")
+
+        async def run(arguments: Mapping[str, Any]) -> Any:
+            before = sum(name == tool.visible_name for name, _ in self.ran)
+            self.ran.append((tool.visible_name, dict(arguments)))
+            return await execute_behaviour(select_behaviour(tool, None, before), arguments, Signals())
+
+        return McpTool(name=tool.visible_name, run=run, parameters=tool.parameters, description=tool.description)
+
+
+class ModelServer:
+    """
+    The scripted model of a test at an address of this machine, for agents in other processes and languages, and for
+    clients that no transport can be handed to.
+
+    Attributes:
+        origin: `http://127.0.0.1:PORT`.
+    """
+
+    def __init__(self, server: ScriptedModelServer, conversation: ServedConversation) -> None:
+        self.origin = str(server.addresses[0])
+        self._name = conversation.name
+
+    @property
+    def anthropic_url(self) -> str:
+        """What clients of Anthropic take as `base_url`."""
+        return f"{self.origin}/{self._name}"
+
+    @property
+    def openai_url(self) -> str:
+        """What clients of OpenAI take as `base_url`, for both of its protocols."""
+        return f"{self.anthropic_url}/v1"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables in which official clients look for an address and a key."""
+        return {
+            "OPENAI_BASE_URL": self.openai_url,
+            "OPENAI_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": self.anthropic_url,
+            "ANTHROPIC_API_KEY": "none",
+        }

@@ -1,0 +1,202 @@
+"""What the options say, read once when pytest is configured; a value that cannot be used is refused there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.errors import ApprovalsError, UnknownName, UsageError
+from pytest_approvals.plugin.options import OPTIONS, SCENARIOS_INI, Option, option_value
+from pytest_approvals.scenario.vocabulary import DIMENSIONS
+
+if TYPE_CHECKING:
+    import pytest
+
+_DIMENSIONS = {"answer": "source"}
+_STRENGTHS = ("1", "2", "3", "full")
+_SWITCH_WORDS = {
+    "yes": True,
+    "on": True,
+    "true": True,
+    "1": True,
+    "no": False,
+    "off": False,
+    "false": False,
+    "0": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    What the options say.
+
+    Attributes:
+        agents: Specs; empty: all agents that can run here.
+        requirements: Further requirements of the agents' environments.
+        python: The Python of these environments; empty: the one that runs this.
+        pinned: Dimensions of the variants, and the values that they are limited to.
+        strength: How many dimensions are combined: `1`, `2`, `3` or `full`.
+        time_limit: Seconds for one run.
+        fault: The name of a seeded fault, or `MODULE:NAME`.
+        report: Where the report is written.
+        journals: Where the journals stay.
+        allowed_hosts: Other machines that may be reached while a scripted model is active.
+        folders: Folders with scenarios, besides those that pytest collects itself.
+    """
+
+    agents: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    python: str = ""
+    pinned: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    strength: str = "2"
+    seed: int = 0
+    time_limit: float = 30.0
+    fault: str | None = None
+    report: Path | None = None
+    journals: Path | None = None
+    strict: bool = False
+    update_waivers: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+
+    @property
+    def rerun_words(self) -> tuple[str, ...]:
+        """What `pytest-approvals run` needs besides agent and variant to run the same once more."""
+        fault = ("--fault", self.fault) if self.fault else ()
+        python = ("--python", self.python) if self.python else ()
+        return (*fault, *(word for text in self.requirements for word in ("--with", text)), *python)
+
+
+def read_settings(config: pytest.Config) -> Settings:
+    """
+    Reads all options: the command line counts more than the ini file, and that more than the default.
+
+    Errors:
+        UsageError: A value cannot be used; the option, the value and what is valid are named.
+    """
+    texts = {option.name: option_value(config, option) for option in OPTIONS}
+    folders = tuple(config.rootpath / name for name in config.getini(SCENARIOS_INI))
+    return parse_settings(texts, config.invocation_params.dir, folders)
+
+
+def parse_settings(
+    texts: Mapping[str, Any],
+    here: Path,
+    folders: tuple[Path, ...] = (),
+    spell: Callable[[Option], str] = lambda option: option.flag,
+    later: Container[str] = (),
+) -> Settings:
+    """
+    Makes settings of the options' texts, by option name; what is missing or None has its default.
+
+    Arguments:
+        here: The folder that paths are relative to.
+        spell: How an option is called in an error.
+        later: Options that are not looked at: what they may name is not all known yet.
+
+    Errors:
+        UsageError: A value cannot be used.
+    """
+    values: dict[str, Any] = {"pinned": {}}
+    for option in OPTIONS:
+        text = texts.get(option.name)
+        if text is None or text == () or option.name in later:
+            continue
+        try:
+            _parse_option(option, text, here, values)
+        except ApprovalsError as error:
+            raise UsageError(f"{spell(option)}: {error}") from None
+    return Settings(folders=folders, **values)
+
+
+def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any]) -> None:
+    match option.name:
+        case "agents":
+            values["agents"] = tuple(spec for word in _split_words(text) for spec in _expand_agents(word))
+        case "allow-host":
+            values["allowed_hosts"] = _split_words(text)
+        case "with":
+            values["requirements"] = tuple(text)  # a comma is a part of a requirement
+        case "python":
+            values["python"] = text
+        case "stream":
+            values["pinned"]["stream"] = (_parse_switch(text),)
+        case "oracle":
+            values["pinned"]["oracle"] = tuple(_validate_oracle(word) for word in text)
+        case "strength":
+            values["strength"] = _require_choice("strength", text, _STRENGTHS)
+        case "seed":
+            values["seed"] = int(_parse_number(text, int))
+        case "time-limit":
+            values["time_limit"] = _parse_number(text, float)
+        case "fault":
+            values["fault"] = _validate_fault(text)
+        case "report" | "journals":
+            values[option.name] = here / text
+        case "strict" | "update-waivers":
+            values[option.name.replace("-", "_")] = _parse_switch(text)
+        case name:
+            words = tuple(_validate_dimension(name, word) for word in _split_words(text))
+            values["pinned"][_DIMENSIONS.get(name, name)] = words
+
+
+def _split_words(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+
+
+def _require_choice(what: str, word: str, valid: Iterable[str]) -> str:
+    names = tuple(valid)
+    if word not in names:
+        raise UnknownName(what, word, names)
+    return word
+
+
+def _validate_dimension(name: str, word: str) -> str:
+    if name == "serialize" and word.startswith("native.") and word != "native.":
+        return word
+    valid = [str(value) for value in DIMENSIONS[_DIMENSIONS.get(name, name)]]
+    if name == "serialize":
+        return _require_choice("serialize mode", word, [*valid, "native.NAME"])
+    return _require_choice(name, word, valid)
+
+
+def _expand_agents(text: str) -> tuple[str, ...]:
+    from pytest_approvals.agents.adapters import get_adapter, list_all_agents
+    from pytest_approvals.agents.spec import ALL_AGENTS, AgentSpec
+
+    if text == ALL_AGENTS:
+        return list_all_agents()
+    spec = AgentSpec.parse(text)
+    get_adapter(spec)
+    return (str(spec),)
+
+
+def _validate_oracle(word: str) -> str:
+    from pytest_approvals.runner.oracles import create_oracle
+
+    create_oracle(word)
+    return word
+
+
+def _validate_fault(text: str) -> str:
+    from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
+
+    build_faulty_agent(load_fault(text))
+    return text
+
+
+def _parse_switch(text: str) -> bool:
+    return _SWITCH_WORDS[_require_choice("switch position", text.lower(), _SWITCH_WORDS)]
+
+
+def _parse_number(text: str, kind: type[int | float]) -> float:
+    try:
+        number = kind(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no number") from None
+    if number < 0 or (kind is float and number == 0):
+        raise UsageError(f"{text} is too small")
+    return number

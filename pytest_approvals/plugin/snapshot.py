@@ -1,0 +1,242 @@
+"""
+Stored transcripts: the extension for syrupy, and how items of scenario files use it.
+
+A person's own test compares with the fixture `transcript_snapshot`, which is syrupy's `snapshot` with
+`TranscriptExtension`; its transcript stands where syrupy puts single files, beside the test.
+
+An item of a scenario file calls
+
+    assert_transcript(item, transcript, transcript_name(agent, scenario, variant), write=variant is the plainest one)
+
+once it has run. The transcript stands in `__snapshots__/SCENARIO/AGENT.transcript` beside the scenario file, or in
+`AGENT-ORACLE.transcript` where an oracle decides; every variant asserts the same file, and only one of them writes it.
+Where a provider's protocol makes a known difference, the variants over it have a file of their own besides, whose name
+ends with the protocol; it begins as an empty one. All of syrupy's options work.
+
+A file counts as unused where no item can use it: its scenario is gone, or the collector of its scenario has a method
+`transcripts()`, which gives for each agent of this session the names that its items can have, and the file's name is
+not among them. Files of agents that take no part in a session are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.data import SnapshotCollections
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+from syrupy.location import PyTestLocation
+
+from pytest_approvals.errors import TranscriptMismatch
+from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.scenario.model import RestoreStep, Scenario, TogetherStep, Variant
+
+if TYPE_CHECKING:
+    from syrupy.types import SerializedData, SnapshotIndex
+
+SUFFIX = "transcript"
+"""The ending of the files."""
+
+
+class TranscriptExtension(SingleFileSnapshotExtension):
+    """Stores transcripts for syrupy, one a file; takes a `Transcript`, or anything that has a `transcript`."""
+
+    file_extension = SUFFIX
+    _write_mode = WriteMode.TEXT
+
+    def serialize(self, data: Any, **_: Any) -> SerializedData:
+        """
+        Gives the text of a transcript.
+
+        Errors:
+            TypeError: *data* has no transcript.
+        """
+        transcript = data if isinstance(data, Transcript) else getattr(data, "transcript", None)
+        if not isinstance(transcript, Transcript):
+            raise TypeError(f"a transcript or a run was expected, not {type(data).__name__}")
+        return transcript.render()
+
+
+class ScenarioTranscripts(TranscriptExtension):
+    """Stores the transcripts of scenario files: a folder a scenario, a file an agent."""
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        """Gives the folder of a scenario's transcripts."""
+        scenario = Path(test_location.filepath)
+        return str(scenario.parent / str(cls.snapshot_dirname) / _scenario_stem(scenario))
+
+    @classmethod
+    def discovery_dirname(cls, *, test_location: PyTestLocation) -> str:
+        """Gives the folder of all transcripts beside a scenario."""
+        return str(Path(cls.dirname(test_location=test_location)).parent)
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
+        """Gives the name under which the item stores its transcript."""
+        return str(test_location.testname)
+
+    def discover_snapshots(
+        self, *, test_location: PyTestLocation, ignore_extensions: list[str] | None = None
+    ) -> SnapshotCollections:
+        """Finds the transcripts beside a scenario that are used, or that nothing can use any more."""
+        found = SnapshotCollections()
+        if isinstance(test_location, _ScenarioLocation):
+            scenarios = _scenario_collectors(test_location.item.session)
+            for path in Path(self.discovery_dirname(test_location=test_location)).glob(f"*/*.{SUFFIX}"):
+                if _is_stale(path, scenarios):
+                    found.add(self.read_snapshot_collection(snapshot_location=str(path)))
+        return found
+
+
+class _ScenarioLocation(PyTestLocation):
+    """Where an item of a scenario file keeps its transcript: under a name of its own."""
+
+    def __init__(self, item: pytest.Item, name: str) -> None:
+        facts = {
+            "item": item,
+            "filepath": str(item.path.absolute()),
+            "modulename": _scenario_stem(item.path),
+            "methodname": name,
+            "nodename": name,
+            "testname": name,
+        }
+        for field, value in facts.items():
+            object.__setattr__(self, field, value)
+
+    def matches_snapshot_name(self, snapshot_name: str) -> bool:
+        """Says whether a snapshot is the one of this item."""
+        return bool(snapshot_name == self.testname)
+
+    def matches_snapshot_location(self, snapshot_location: str) -> bool:
+        """Says whether a file is the one of this item."""
+        return Path(snapshot_location).stem == self.testname
+
+
+def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
+    """
+    Gives the name of the file in which the transcript of a run is stored.
+
+    It is the same for all variants with the same oracle. Only where a story goes back to an older save, or takes two
+    turns at the same time, it matters who keeps the state: a live agent or a store may know of both turns, a caller
+    with copies cannot; there a live agent and a store have a transcript each of their own.
+    """
+    words = [agent]
+    if variant.oracle != Variant().oracle:
+        words.append(re.sub(r"[^a-z0-9]+", "-", variant.oracle.lower()).strip("-"))
+    if _branches_state(scenario):
+        words += {"none": ["live"], "native": ["store"]}.get(variant.serialize.partition(".")[0], [])
+    return "-".join(words)
+
+
+def protocol_transcript_name(name: str, protocol: str) -> str:
+    """Gives the name of the transcript that a protocol has of its own, where it differs from the one called *name*."""
+    return f"{name}-{protocol}"
+
+
+def _branches_state(scenario: Scenario) -> bool:
+    return any(isinstance(step, (TogetherStep, RestoreStep)) for step in scenario.caller or ())
+
+
+def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, write: bool) -> None:
+    """
+    Asserts that a transcript is the stored one, or stores it, as syrupy's options say.
+
+    While snapshots are being updated, only the item with *write* asserts; the others could hold the old one against the
+    new one. Where none is stored, only that item says so. Without syrupy's plugin nothing is asserted.
+
+    Arguments:
+        item: The item of a scenario file; its path is that file.
+        name: As `transcript_name` gives it.
+        write: The item runs the plainest variant with that name.
+
+    Errors:
+        TranscriptDiffers: It is not the stored one, or none is stored.
+    """
+    session = getattr(item.config, "_syrupy", None)
+    if session is None:
+        return
+    options = item.config.option
+    updates: dict[str, Any] = {"update_snapshots": bool(options.update_snapshots)}
+    if hasattr(options, "update_new_snapshots_only"):
+        updates["update_new_snapshots_only"] = bool(options.update_new_snapshots_only)
+    if not write and (any(updates.values()) or not is_transcript_stored(item, name)):
+        return
+    hide_from_other_extensions(item.config)
+    snapshot = SnapshotAssertion(
+        session=session,
+        extension_class=ScenarioTranscripts,
+        test_location=_ScenarioLocation(item, name),
+        **updates,
+    )
+    if not snapshot == transcript:
+        raise _mismatch_error(snapshot, transcript, item.config.rootpath)
+
+
+def is_transcript_stored(item: pytest.Item, name: str) -> bool:
+    """Says whether the item of a scenario file has a stored transcript of that name."""
+    folder = ScenarioTranscripts.dirname(test_location=_ScenarioLocation(item, name))
+    return (Path(folder) / f"{name}.{SUFFIX}").is_file()
+
+
+def is_updating_snapshots(config: pytest.Config) -> bool:
+    """Says whether this session stores transcripts."""
+    options = config.option
+    return any(getattr(options, name, False) for name in ("update_snapshots", "update_new_snapshots_only"))
+
+
+def hide_from_other_extensions(config: pytest.Config) -> None:
+    """
+    Keeps other extensions of syrupy away from transcripts, which they would take for files that nothing uses.
+
+    Call it when the first scenario file is collected; it does nothing where syrupy's plugin is not active.
+    """
+    session = getattr(config, "_syrupy", None)
+    ignored = list(getattr(config.option, "ignore_file_extensions", None) or ())
+    if session is not None and SUFFIX not in ignored:
+        config.option.ignore_file_extensions = [*ignored, SUFFIX]
+        session.ignore_file_extensions = [*ignored, SUFFIX]
+
+
+def _mismatch_error(snapshot: SnapshotAssertion, transcript: Transcript, root: Path) -> TranscriptMismatch:
+    result = snapshot.executions[0]
+    path = Path(result.snapshot_location)
+    where = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    if result.recalled_data is None:
+        return TranscriptMismatch(where, None)
+    return TranscriptMismatch(where, Transcript.parse(str(result.recalled_data)).differences(transcript))
+
+
+# --- which files nothing can use any more -----------------------------------------------------------------------------
+
+
+def _scenario_stem(scenario: Path) -> str:
+    return scenario.name.partition(".")[0]
+
+
+def _scenario_collectors(session: pytest.Session) -> dict[Path, Any]:
+    """Gives the collectors of the scenario files that have items in this session, by path."""
+    parents = (item.parent for item in session.items)
+    return {parent.path: parent for parent in parents if parent is not None and hasattr(parent, "transcripts")}
+
+
+def _is_stale(path: Path, scenarios: Mapping[Path, Any]) -> bool:
+    """Says whether a stored transcript has lost its scenario, or its scenario has no item for it."""
+    siblings = list(_sibling_scenarios(path))
+    if not siblings:
+        return True
+    agent = path.stem.partition("-")[0]
+    for scenario in siblings:
+        collector = scenarios.get(scenario)
+        names: Collection[str] | None = collector.transcripts().get(agent) if collector is not None else None
+        if names is None or path.stem in names:
+            return False
+    return True
+
+
+def _sibling_scenarios(path: Path) -> Iterator[Path]:
+    return path.parent.parent.parent.glob(f"{path.parent.name}.approval.yaml")

@@ -1,0 +1,75 @@
+"""Which framework a person's own agent is of."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from types import ModuleType
+
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agents.adapters import LocalAgent, list_adapter_names, load_flavours, resolve_local_agent
+from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.errors import UsageError
+
+
+def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
+    """
+    Gives the agent that drives *subject*: the one that is *named*; the one whose framework it is an object of; or, for
+    a factory, the one whose framework its module uses, or else that is imported at all.
+
+    Errors:
+        UsageError: Several would do, or none.
+    """
+    if named is not None:
+        return resolve_local_agent(AgentSpec.parse(named))
+    owners = [name for name, adapter in _framework_adapters() if adapter.owns(subject)]
+    if len(owners) == 1:
+        return resolve_local_agent(AgentSpec(name=owners[0]))
+    if not callable(subject):
+        raise UsageError(f"{_describe_subject(subject)} is no agent of a known framework, and no factory of one")
+    used = [name for name, adapter in _framework_adapters() if _is_used_by(subject, adapter)]
+    found = used or [name for name, adapter in _framework_adapters() if _is_imported(adapter)]
+    if len(found) != 1:
+        raise UsageError(_ambiguity_message(subject, found))
+    return resolve_local_agent(AgentSpec(name=found[0]))
+
+
+def _framework_adapters() -> Iterator[tuple[str, type[Agent]]]:
+    for name in list_adapter_names():
+        adapter = load_flavours(name)[""]
+        if adapter.packages:
+            yield name, adapter
+
+
+def _is_imported(adapter: type[Agent]) -> bool:
+    return any(package in sys.modules for package in adapter.packages)
+
+
+def _is_used_by(factory: object, adapter: type[Agent]) -> bool:
+    """Whether the module of a factory has something of the framework among its names."""
+    while isinstance(factory, partial):
+        factory = factory.func
+    names = getattr(sys.modules.get(getattr(factory, "__module__", None) or ""), "__dict__", {})
+    return any(_package_of(value) in adapter.packages for value in list(names.values()))
+
+
+def _package_of(value: object) -> str:
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def _ambiguity_message(subject: object, found: list[str]) -> str:
+    if found:
+        return f"{_describe_subject(subject)} may make an agent of {' or '.join(found)}; say which: agent={found[0]!r}"
+    known = ", ".join(name for name, _ in _framework_adapters())
+    return (
+        f"no framework of the agents {known} is imported; say which one {_describe_subject(subject)} makes: agent=..."
+    )
+
+
+def _describe_subject(subject: object) -> str:
+    return str(
+        getattr(subject, "__qualname__", None)
+        or f"an object of {type(subject).__module__}.{type(subject).__qualname__}"
+    )

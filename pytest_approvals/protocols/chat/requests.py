@@ -1,0 +1,190 @@
+"""What Chat Completions refuses in the body of a request, besides what the neutral rules say of the conversation.
+
+The rules of the API reference about required and allowed parameters; the sentences are those that the API is quoted
+with in the issue trackers of its clients.
+
+Requests for completions as neutral items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Item
+from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.provider_errors import (
+    BodyRules,
+    ProviderError,
+    empty_array,
+    invalid_names,
+    invalid_type,
+    invalid_value,
+    missing_parameter,
+)
+from pytest_approvals.protocols.text import list_objects, parse_object, text_of
+
+ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+
+SHAPE: BodyRules[Any] = BodyRules()
+"""The rules without which a body is no request."""
+
+RULES: BodyRules[Mapping[str, Any]] = BodyRules()
+"""All further ones."""
+
+
+@SHAPE
+def body_not_an_object(body: Any) -> Iterator[ProviderError]:
+    """A request is an object ("expected an object")."""
+    if not isinstance(body, Mapping):
+        yield ProviderError(text="Invalid type for request body: expected an object.", code="invalid_type")
+
+
+@SHAPE
+def messages_not_a_list(body: Any) -> Iterator[ProviderError]:
+    """The API reference requires `messages`, an array of objects."""
+    if not isinstance(body, Mapping):
+        return
+    messages = body.get("messages")
+    if messages is None:
+        yield missing_parameter("messages")
+    elif not isinstance(messages, list):
+        yield invalid_type("messages", "an array of objects", messages)
+    else:
+        for index, message in enumerate(messages):
+            if not isinstance(message, Mapping):
+                yield invalid_type(f"messages[{index}]", "an object", message)
+
+
+@RULES
+def model_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """The API reference requires `model`; without it the API says "you must provide a model parameter"."""
+    if not body.get("model"):
+        yield ProviderError(text="you must provide a model parameter")
+
+
+@RULES
+def unknown_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """A message has one of the six roles of the API reference."""
+    for index, message in enumerate(body["messages"]):
+        role = message.get("role")
+        if role is None:
+            yield missing_parameter(f"messages[{index}].role")
+        elif role not in ROLES:
+            yield invalid_value(f"messages[{index}].role", role, ROLES)
+
+
+@RULES
+def content_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """Every message has content, but one of the assistant that has calls: "expected a string, got null"."""
+    for index, message in enumerate(body["messages"]):
+        calls = message.get("tool_calls") or message.get("function_call") or message.get("refusal")
+        if message.get("content") is None and not (message.get("role") == "assistant" and calls):
+            text = "Invalid value for 'content': expected a string, got null."
+            yield ProviderError(text=text, param=f"messages.[{index}].content")
+
+
+@RULES
+def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """The API reference requires `tool_call_id` of a message with the role `tool`."""
+    for index, message in enumerate(body["messages"]):
+        if message.get("role") == "tool" and not message.get("tool_call_id"):
+            text = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
+            yield ProviderError(text=text, param=f"messages.[{index}].tool_call_id")
+
+
+@RULES
+def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """An assistant's message may leave `tool_calls` out, but not send it empty: "empty array"."""
+    for index, message in enumerate(body["messages"]):
+        if message.get("tool_calls") == []:
+            yield empty_array(f"messages[{index}].tool_calls")
+
+
+@RULES
+def malformed_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """The API reference requires `type`, and a `function` with a `name` and with `arguments` that are text."""
+    for index, message in enumerate(body["messages"]):
+        for place, call in enumerate(list_objects(message.get("tool_calls"))):
+            yield from _check_call(call, f"messages[{index}].tool_calls[{place}]")
+
+
+def _check_call(call: Mapping[str, Any], param: str) -> Iterator[ProviderError]:
+    if call.get("type") is None:
+        yield missing_parameter(f"{param}.type")
+    if call.get("type", "function") != "function":
+        return
+    function = call.get("function")
+    if not isinstance(function, Mapping):
+        yield missing_parameter(f"{param}.function")
+        return
+    if not function.get("name"):
+        yield missing_parameter(f"{param}.function.name")
+    if not isinstance(function.get("arguments"), str):
+        yield invalid_type(f"{param}.function.arguments", "a string", function.get("arguments"))
+
+
+@RULES
+def empty_list_of_tools(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """A request may leave `tools` out, but not send it empty: "empty array"."""
+    if body.get("tools") == []:
+        yield empty_array("tools")
+
+
+@RULES
+def name_of_function(body: Mapping[str, Any]) -> Iterator[ProviderError]:
+    """The API reference allows letters, digits, underscores and dashes in the names of functions."""
+    yield from invalid_names(body.get("tools"), "function")
+
+
+def parse_request(body: Any) -> ParsedRequest:
+    """Reads a request; see `Format.read`."""
+    complaints = SHAPE.broken(body)
+    if complaints:
+        return ParsedRequest(body=body if isinstance(body, Mapping) else {}, complaints=complaints, readable=False)
+    functions = [
+        tool["function"] for tool in list_objects(body.get("tools")) if isinstance(tool.get("function"), Mapping)
+    ]
+    return ParsedRequest(
+        body=body,
+        items=tuple(read_items(body["messages"])),
+        model=str(body.get("model") or ""),
+        stream=bool(body.get("stream")),
+        tools=tuple(str(function.get("name")) for function in functions),
+        parameters={str(function.get("name")): _parameter_names(function) for function in functions},
+        formatted=_wants_format(body.get("response_format")),
+        complaints=RULES.broken(body),
+    )
+
+
+def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
+    """Gives the elements of messages; each message has its number."""
+    for number, message in enumerate(messages):
+        role = message.get("role")
+        if role == "assistant":
+            yield from _read_assistant_message(message, number)
+        elif role == "tool":
+            told = text_of(message.get("content"))
+            yield Item(kind="result", id=message.get("tool_call_id"), text=told, message=number)
+        else:
+            kind = "user" if role == "user" else "other"
+            yield Item(kind=kind, text=text_of(message.get("content")), message=number)
+
+
+def _read_assistant_message(message: Mapping[str, Any], number: int) -> Iterator[Item]:
+    if message.get("content"):
+        yield Item(kind="say", text=text_of(message["content"]), message=number)
+    for call in list_objects(message.get("tool_calls")):
+        function = call.get("function")
+        named: Mapping[str, Any] = function if isinstance(function, Mapping) else {}
+        arguments = parse_object(named.get("arguments"))
+        yield Item(kind="call", id=call.get("id"), tool=named.get("name"), arguments=arguments, message=number)
+
+
+def _parameter_names(function: Mapping[str, Any]) -> frozenset[str]:
+    schema = function.get("parameters")
+    return frozenset(schema.get("properties") or ()) if isinstance(schema, Mapping) else frozenset()
+
+
+def _wants_format(wanted: Any) -> bool:
+    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_schema", "json_object")

@@ -1,0 +1,287 @@
+"""Replies as responses and their items.
+
+Responses as streams of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Chunk, HostedResult, ModelCall, Reply
+from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.responses.requests import allowed_tools
+from pytest_approvals.protocols.streaming import SseEvent, StreamPart, StreamStyle, interleave_parts, split_parts
+from pytest_approvals.protocols.text import arguments_text, list_objects, to_json
+
+USAGE = {
+    "input_tokens": 1,
+    "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens": 1,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 2,
+}
+
+
+def build_response(
+    asked: ParsedRequest, response_id: str, output: Sequence[Mapping[str, Any]], status: str
+) -> dict[str, Any]:
+    """Gives the response that holds these items."""
+    body = asked.body
+    is_done = status == "completed"
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": 0,
+        "completed_at": 0 if is_done else None,
+        "status": status,
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.get("instructions"),
+        "max_output_tokens": body.get("max_output_tokens"),
+        "model": asked.model,
+        "output": list(output),
+        "parallel_tool_calls": body.get("parallel_tool_calls", True),
+        "previous_response_id": body.get("previous_response_id"),
+        "reasoning": {"effort": None, "summary": None},
+        "service_tier": "default",
+        "store": body.get("store") is not False,
+        "temperature": body.get("temperature", 1.0),
+        "text": body.get("text") or {"format": {"type": "text"}},
+        "tool_choice": body.get("tool_choice", "auto"),
+        "tools": body.get("tools") or [],
+        "top_p": body.get("top_p", 1.0),
+        "truncation": body.get("truncation") or "disabled",
+        "usage": USAGE if is_done else None,
+        "user": body.get("user"),
+        "metadata": body.get("metadata") or {},
+        **_conversation_field(body.get("conversation")),
+    }
+
+
+def _conversation_field(named: Any) -> dict[str, Any]:
+    if not named:
+        return {}
+    return {"conversation": {"id": named.get("id") if isinstance(named, Mapping) else named}}
+
+
+def hosted_call_items(reply: Reply) -> list[dict[str, Any]]:
+    """Gives the calls that the provider ran."""
+    return [_hosted_call_item(result) for result in reply.hosted]
+
+
+def message_item(text: str | None, item_id: str) -> dict[str, Any]:
+    """Gives a message of the model; None is one that has not begun to speak."""
+    return {
+        "id": item_id,
+        "type": "message",
+        "role": "assistant",
+        "status": "in_progress" if text is None else "completed",
+        "content": [] if text is None else [text_part(text)],
+    }
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """Gives the part of a message that holds its text."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def call_item(call: ModelCall, item_id: str) -> dict[str, Any]:
+    """Gives a call of the model: of a function, or the request to approve a call of a server's tool."""
+    if call.kind == "hosted_mcp":
+        return {
+            "id": call.id or f"mcpr_{item_id}",
+            "type": "mcp_approval_request",
+            "arguments": arguments_text(call),
+            "name": call.tool,
+            "server_label": call.server or "",
+        }
+    return {
+        "id": item_id,
+        "type": "function_call",
+        "status": "completed",
+        "arguments": arguments_text(call),
+        "call_id": call.id,
+        "name": call.tool,
+    }
+
+
+def as_in_progress(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Gives an item as a stream shows it when it begins."""
+    kind = item["type"]
+    if kind == "message":
+        return message_item(None, str(item["id"]))
+    if kind == "function_call":
+        return {**item, "arguments": "", "status": "in_progress"}
+    if kind == "mcp_call":
+        return {**item, "arguments": "", "output": None, "error": None, "status": "in_progress"}
+    return {**item, "tools": []} if kind == "mcp_list_tools" else dict(item)
+
+
+def tool_list_items(
+    asked: ParsedRequest,
+    before: Iterable[Mapping[str, Any]],
+    servers: Mapping[str, Sequence[Mapping[str, Any]]],
+    key: str,
+) -> list[dict[str, Any]]:
+    """
+    Gives the lists of tools of the servers whose list is not in the conversation yet.
+
+    Arguments:
+        before: The conversation so far.
+        servers: What each server offers; one that is not known offers what the request allows.
+        key: Makes the ids of the items.
+    """
+    known = {item.get("server_label") for item in before if item.get("type") == "mcp_list_tools"}
+    found: list[dict[str, Any]] = []
+    for tool in list_objects(asked.body.get("tools")):
+        label = str(tool.get("server_label"))
+        if tool.get("type") == "mcp" and label not in known:
+            known.add(label)
+            listed = _listed_tools(tool, servers.get(label))
+            item_id = f"mcpl_{key}_{len(found)}"
+            found.append({"id": item_id, "type": "mcp_list_tools", "server_label": label, "tools": listed})
+    return found
+
+
+def _listed_tools(tool: Mapping[str, Any], offered: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
+    allowed = allowed_tools(tool)
+    if offered is not None:
+        return [one for one in offered if not allowed or one.get("name") in allowed]
+    # Some clients take a description or annotations of null for a broken answer.
+    more = {
+        "input_schema": {"type": "object", "properties": {}, "additionalProperties": True},
+        "annotations": {"read_only": False},
+    }
+    return [{"name": name, "description": f"The tool {name}.", **more} for name in allowed]
+
+
+def _hosted_call_item(result: HostedResult) -> dict[str, Any]:
+    return {
+        "id": f"mcp_{result.call_id}",
+        "type": "mcp_call",
+        "status": "completed" if result.error is None else "failed",
+        "approval_request_id": result.call_id,
+        "arguments": to_json(dict(result.arguments)),
+        "error": None if result.error is None else _hosted_error(result.error),
+        "name": result.tool,
+        "output": result.output,
+        "server_label": result.server or "",
+    }
+
+
+def _hosted_error(text: str) -> dict[str, Any]:
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseOutput:
+    """
+    The items of one response.
+
+    Attributes:
+        first: What the provider did itself: lists of tools, and calls that it ran.
+        said: The items of the reply's text and calls, by their position in the reply; None is the text.
+    """
+
+    first: tuple[Mapping[str, Any], ...]
+    said: Mapping[int | None, Mapping[str, Any]]
+
+    @property
+    def items(self) -> list[Mapping[str, Any]]:
+        """All items, in their order."""
+        return [*self.first, *self.said.values()]
+
+
+class ResponseStream:
+    """The events of the items of one response, with their numbers."""
+
+    def __init__(self, output: ResponseOutput) -> None:
+        self._output = output
+        self._numbers = count()
+
+    def event(self, kind: str, **facts: Any) -> SseEvent:
+        """Gives an event with the next number."""
+        return SseEvent(name=kind, data={"type": kind, "sequence_number": next(self._numbers), **facts})
+
+    def items(self, reply: Reply, style: StreamStyle) -> Iterator[SseEvent]:
+        """Gives the events of all items, of a stream that breaks up to there."""
+        for index, item in enumerate(self._output.first):
+            yield from self._of_provider(index, item)
+        parts = split_parts(reply)
+        if style.overlapping:
+            yield from self._overlapping(parts, reply)
+            return
+        for part in parts:
+            yield from self._begin(part)
+            for chunk in part.chunks:
+                yield from self._delta(part, chunk)
+            if not part.is_whole:
+                return
+            yield from self._end(part)
+
+    def _overlapping(self, parts: list[StreamPart], reply: Reply) -> Iterator[SseEvent]:
+        begun_parts: list[StreamPart] = []
+        for part, chunk in interleave_parts(parts, reply):
+            # Clients append items as they begin, so those before one that begins must have begun, too.
+            while part not in begun_parts:
+                following = parts[len(begun_parts)]
+                yield from self._begin(following)
+                begun_parts.append(following)
+            yield from self._delta(part, chunk)
+        for part in parts:
+            if part not in begun_parts:
+                yield from self._begin(part)
+            if part.is_whole:
+                yield from self._end(part)
+
+    def _place(self, part: StreamPart) -> tuple[int, Mapping[str, Any]]:
+        positions = list(self._output.said)
+        return len(self._output.first) + positions.index(part.position), self._output.said[part.position]
+
+    def _begin(self, part: StreamPart) -> Iterator[SseEvent]:
+        index, item = self._place(part)
+        yield self.event("response.output_item.added", output_index=index, item=as_in_progress(item))
+        if item["type"] == "message":
+            yield self._part_event("added", index, item, "")
+
+    def _delta(self, part: StreamPart, chunk: Chunk) -> Iterator[SseEvent]:
+        index, item = self._place(part)
+        place = {"item_id": item["id"], "output_index": index}
+        if chunk.text is not None:
+            more = {"content_index": 0, "delta": chunk.text, "logprobs": []}
+            yield self.event("response.output_text.delta", **place, **more)
+        elif chunk.arguments is not None and item["type"] == "function_call":
+            yield self.event("response.function_call_arguments.delta", **place, delta=chunk.arguments)
+
+    def _end(self, part: StreamPart) -> Iterator[SseEvent]:
+        index, item = self._place(part)
+        place = {"item_id": item["id"], "output_index": index}
+        if item["type"] == "message":
+            text = item["content"][0]["text"]
+            yield self.event("response.output_text.done", **place, content_index=0, text=text, logprobs=[])
+            yield self._part_event("done", index, item, text)
+        elif item["type"] == "function_call":
+            facts = {"name": item["name"], "arguments": item["arguments"]}
+            yield self.event("response.function_call_arguments.done", **place, **facts)
+        yield self.event("response.output_item.done", output_index=index, item=dict(item))
+
+    def _part_event(self, how: str, index: int, item: Mapping[str, Any], text: str) -> SseEvent:
+        place = {"item_id": item["id"], "output_index": index, "content_index": 0}
+        return self.event(f"response.content_part.{how}", **place, part=text_part(text))
+
+    def _of_provider(self, index: int, item: Mapping[str, Any]) -> Iterator[SseEvent]:
+        """Gives the events of what the provider did itself; `mcp_call` shows its arguments, too."""
+        kind = str(item["type"])
+        place = {"item_id": item["id"], "output_index": index}
+        yield self.event("response.output_item.added", output_index=index, item=as_in_progress(item))
+        yield self.event(f"response.{kind}.in_progress", **place)
+        if kind == "mcp_call":
+            yield self.event("response.mcp_call_arguments.delta", **place, delta=item["arguments"])
+            yield self.event("response.mcp_call_arguments.done", **place, arguments=item["arguments"])
+        how = "completed" if item.get("error") is None else "failed"
+        yield self.event(f"response.{kind}.{how}", **place)
+        yield self.event("response.output_item.done", output_index=index, item=dict(item))

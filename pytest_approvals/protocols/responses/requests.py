@@ -1,0 +1,368 @@
+"""What Responses refuses in a request and in what it is read against, besides what the neutral rules say of the
+conversation.
+
+The rules of OpenAI's API reference; the sentences are those that the API is quoted with in the issue trackers of its
+clients.
+
+Requests for a response as neutral items.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pytest_approvals.agent_side.contract.types import Item
+from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.provider_errors import (
+    BodyRules,
+    ProviderError,
+    invalid_names,
+    invalid_type,
+    invalid_value,
+    missing_parameter,
+)
+from pytest_approvals.protocols.responses.stored_items import (
+    ItemObject,
+    ProviderStore,
+    ResponsesRequest,
+    is_reference,
+    resolve_request,
+)
+from pytest_approvals.protocols.text import list_objects, parse_object, text_of, to_sorted_json
+
+TYPES = (
+    "message",
+    "function_call",
+    "function_call_output",
+    "item_reference",
+    "reasoning",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "computer_call",
+    "computer_call_output",
+    "file_search_call",
+    "web_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "compaction",
+)
+
+_REQUIRED = {
+    "function_call": ("name",),
+    "function_call_output": ("call_id", "output"),
+    "mcp_approval_request": ("id", "name", "arguments", "server_label"),
+    "mcp_approval_response": ("approval_request_id", "approve"),
+    "item_reference": ("id",),
+}
+
+_PREFIXES = {"function_call": "fc", "message of assistant": "msg", "reasoning": "rs"}
+
+SHAPE: BodyRules[Any] = BodyRules()
+"""The rules without which a body is no request."""
+
+RULES: BodyRules[ResponsesRequest] = BodyRules()
+"""All further ones."""
+
+
+@SHAPE
+def body_not_an_object(body: Any) -> Iterator[ProviderError]:
+    """A request is an object ("expected an object")."""
+    if not isinstance(body, Mapping):
+        yield ProviderError(text="Invalid type for request body: expected an object.", code="invalid_type")
+
+
+@SHAPE
+def input_not_a_list(body: Any) -> Iterator[ProviderError]:
+    """The API reference allows a string or an array of objects as `input`."""
+    given = body.get("input") if isinstance(body, Mapping) else None
+    if given is not None and not isinstance(given, str | list):
+        yield invalid_type("input", "one of a string or an array of objects", given)
+    for index, item in enumerate(given if isinstance(given, list) else ()):
+        if not isinstance(item, Mapping):
+            yield invalid_type(f"input[{index}]", "an object", item)
+
+
+@RULES
+def model_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The API reference requires `model`."""
+    if not request.body.get("model"):
+        yield missing_parameter("model")
+
+
+@RULES
+def input_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """A request without a conversation to go on with needs `input`."""
+    if request.body.get("input") is None and not request.before:
+        yield missing_parameter("input")
+
+
+@RULES
+def two_conversations(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The API reference lets a request name a response or a conversation, not both."""
+    if request.previous is not None and request.conversation is not None:
+        text = (
+            "Mutually exclusive parameters: 'conversation' and 'previous_response_id'. Ensure you are only providing "
+            "one of: 'conversation' or 'previous_response_id'."
+        )
+        yield ProviderError(text=text, code="mutually_exclusive_parameters")
+
+
+@RULES
+def previous_response_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """A response that was never given, or not stored, cannot be gone on from (code `previous_response_not_found`)."""
+    if request.previous is not None and not request.kept.has_response(request.previous):
+        yield ProviderError(
+            text=f"Previous response with id '{request.previous}' not found.",
+            param="previous_response_id",
+            code="previous_response_not_found",
+        )
+
+
+@RULES
+def conversation_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """A conversation is created before it is used; another is answered with status 404."""
+    if request.conversation is not None and not request.kept.has_conversation(request.conversation):
+        yield ProviderError(text=f"Conversation with id '{request.conversation}' not found.", status=404)
+
+
+@RULES
+def unknown_type(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """An item of the input has one of the types of the API reference."""
+    for index, item in enumerate(request.given):
+        kind = item.get("type") or ("message" if "role" in item else None)
+        if kind not in TYPES:
+            yield invalid_value(f"input[{index}]" if kind is None else f"input[{index}].type", kind or "", TYPES)
+
+
+@RULES
+def field_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The API reference requires some fields of every type of item."""
+    for index, item in enumerate(request.given):
+        for name in _REQUIRED.get(str(item.get("type")), ()):
+            if item.get(name) is None:
+                yield missing_parameter(f"input[{index}].{name}")
+
+
+@RULES
+def arguments_not_text(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The arguments of a call are the text that the model wrote."""
+    for index, item in enumerate(request.given):
+        if item.get("type") == "function_call" and not isinstance(item.get("arguments"), str):
+            yield invalid_type(f"input[{index}].arguments", "a string", item.get("arguments"))
+
+
+@RULES
+def reference_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """An item that was not stored cannot be referred to; the answer has status 404."""
+    for item in request.new:
+        if is_reference(item):
+            text = (
+                f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false. Try "
+                "again with `store` set to true, or remove this item from your input."
+            )
+            yield ProviderError(text=text, param="input", status=404)
+
+
+@RULES
+def duplicate_item(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """
+    An item comes once: what a previous response holds is not sent again.
+
+    Quoted in openai/openai-agents-python#1789 (a conversation), vercel/ai#15492 and vercel/ai#18605 (a previous
+    response and a reference to one of its items).
+    """
+    seen = Counter(str(item["id"]) for item in (*request.before, *request.new) if item.get("id"))
+    brought = {str(item["id"]): None for item in request.new if item.get("id")}
+    for item_id in brought:
+        # A script may give one id to several calls, as no provider would; sending those back is no fault of the client.
+        if seen[item_id] > max(1, request.kept.given[item_id]):
+            text = f"Duplicate item found with id {item_id}. Remove duplicate items from your input and try again."
+            yield ProviderError(text=text, param="input", ids=(item_id,))
+
+
+@RULES
+def malformed_id(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The ids of items begin with the letters of their type: "Expected an ID that begins with 'fc'"."""
+    for index, item in enumerate(request.given):
+        kind = item.get("type") or "message"
+        prefix = _PREFIXES.get(f"message of {item.get('role')}" if kind == "message" else str(kind))
+        held = item.get("id")
+        if prefix is not None and isinstance(held, str) and not held.startswith(prefix):
+            text = f"Invalid 'input[{index}].id': '{held}'. Expected an ID that begins with '{prefix}'."
+            yield ProviderError(text=text, param=f"input[{index}].id", code="invalid_value")
+
+
+@RULES
+def name_of_function(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The API reference allows letters, digits, underscores and dashes in the names of functions."""
+    yield from invalid_names(request.body.get("tools"))
+
+
+@RULES
+def server_without_label(request: ResponsesRequest) -> Iterator[ProviderError]:
+    """The API reference requires `server_label` of a server whose tools the provider calls."""
+    for index, tool in enumerate(list_objects(request.body.get("tools"))):
+        if tool.get("type") == "mcp" and not tool.get("server_label"):
+            yield missing_parameter(f"tools[{index}].server_label")
+
+
+def parse_request(body: Any, kept: ProviderStore) -> ParsedRequest:
+    """Reads a request; see `Format.read`."""
+    complaints = SHAPE.broken(body)
+    if complaints:
+        return ParsedRequest(body=body if isinstance(body, Mapping) else {}, complaints=complaints, readable=False)
+    request = resolve_request(body, kept)
+    functions = [tool for tool in list_objects(body.get("tools")) if tool.get("type") == "function"]
+    return ParsedRequest(
+        body=body,
+        items=(*_read_instructions(body.get("instructions")), *read_items([*request.before, *request.new])),
+        model=str(body.get("model") or ""),
+        stream=bool(body.get("stream")),
+        tools=tuple(name for tool in list_objects(body.get("tools")) for name in offered_names(tool)),
+        parameters={str(tool.get("name")): _parameter_names(tool) for tool in functions},
+        formatted=_wants_format(body.get("text")),
+        complaints=RULES.broken(request),
+    )
+
+
+def _read_instructions(text: Any) -> tuple[Item, ...]:
+    return (Item(kind="other", text=text_of(text)),) if text else ()
+
+
+def offered_names(tool: Mapping[str, Any]) -> list[str]:
+    """Gives the names of what a tool offers: its own, or those that are allowed of a server."""
+    if tool.get("type") != "mcp":
+        return [str(tool.get("name") or tool.get("type"))]
+    return allowed_tools(tool) or [str(tool.get("server_label"))]
+
+
+def allowed_tools(tool: Mapping[str, Any]) -> list[str]:
+    """Gives the names that a server's tool allows; empty where it allows all."""
+    allowed = tool.get("allowed_tools")
+    if isinstance(allowed, Mapping):
+        allowed = allowed.get("tool_names")
+    return [str(name) for name in allowed] if isinstance(allowed, list) else []
+
+
+def read_items(written: Iterable[ItemObject]) -> list[Item]:
+    """
+    Gives the items of a conversation as neutral ones.
+
+    What the model said in a row is one message, results in a row are one, each message of the caller is its own. What
+    the provider lists of a server's tools is nobody's message.
+    """
+    found: list[Item] = []
+    message, before = -1, ""
+    for item in written:
+        if _item_type(item) == "mcp_list_tools":
+            continue
+        side = _SIDES.get(_item_type(item), "other")
+        if side != before or side == "caller":
+            message, before = message + 1, side
+        found.append(_READERS.get(_item_type(item), _read_other)(item, message))
+    return found
+
+
+def _item_type(item: ItemObject) -> str:
+    kind = item.get("type") or "message"
+    return f"message of {item.get('role')}" if kind == "message" else str(kind)
+
+
+def _read_user(item: ItemObject, message: int) -> Item:
+    return Item(kind="user", text=text_of(item.get("content")), message=message)
+
+
+def _read_text(item: ItemObject, message: int) -> Item:
+    return Item(kind="say", text=text_of(item.get("content")), message=message)
+
+
+def _read_call(item: ItemObject, message: int) -> Item:
+    arguments = parse_object(item.get("arguments"))
+    return Item(kind="call", id=item.get("call_id"), tool=item.get("name"), arguments=arguments, message=message)
+
+
+def _read_result(item: ItemObject, message: int) -> Item:
+    return Item(kind="result", id=item.get("call_id"), text=text_of(item.get("output")), message=message)
+
+
+def _read_approval_request(item: ItemObject, message: int) -> Item:
+    return Item(
+        kind="approval_request",
+        id=item.get("id"),
+        tool=item.get("name"),
+        arguments=parse_object(item.get("arguments")),
+        message=message,
+    )
+
+
+def _read_approval_response(item: ItemObject, message: int) -> Item:
+    return Item(
+        kind="approval_response",
+        id=item.get("approval_request_id"),
+        approved=bool(item.get("approve")),
+        text=item.get("reason"),
+        message=message,
+    )
+
+
+def _read_hosted_call(item: ItemObject, message: int) -> Item:
+    error = item.get("error")
+    return Item(
+        kind="hosted_result",
+        id=item.get("approval_request_id") or item.get("id"),
+        tool=item.get("name"),
+        arguments=parse_object(item.get("arguments")),
+        text=item.get("output") if error is None else _error_text(error),
+        message=message,
+    )
+
+
+def _error_text(error: Any) -> str:
+    return text_of(error.get("content", [error]) if isinstance(error, Mapping) else error)
+
+
+def _read_other(item: ItemObject, message: int) -> Item:
+    return Item(kind="other", text=to_sorted_json(dict(item)), message=message)
+
+
+_READERS: dict[str, Callable[[ItemObject, int], Item]] = {
+    "message of user": _read_user,
+    "message of assistant": _read_text,
+    "function_call": _read_call,
+    "function_call_output": _read_result,
+    "mcp_approval_request": _read_approval_request,
+    "mcp_approval_response": _read_approval_response,
+    "mcp_call": _read_hosted_call,
+}
+
+_SIDES = {
+    "message of user": "caller",
+    "message of assistant": "model",
+    "function_call": "model",
+    "mcp_approval_request": "model",
+    "mcp_call": "model",
+    "function_call_output": "results",
+    "mcp_approval_response": "results",
+}
+
+
+def _parameter_names(tool: Mapping[str, Any]) -> frozenset[str]:
+    schema = tool.get("parameters")
+    return frozenset(schema.get("properties") or ()) if isinstance(schema, Mapping) else frozenset()
+
+
+def _wants_format(text: Any) -> bool:
+    wanted = text.get("format") if isinstance(text, Mapping) else None
+    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_schema", "json_object")

@@ -1,0 +1,327 @@
+"""The printed form of a finding, the same in every report:
+
+    runs-at-most-once: an approved call must not run more than once
+      parallel/partial-answer · openai_agents 0.24.0 (environment) · json, streaming, held · also in 23 variants
+      expected  1 run of c1 pay(amount=5)
+      actual    2 runs
+         7 caller  approves c1
+         9 tool    c1 pay(amount=5) starts
+        14 store   restored from json
+        15 tool    c1 pay(amount=5) starts
+      rerun  pytest-approvals run parallel/partial-answer --agent openai_agents==0.24.0 --serialize json ...
+
+From verdicts to lines of the report, and from lines to what is printed.
+
+The findings of a report, one an agent and check: the smallest variant stands for all others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_approvals.checks._verdicts import SHOWN_STATUSES, Finding, Verdict
+from pytest_approvals.journal.descriptions import EventDescriber
+from pytest_approvals.journal.history import History
+from pytest_approvals.reporting.report import Report, ReportHeader, VerdictLine, WitnessLine
+from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject, agent_location, format_agent
+
+WITNESS_WIDTH = 120
+"""How long a line of a witness may be."""
+
+_PREFIXES = {"warning": "warning: ", "unknown": "undecided: ", "harness-error": "harness error: ", "waived": "waived: "}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WitnessEvent:
+    """One event that shows a finding: its position in the journal, and what it says."""
+
+    n: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedFinding:
+    """
+    A finding with all that is printed of it.
+
+    Attributes:
+        requirement: The sentence of the check.
+        status: Of the verdict; `waived` where a waiver covers it.
+        others: How often the check failed besides: `23 variants`.
+        elsewhere: Further scenarios in which it failed.
+        notes: What else is to be said: what follows from it, the reason of a waiver.
+    """
+
+    check: str
+    requirement: str
+    subject: Subject
+    status: str = "fail"
+    expected: str = ""
+    actual: str = ""
+    witness: tuple[WitnessEvent, ...] = ()
+    others: str = ""
+    elsewhere: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, finding: Finding, subject: Subject, history: History | None) -> PrintedFinding:
+        """
+        Makes the printed form of a finding.
+
+        Arguments:
+            history: The journal that it was found in; None where it is about several.
+        """
+        verdict = finding.verdict
+        implied = sorted({each.check for each in finding.implied})
+        return cls(
+            check=verdict.check,
+            requirement=finding.requirement,
+            subject=subject,
+            status=verdict.status,
+            expected=verdict.expected,
+            actual=verdict.actual,
+            witness=describe_witness(verdict, history) if history is not None else (),
+            notes=(f"from it follow {', '.join(implied)}",) if implied else (),
+        )
+
+    def render(self) -> str:
+        """Gives the printed form, several lines without a line feed at the end."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        requirement = self.requirement[:1].lower() + self.requirement[1:].rstrip(".")
+        yield f"{_PREFIXES.get(self.status, '')}{self.check}: {requirement}"
+        subject = self.subject
+        also = f"also in {self.others}" if self.others else ""
+        yield "  " + " · ".join(part for part in (subject.scenario, subject.agent_label, subject.mode, also) if part)
+        if self.expected:
+            yield f"  expected  {self.expected}"
+        if self.actual:
+            yield f"  actual    {self.actual}"
+        for event in self.witness:
+            yield truncate(f"  {event.n:>4} {event.text}", WITNESS_WIDTH)
+        if self.elsewhere:
+            yield f"  also in   {', '.join(self.elsewhere)}"
+        for note in self.notes:
+            yield f"  note   {note}"
+        if subject.rerun:
+            yield f"  rerun  {subject.rerun}"
+
+
+def render_findings(findings: Iterable[PrintedFinding]) -> str:
+    """Gives several findings, an empty line between them."""
+    return "\n\n".join(finding.render() for finding in findings)
+
+
+def describe_witness(verdict: Verdict, history: History) -> tuple[WitnessEvent, ...]:
+    """
+    Says the events that show a verdict.
+
+    Of an event that is said in several sentences only those about the call of the verdict are taken, if there are any.
+    """
+    sentences = EventDescriber(history)
+    events = {event.n: event for event in history.events}
+    found = []
+    for n in verdict.witness:
+        if n in events:
+            said = _sentences_about(verdict.label, sentences.of(events[n]))
+            found.append(WitnessEvent(n=n, text=said[0] + "".join(f"; {text[8:]}" for text in said[1:])))
+    return tuple(found)
+
+
+def _sentences_about(label: str | None, sentences: Sequence[str]) -> Sequence[str]:
+    if label is None or len(sentences) == 1:
+        return sentences
+    named = re.compile(rf"(?<![\w/#-]){re.escape(label)}(?![\w/#-])")
+    return [text for text in sentences if named.search(text)] or sentences
+
+
+def truncate(line: str, width: int) -> str:
+    """
+    Cuts a line that is too long.
+
+    >>> cut("a long line", 8)
+    'a long …'
+    """
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def to_verdict_line(
+    verdict: Verdict, subject: Subject, history: History | None = None, *, waiver: str | None = None
+) -> VerdictLine:
+    """
+    Gives a verdict as a line of the report; all that is printed of it is in it if it is shown.
+
+    Arguments:
+        history: The journal that was judged; None where the check judged several.
+        waiver: Why a failure is waived, with the issue.
+    """
+    if verdict.status not in SHOWN_STATUSES:
+        return VerdictLine(
+            scenario=subject.scenario,
+            agent=subject.agent,
+            version=subject.version,
+            variant=subject.variant,
+            check=verdict.check,
+            status=verdict.status,
+        )
+    witness = describe_witness(verdict, history) if history is not None else ()
+    return VerdictLine(
+        scenario=subject.scenario,
+        agent=subject.agent,
+        version=subject.version,
+        variant=subject.variant,
+        check=verdict.check,
+        status="waived" if waiver is not None else verdict.status,
+        label=verdict.label,
+        call=verdict.call or None,
+        expected=verdict.expected,
+        actual=verdict.actual,
+        witness=tuple(WitnessLine(n=event.n, text=event.text) for event in witness),
+        implied_by=verdict.implied_by,
+        waiver=waiver,
+        mode=subject.mode,
+        rerun=subject.rerun or None,
+    )
+
+
+def finding_from_line(line: VerdictLine, header: ReportHeader, implied: Iterable[str] = ()) -> PrintedFinding:
+    """
+    Gives the printed form of a line.
+
+    Arguments:
+        implied: The checks whose failures follow from this one.
+    """
+    known = header.checks.get(line.check)
+    notes = [f"from it follow {', '.join(sorted(set(implied)))}"] if implied else []
+    if line.implied_by is not None:
+        notes.append(f"it follows from {line.implied_by}")
+    if line.waiver is not None:
+        notes.append(f"waived: {line.waiver}")
+    return PrintedFinding(
+        check=line.check,
+        requirement=known.requirement if known is not None else "a check that the report does not describe",
+        subject=subject_from_line(line),
+        status=line.status,
+        expected=line.expected or "",
+        actual=line.actual or "",
+        witness=tuple(WitnessEvent(n=event.n, text=event.text) for event in line.witness),
+        notes=tuple(notes),
+    )
+
+
+def subject_from_line(line: VerdictLine) -> Subject:
+    """Says what a line is about."""
+    return Subject(
+        scenario=line.scenario,
+        agent=line.agent,
+        version=line.version,
+        where=agent_location(line.agent),
+        variant=line.variant,
+        mode=line.mode or line.variant,
+        rerun=line.rerun or "",
+    )
+
+
+MAX_LISTED_SCENARIOS = 6
+"""How many further scenarios a finding names."""
+
+SEVERITIES = ("fail", "harness-error", "unknown", "warning", "waived")
+"""The statuses that are shown, the gravest first."""
+
+
+def format_summary(report: Report) -> str:
+    """
+    Gives all findings by agent, the stale waivers, the agents that were not judged, and a line of counts; it ends
+    without a line feed.
+    """
+    blocks = [block for agent in _reported_agents(report) for block in _agent_section(report, agent)]
+    blocks += [f"stale waiver: {line.waiver}" for line in report.stale]
+    blocks += [f"not judged: {line.why}" for line in report.absent]
+    return "\n\n".join([*blocks, format_counts(report)])
+
+
+def collect_findings(report: Report, agent: str) -> list[PrintedFinding]:
+    """Gives the findings about an agent: the failures first, each in the order of the checks."""
+    groups: dict[str, list[VerdictLine]] = {}
+    for line in report.verdicts:
+        if line.agent == agent and line.status in SHOWN_STATUSES and line.implied_by is None:
+            groups.setdefault(line.check, []).append(line)
+    checks = [*report.header.checks, *groups]
+    ordered = sorted(groups.values(), key=lambda lines: (_severity(lines), checks.index(lines[0].check)))
+    return [_representative(report, lines) for lines in ordered]
+
+
+def format_counts(report: Report) -> str:
+    """
+    Counts runs, and verdicts by status: `812 runs · 31,002 pass · 3 fail`.
+    """
+    footer = report.footer()
+    order = ["pass", *SEVERITIES, "stale", "absent", "not-applicable", "not-observable"]
+    known = sorted(footer.counts, key=lambda status: order.index(status) if status in order else len(order))
+    words = [f"{footer.runs:,} run{'' if footer.runs == 1 else 's'}"]
+    words += [f"{footer.counts[status]:,} {status}" for status in known]
+    return " · ".join(words) + ("" if report.complete else " · the report was cut off")
+
+
+def _agent_section(report: Report, agent: str) -> Iterator[str]:
+    found = collect_findings(report, agent)
+    if found:
+        known = next((each for each in report.header.agents if each.agent == agent), None)
+        said = format_agent(agent, known.version if known else None, agent_location(agent))
+        issues = f" · issues go to {known.issues}" if known is not None and known.issues else ""
+        yield f"{said}: {len(found)} finding{'' if len(found) == 1 else 's'}{issues}"
+        yield from (finding.render() for finding in found)
+
+
+def _reported_agents(report: Report) -> list[str]:
+    return list(dict.fromkeys([each.agent for each in report.header.agents] + [line.agent for line in report.verdicts]))
+
+
+def _severity(lines: Sequence[VerdictLine]) -> int:
+    return min(SEVERITIES.index(line.status) for line in lines)
+
+
+def _representative(report: Report, lines: Sequence[VerdictLine]) -> PrintedFinding:
+    gravest = _severity(lines)
+    chosen = min((line for line in lines if SEVERITIES.index(line.status) == gravest), key=_variant_size)
+    runs = {(line.scenario, line.variant) for line in lines}
+    scenarios = sorted({scenario for scenario, _ in runs} - {chosen.scenario})
+    return replace(
+        finding_from_line(chosen, report.header, _implied_checks(report, chosen)),
+        others=_format_others(len(runs) - 1, len(scenarios)),
+        elsewhere=_truncate_scenarios(scenarios),
+    )
+
+
+def _variant_size(line: VerdictLine) -> tuple[int, str, str, str]:
+    """Variants are named by what differs from the plainest one, so the shortest name is the smallest variant."""
+    steps = 0 if line.variant == ALL_VARIANTS else line.variant.count("-")
+    serialize = {"none": "0", "copy": "1", "json": "2"}.get(line.variant.partition("-")[0], "3")
+    return steps, serialize + line.variant, line.scenario, line.label or ""
+
+
+def _format_others(runs: int, scenarios: int) -> str:
+    if not runs:
+        return ""
+    variants = f"{runs} variant{'' if runs == 1 else 's'}"
+    return f"{variants} of {scenarios + 1} scenarios" if scenarios else variants
+
+
+def _truncate_scenarios(scenarios: Sequence[str]) -> tuple[str, ...]:
+    if len(scenarios) <= MAX_LISTED_SCENARIOS:
+        return tuple(scenarios)
+    return (*scenarios[:MAX_LISTED_SCENARIOS], f"and {len(scenarios) - MAX_LISTED_SCENARIOS} more")
+
+
+def _implied_checks(report: Report, chosen: VerdictLine) -> list[str]:
+    run = (chosen.scenario, chosen.agent, chosen.variant)
+    return [
+        line.check
+        for line in report.verdicts
+        if (line.scenario, line.agent, line.variant) == run
+        and line.implied_by == chosen.check
+        and line.label in (None, chosen.label)
+    ]

@@ -1,0 +1,83 @@
+"""The report as Markdown, for a summary of a CI job or a comment: the matrix as a table, the findings as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_approvals.reporting.findings import collect_findings, format_counts
+from pytest_approvals.reporting.matrix import SYMBOLS, Cell, agent_names, collect_cells
+from pytest_approvals.reporting.report import Report
+from pytest_approvals.reporting.subject import agent_location, format_agent
+
+
+def render_markdown(report: Report) -> str:
+    """Gives the report as Markdown; it ends with a line feed."""
+    return "\n".join(_blocks(report)) + "\n"
+
+
+def _blocks(report: Report) -> Iterator[str]:
+    yield "# Tool approvals\n"
+    yield format_counts(report) + "\n"
+    yield from _agents(report)
+    yield from _matrix(report)
+    for agent in agent_names(report):
+        found = collect_findings(report, agent)
+        if found:
+            yield f"## {_escape_markdown(format_agent(agent, _agent_version(report, agent), agent_location(agent)))}\n"
+        for finding in found:
+            yield f"### {finding.check}\n"
+            yield f"{_fence(finding.render())}\n"
+    if report.stale:
+        yield "## Stale waivers\n"
+        yield from (f"- {_escape_markdown(line.waiver)}" for line in report.stale)
+    if report.absent:
+        yield "## Not judged\n"
+        yield from (f"- {_escape_markdown(line.why)}" for line in report.absent)
+
+
+def _agents(report: Report) -> Iterator[str]:
+    for each in report.header.agents:
+        said = format_agent(each.agent, each.version, agent_location(each.agent))
+        what = [f"`{each.where}`" if each.where else "", f"issues: <{each.issues}>" if each.issues else ""]
+        yield " · ".join(part for part in (f"- {_escape_markdown(said)}", *what) if part)
+    yield ""
+
+
+def _matrix(report: Report) -> Iterator[str]:
+    agents = agent_names(report)
+    yield (
+        "| scenario | "
+        + " | ".join(_escape_markdown(format_agent(agent, _agent_version(report, agent))) for agent in agents)
+        + " |"
+    )
+    yield "|---" * (len(agents) + 1) + "|"
+    table = collect_cells(report)
+    for scenario, row in table.items():
+        said = (_format_cell(row.get(agent)) for agent in agents)
+        yield f"| {_escape_markdown(scenario)} | {' | '.join(said)} |"
+    used = {cell.state for row in table.values() for cell in row.values()}
+    legend = (f"{symbol} {meaning}" for state, (symbol, meaning) in SYMBOLS.items() if state in used)
+    yield f"\n{' · '.join(legend)}\n"
+
+
+def _format_cell(cell: Cell | None) -> str:
+    return cell.said if cell is not None else ""
+
+
+def _agent_version(report: Report, agent: str) -> str | None:
+    return next((each.version for each in report.header.agents if each.agent == agent), None)
+
+
+def _escape_markdown(text: str) -> str:
+    """Keeps characters of names from being read as Markdown."""
+    for character in "\\`*_{}[]<>|":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
+def _fence(text: str) -> str:
+    """Puts text between fences that do not occur in it."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"

@@ -1,0 +1,279 @@
+"""The report as JSON lines: a header, a line a verdict, what else belongs to the runs, and a footer with counts.
+
+A file without its footer was cut off. Everything else that is shown is made from these lines. Lines that say nothing
+about a field leave it out. The JSON Schema of a line is `docs/report.schema.json`.
+
+A whole report in memory: its lines by kind, counted, and several as one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from pytest_approvals.reporting.subject import ALL_VARIANTS
+
+FORMAT = 1
+"""The version of the report format, in every header."""
+
+ReportedStatus = Literal[
+    "pass", "fail", "warning", "unknown", "not-applicable", "not-observable", "harness-error", "waived"
+]
+
+
+class ReportPart(BaseModel):
+    """What lines are made of."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ReportedAgent(ReportPart):
+    """An agent that took part: what it was in truth, and where issues about it go."""
+
+    agent: str
+    framework: str | None = None
+    version: str | None = None
+    where: str | None = None
+    issues: str = ""
+
+
+class ReportedCheck(ReportPart):
+    """A check that was applied: its requirement, and whether it must hold or should."""
+
+    requirement: str
+    level: Literal["must", "should"] = "must"
+
+
+class ReportHeader(ReportPart):
+    """What ran: always the first line."""
+
+    event: Literal["header"] = "header"
+    format: int = FORMAT
+    package: str
+    python: str
+    seed: int = 0
+    agents: tuple[ReportedAgent, ...] = ()
+    checks: dict[str, ReportedCheck] = Field(default_factory=dict)
+    scenarios: dict[str, str] = Field(default_factory=dict)
+    """Ids and titles."""
+
+
+class WitnessLine(ReportPart):
+    """An event that shows a verdict: its position in the journal, and what it says."""
+
+    n: int
+    text: str
+
+
+class VerdictLine(ReportPart):
+    """
+    What one check says about one run; about one call of it, where it does not hold.
+
+    Attributes:
+        variant: The id of the variant; `*` where the check judges all variants together.
+        mode: The variant in words, where the verdict is shown.
+        implied_by: The failure that this one follows from, and is shown with.
+        waiver: Why it is waived, with the issue.
+        rerun: The command that shows it again.
+    """
+
+    event: Literal["verdict"] = "verdict"
+    scenario: str
+    agent: str
+    version: str | None = None
+    variant: str
+    check: str
+    status: ReportedStatus
+    label: str | None = None
+    call: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+    witness: tuple[WitnessLine, ...] = ()
+    implied_by: str | None = None
+    waiver: str | None = None
+    mode: str | None = None
+    rerun: str | None = None
+
+
+class TranscriptLine(ReportPart):
+    """The transcript of a run: of the base variant, and of each run with a finding."""
+
+    event: Literal["transcript"] = "transcript"
+    scenario: str
+    agent: str
+    variant: str
+    lines: tuple[str, ...]
+
+
+class NotApplicableLine(ReportPart):
+    """A scenario that an agent cannot play, and the capabilities that it lacks."""
+
+    event: Literal["not-applicable"] = "not-applicable"
+    scenario: str
+    agent: str
+    missing: tuple[str, ...] = ()
+
+
+class StaleLine(ReportPart):
+    """A waiver whose failure did not come."""
+
+    event: Literal["stale"] = "stale"
+    agent: str
+    waiver: str
+
+
+class AbsentLine(ReportPart):
+    """An agent that was asked for and not judged, because it could not be started."""
+
+    event: Literal["absent"] = "absent"
+    agent: str
+    why: str
+
+
+class ReportFooter(ReportPart):
+    """The end: how many runs there were, and how many verdicts of each status."""
+
+    event: Literal["footer"] = "footer"
+    runs: int = 0
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+ReportLine = ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | ReportFooter
+
+LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[ReportLine, Field(discriminator="event")])
+"""Reads a line of any kind."""
+
+LINE_TYPES: dict[str, type[ReportPart]] = {
+    "header": ReportHeader,
+    "verdict": VerdictLine,
+    "transcript": TranscriptLine,
+    "not-applicable": NotApplicableLine,
+    "stale": StaleLine,
+    "absent": AbsentLine,
+    "footer": ReportFooter,
+}
+"""The kinds of lines by their events."""
+
+
+def dump_line(line: ReportLine) -> str:
+    """Gives a line as it stands in the file, without its line feed."""
+    if isinstance(line, (ReportHeader, ReportFooter)):
+        return line.model_dump_json(exclude_none=True)
+    body = line.model_dump_json(exclude_defaults=True)
+    return f'{{"event":"{line.event}",{body[1:]}'
+
+
+def report_schema() -> dict[str, Any]:
+    """Gives the JSON Schema of one line of a report."""
+    schema = LINE_ADAPTER.json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of a report of pytest-approvals",
+        **schema,
+    }
+
+
+class Report(BaseModel):
+    """
+    A whole report.
+
+    Attributes:
+        complete: It has its footer.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    header: ReportHeader
+    verdicts: list[VerdictLine] = Field(default_factory=list)
+    transcripts: list[TranscriptLine] = Field(default_factory=list)
+    not_applicable: list[NotApplicableLine] = Field(default_factory=list)
+    stale: list[StaleLine] = Field(default_factory=list)
+    absent: list[AbsentLine] = Field(default_factory=list)
+    complete: bool = True
+
+    def add(self, line: ReportLine) -> None:
+        """Takes in a line that is neither header nor footer."""
+        match line:
+            case VerdictLine():
+                self.verdicts.append(line)
+            case TranscriptLine():
+                self.transcripts.append(line)
+            case NotApplicableLine():
+                self.not_applicable.append(line)
+            case StaleLine():
+                self.stale.append(line)
+            case AbsentLine():
+                self.absent.append(line)
+
+    def body(self) -> Iterator[ReportLine]:
+        """Gives all lines between header and footer, in a fixed order, whatever order they came in."""
+        yield from sorted(self.not_applicable, key=lambda line: (line.scenario, line.agent))
+        yield from sorted(self.verdicts, key=_verdict_sort_key)
+        yield from sorted(self.transcripts, key=lambda line: (line.scenario, line.agent, line.variant))
+        yield from sorted(self.stale, key=lambda line: (line.agent, line.waiver))
+        yield from sorted(self.absent, key=lambda line: line.agent)
+
+    def footer(self) -> ReportFooter:
+        """Counts what is there."""
+        counts = ReportCounter()
+        for line in self.body():
+            counts.add(line)
+        return counts.footer()
+
+
+class ReportCounter:
+    """Counts runs, and verdicts by status."""
+
+    def __init__(self) -> None:
+        self._runs: set[tuple[str, str, str]] = set()
+        self._statuses: Counter[str] = Counter()
+
+    def add(self, line: ReportLine) -> None:
+        """Counts a line."""
+        if isinstance(line, VerdictLine):
+            self._statuses[line.status] += 1
+            if line.variant != ALL_VARIANTS:
+                self._runs.add((line.scenario, line.agent, line.variant))
+        elif isinstance(line, StaleLine):
+            self._statuses["stale"] += 1
+        elif isinstance(line, AbsentLine):
+            self._statuses["absent"] += 1
+
+    def footer(self) -> ReportFooter:
+        """Gives the counts."""
+        return ReportFooter(runs=len(self._runs), counts=dict(sorted(self._statuses.items())))
+
+
+def _verdict_sort_key(line: VerdictLine) -> tuple[str, ...]:
+    return line.scenario, line.agent, line.variant, line.check, line.label or ""
+
+
+def merge_reports(reports: Iterable[Report]) -> Report:
+    """
+    Gives several reports as one; of two lines about the same the later one counts.
+
+    The header is that of the first, with the agents, checks and scenarios of all. It is complete if all of them are.
+    """
+    several = list(reports)
+    header = several[0].header
+    agents = {each.agent: each for report in several for each in report.header.agents}
+    checks = {slug: each for report in several for slug, each in report.header.checks.items()}
+    titles = {name: title for report in several for name, title in report.header.scenarios.items()}
+    whole = Report(
+        header=header.model_copy(update={"agents": tuple(agents.values()), "checks": checks, "scenarios": titles}),
+        complete=all(report.complete for report in several),
+    )
+    for line in {_line_identity(line): line for report in several for line in report.body()}.values():
+        whole.add(line)
+    return whole
+
+
+def _line_identity(line: ReportLine) -> tuple[Any, ...]:
+    if isinstance(line, VerdictLine):
+        return (line.event, *_verdict_sort_key(line))
+    if isinstance(line, TranscriptLine):
+        return line.event, line.scenario, line.agent, line.variant
+    return (line,)

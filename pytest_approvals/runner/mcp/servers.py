@@ -1,0 +1,154 @@
+"""The tools that a server offers.
+
+MCP servers whose tools are given, and where clients find them.
+
+A server of the MCP SDK, of either of its major releases, made from tools.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.agent_side.contract.types import Parameter
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpTool:
+    """
+    One tool of a server.
+
+    Attributes:
+        run: Runs a call, given its arguments; what it raises, the client is told as a failure of the tool. It is
+            awaited in the event loop of the servers' thread.
+    """
+
+    name: str
+    run: Callable[[Mapping[str, Any]], Awaitable[Any]]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    description: str = ""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its arguments."""
+        return {
+            "type": "object",
+            "properties": {name: _parameter_schema(one) for name, one in self.parameters.items()},
+            "required": [name for name, one in self.parameters.items() if one.required],
+        }
+
+
+def _parameter_schema(parameter: Parameter) -> dict[str, Any]:
+    if parameter.required:
+        return {"type": parameter.type}
+    return {"type": parameter.type, "default": parameter.default}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpAddress:
+    """
+    Where a server is; a client takes either.
+
+    Attributes:
+        url: For streamable HTTP.
+        command: For stdio: the program to start, and its arguments.
+    """
+
+    url: str
+    command: tuple[str, ...]
+
+
+class McpServers:
+    """The servers that belong together, those of one run; they end together."""
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+
+    def open(self, name: str, tools: Iterable[McpTool]) -> McpAddress:
+        """
+        Serves *tools* as the server called *name*.
+
+        Errors:
+            UsageError: The MCP SDK is not installed.
+        """
+        from pytest_approvals.runner.mcp.host import get_mcp_host
+
+        there = get_mcp_host()
+        key = there.take_in(build_sdk_server(name, tuple(tools)))
+        self._keys.append(key)
+        relay = Path(__file__).with_name("stdio_bridge.py")
+        return McpAddress(
+            url=f"http://127.0.0.1:{there.http}/{key}/mcp",
+            command=(sys.executable, "-I", str(relay), "--connect", f"127.0.0.1:{there.lines}/{key}"),
+        )
+
+    def close(self) -> None:
+        """Ends all servers and the connections to them; what still runs is cancelled."""
+        from pytest_approvals.runner.mcp.host import get_mcp_host
+
+        while self._keys:
+            get_mcp_host().let_go(self._keys.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def build_sdk_server(name: str, tools: Sequence[McpTool]) -> Any:
+    """Gives the SDK's server called *name*, which offers *tools*."""
+    from mcp import types
+    from mcp.server.lowlevel import Server
+
+    by_name = {tool.name: tool for tool in tools}
+
+    async def listed(*_: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[types.Tool.model_validate(_tool_to_dict(tool)) for tool in tools])
+
+    async def called(asked: Any) -> types.CallToolResult:
+        return types.CallToolResult.model_validate(await _call_tool(by_name, asked.name, asked.arguments or {}))
+
+    if not hasattr(Server, "list_tools"):
+        return Server(name, on_list_tools=listed, on_call_tool=lambda _, asked: called(asked))
+    earlier: Any = Server(name)
+    result: Any = getattr(types, "ServerResult")  # noqa: B009 - the later release has no such name
+
+    async def answer_list(_: Any) -> Any:
+        return result(await listed())
+
+    async def answer_call(request: Any) -> Any:
+        return result(await called(request.params))
+
+    earlier.request_handlers[types.ListToolsRequest] = answer_list
+    earlier.request_handlers[types.CallToolRequest] = answer_call
+    return earlier
+
+
+def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
+
+
+async def _call_tool(tools: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs a call; one that fails has a result that says so, which is how servers tell the model of it."""
+    if name not in tools:
+        return _text_result(f"Unknown tool: {name}", failed=True)
+    try:
+        value = await tools[name].run(arguments)
+    except Exception as error:
+        return _text_result(str(error), failed=True)
+    return _text_result(value if isinstance(value, str) else json.dumps(value), failed=False)
+
+
+def _text_result(text: str, *, failed: bool) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": failed}

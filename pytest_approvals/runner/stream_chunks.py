@@ -1,0 +1,110 @@
+"""
+Cutting a reply into the pieces of a stream.
+
+Providers cut replies in many ways, and agents lose requests on the odd ones; each style here is one way that a real
+provider was seen to stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import chain, zip_longest
+
+from pytest_approvals.agent_side.contract.types import Chunk, ModelCall
+from pytest_approvals.errors import UnknownName
+
+
+def split_reply(say: str | None, calls: tuple[ModelCall, ...], style: str) -> tuple[Chunk, ...]:
+    """
+    Cuts a reply into chunks.
+
+    Arguments:
+        style: `whole` (one chunk a part), `tokens` (a few characters each), `ids_first` (the ids of all calls before
+            any arguments), `split` (every character alone, so that numbers, escapes and words are torn), `interleaved`
+            (the calls' arguments in turns), `empty` (empty chunks between all others).
+    """
+    try:
+        pieces = _SPLITTERS[style]
+    except KeyError:
+        raise UnknownName("chunking", style, _SPLITTERS) from None
+    return tuple(pieces(say, calls))
+
+
+def encode_arguments(call: ModelCall) -> str:
+    """Gives the arguments as the model writes them: JSON text, or the raw text of broken arguments."""
+    return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments), ensure_ascii=False)
+
+
+def _text_chunks(say: str | None, size: int) -> Iterator[Chunk]:
+    for piece in _split_text(say or "", size):
+        yield Chunk(text=piece)
+
+
+def _call_opening(index: int, call: ModelCall) -> Chunk:
+    return Chunk(call=index, id=call.id, tool=call.tool)
+
+
+def _argument_chunks(index: int, call: ModelCall, size: int) -> Iterator[Chunk]:
+    for piece in _split_text(encode_arguments(call), size):
+        yield Chunk(call=index, arguments=piece)
+
+
+def _split_text(text: str, size: int) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _sequential_splitter(size: int) -> Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]:
+    def pieces(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+        yield from _text_chunks(say, size)
+        for index, call in enumerate(calls):
+            yield _call_opening(index, call)
+            yield from _argument_chunks(index, call, size)
+
+    return pieces
+
+
+def _split_whole(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+    if say is not None:
+        yield Chunk(text=say)
+    for index, call in enumerate(calls):
+        yield Chunk(call=index, id=call.id, tool=call.tool, arguments=encode_arguments(call))
+
+
+def _split_ids_first(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+    yield from _text_chunks(say, 4)
+    yield from (_call_opening(index, call) for index, call in enumerate(calls))
+    yield from chain.from_iterable(_argument_chunks(index, call, 4) for index, call in enumerate(calls))
+
+
+def _split_interleaved(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+    yield from _text_chunks(say, 4)
+    streams = [
+        chain([_call_opening(index, call)], _argument_chunks(index, call, 3)) for index, call in enumerate(calls)
+    ]
+    for row in zip_longest(*streams):
+        yield from (chunk for chunk in row if chunk is not None)
+
+
+def _split_with_empty(say: str | None, calls: tuple[ModelCall, ...]) -> Iterator[Chunk]:
+    yield Chunk(text="")
+    yield from _text_chunks(say, 4)
+    for index, call in enumerate(calls):
+        yield _call_opening(index, call)
+        for piece in _argument_chunks(index, call, 4):
+            yield Chunk(call=index, arguments="")
+            yield piece
+    yield Chunk(text="")
+
+
+_SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chunk]]] = {
+    "whole": _split_whole,
+    "tokens": _sequential_splitter(4),
+    "ids_first": _split_ids_first,
+    "split": _sequential_splitter(1),
+    "interleaved": _split_interleaved,
+    "empty": _split_with_empty,
+}
+
+CHUNKINGS = tuple(_SPLITTERS)
+"""The names of all styles, the plainest one first."""

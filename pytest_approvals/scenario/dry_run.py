@@ -1,0 +1,282 @@
+"""
+What the caller's steps mean in a scenario, as far as its scripts tell: which requests are open when an answer comes.
+
+The model's script is followed on paper. Where nobody can know what a framework does (a call with broken arguments, a
+turn that fails), nothing is concluded, so that no capability is asked for without need.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_approvals.agent_side.contract import MAIN
+from pytest_approvals.agent_side.contract.types import Condition, needs_approval
+from pytest_approvals.scenario.labels import find_tool
+from pytest_approvals.scenario.model import (
+    Call,
+    CancelStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    RewriteStep,
+    SaveStep,
+    Scenario,
+    ScriptedDecision,
+    ScriptedReply,
+    StageStep,
+    Step,
+    TogetherStep,
+    Tool,
+    ToolBehaviour,
+    TurnStep,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class _DryConversation:
+    """One conversation on paper: where its script stands, what is open in it, which inner ones have to end first."""
+
+    agent: str
+    outer: str
+    replies: tuple[ScriptedReply, ...]
+    position: int = 0
+    open: list[str] = field(default_factory=list)
+    inner: list[_DryConversation] = field(default_factory=list)
+
+    @property
+    def paused(self) -> bool:
+        return bool(self.open) or any(one.paused for one in self.inner)
+
+
+@dataclass(slots=True, kw_only=True)
+class _DrySession:
+    """One session on paper; *unsure* from where on nobody can know what is open."""
+
+    main: _DryConversation
+    calls: dict[str, tuple[str, Call]] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+    staged: bool = False
+    standing: set[tuple[str, str]] = field(default_factory=set)
+    runs: Counter[str] = field(default_factory=Counter)
+    begun: bool = False
+    unsure: bool = False
+
+
+def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
+    """Gives the capabilities that the caller's steps need because of what is open when they come."""
+    story = _DryRun(scenario)
+    return frozenset(name for step in scenario.caller or () for name in story.step(step))
+
+
+class _DryRun:
+    """Follows the caller's steps."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.sessions: dict[str, _DrySession] = {}
+        self.saves: dict[tuple[str, str], _DrySession] = {}
+
+    def step(self, step: Step) -> Iterator[str]:
+        """Takes a step and gives the capabilities that it shows."""
+        match step:
+            case TogetherStep(steps=steps):
+                yield from self._together([one for one in steps if isinstance(one, TurnStep)])
+            case TurnStep():
+                yield from self._turn(step, self._session(step.session))
+            case StageStep(answers=answers):
+                session = self._session(step.session)
+                session.staged = True
+                yield from self._about(answers, session)
+                self._settle(answers, session)
+            case LetOracleStep(rounds=rounds):
+                self._let_oracle(self._session(step.session), rounds)
+            case SaveStep(name=name):
+                self.saves[step.session, name] = deepcopy(self._session(step.session))
+            case RestoreStep(name=name):
+                self.sessions[step.session] = deepcopy(self.saves[step.session, name])
+            case CancelStep() | RewriteStep():
+                self._session(step.session).unsure = True
+            case RestartStep(without=without, with_tools=more, parameters=others) if without or more or others:
+                self._session(step.session).unsure = True
+
+    def _session(self, name: str) -> _DrySession:
+        if name not in self.sessions:
+            replies = self.scenario.agents[MAIN].replies
+            self.sessions[name] = _DrySession(main=_DryConversation(agent=MAIN, outer="", replies=replies))
+        return self.sessions[name]
+
+    # --- turns ---
+
+    def _together(self, turns: list[TurnStep]) -> Iterator[str]:
+        """Each turn starts from the same state; afterwards all that they settled is settled."""
+        for name in dict.fromkeys(turn.session for turn in turns):
+            own = [turn for turn in turns if turn.session == name]
+            if len(own) > 1:
+                yield "simultaneous"
+            for turn in own:
+                yield from self._turn(turn, deepcopy(self._session(name)))
+            session = self._session(name)
+            session.unsure = session.unsure or len(own) > 1
+            for turn in own:
+                self._play_turn(turn, session)
+
+    def _turn(self, turn: TurnStep, session: _DrySession) -> Iterator[str]:
+        pending = session.main.paused and not session.unsure
+        if turn.text is not None and not turn.answers and pending:
+            yield "message_while_pending"
+        if turn.text is not None and turn.answers:
+            yield "message_with_answers"
+        if turn.text is None and not turn.answers and session.begun and not session.staged:
+            yield "go_on_without_answer"
+        yield from self._about(turn.answers, session)
+        is_open, about = set(_open_labels(session.main)), {answer.label for answer in turn.answers}
+        if pending and is_open & about and is_open - about:
+            yield "partial_answers"
+        self._play_turn(turn, session)
+
+    def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
+        was_paused = session.main.paused
+        session.unsure = session.unsure or turn.hangs_up is not None
+        if turn.text is not None and was_paused:
+            session.unsure = session.unsure or not turn.answers
+        self._settle(turn.answers, session)
+        session.staged = False
+        if not session.begun and turn.text is None:
+            return
+        if not session.begun:
+            script = self.scenario.agents[MAIN]
+            session.main.replies = script.by_prompt.get(turn.text or "", script.replies)
+        session.begun = True
+        if not session.main.paused and (was_paused or turn.text is not None or session.unsure):
+            self._play_on(session.main, session)
+
+    def _let_oracle(self, session: _DrySession, rounds: int | None) -> None:
+        for _ in range(rounds if rounds is not None else 50):
+            if not session.main.paused:
+                return
+            self._settle([ScriptedDecision(label=label) for label in _open_labels(session.main)], session)
+            self._play_on(session.main, session)
+
+    # --- answers ---
+
+    def _about(self, answers: tuple[ScriptedDecision, ...], session: _DrySession) -> Iterator[str]:
+        """Gives what answers show of the state that their calls are in."""
+        labels = [answer.label for answer in answers if answer.label is not None]
+        if len(labels) > len(set(labels)):
+            yield "contradiction"
+        if session.unsure:
+            return
+        is_open = set(_open_labels(session.main))
+        for label in labels:
+            if label in session.settled and label not in is_open:
+                yield "repeated_decision" if session.main.paused else "late_decision"
+            elif label in session.calls and label not in is_open and self._is_open_to_all(label, session):
+                yield "unknown_request"
+
+    def _is_open_to_all(self, label: str, session: _DrySession) -> bool:
+        agent, call = session.calls[label]
+        return self._gate(find_tool(self.scenario, agent, call.tool), call) is False
+
+    def _settle(self, answers: Any, session: _DrySession) -> None:
+        for answer in answers:
+            conversation = _find_holder(session.main, answer.label)
+            if conversation is None or answer.verdict == "raw":
+                continue
+            label = str(answer.label)
+            agent, call = session.calls[label]
+            if answer.verdict in ("always", "never"):
+                self._stand((agent, call.tool), conversation, session)
+            if answer.verdict in ("reject", "never"):
+                conversation.open.remove(label)
+            else:
+                self._run(label, conversation, session)
+            session.settled.add(label)
+
+    def _stand(self, key: tuple[str, str], conversation: _DryConversation, session: _DrySession) -> None:
+        session.standing.add(key)
+        # Whether a standing decision settles what is already open is each framework's own business.
+        session.unsure = session.unsure or any(session.calls[one][1].tool == key[1] for one in conversation.open[1:])
+
+    def _run(self, label: str, conversation: _DryConversation, session: _DrySession) -> None:
+        agent, call = session.calls[label]
+        tool = find_tool(self.scenario, agent, call.tool)
+        behaviour = select_behaviour(tool, label, session.runs[label]) if tool is not None else ToolBehaviour()
+        session.runs[label] += 1
+        if behaviour.asks_again is not None:
+            return
+        conversation.open.remove(label)
+        if tool is not None and tool.runs is not None:
+            self._enter(tool.runs, call, label, conversation, session)
+
+    # --- the model's scripts ---
+
+    def _play_on(self, conversation: _DryConversation, session: _DrySession) -> None:
+        """Plays replies until one pauses, the script says something without calls, or it is over."""
+        for one in conversation.inner:
+            if not one.paused:
+                self._play_on(one, session)
+        while not conversation.paused and conversation.position < len(conversation.replies):
+            reply = conversation.replies[conversation.position]
+            conversation.position += 1
+            if reply.failure is not None:
+                session.unsure = True
+                return
+            for call in reply.calls:
+                self._make(call, conversation, session)
+            session.unsure = session.unsure or (bool(reply.calls) and reply.answer is not None and not reply.invalid)
+            if not reply.calls and not reply.invalid:
+                return
+
+    def _make(self, call: Call, conversation: _DryConversation, session: _DrySession) -> None:
+        label = f"{conversation.outer}/{call.label}" if conversation.outer else call.label
+        session.calls[label] = (conversation.agent, call)
+        tool = find_tool(self.scenario, conversation.agent, call.tool)
+        gated = self._gate(tool, call)
+        if gated and (conversation.agent, call.tool) not in session.standing:
+            conversation.open.append(label)
+        elif gated is None:
+            session.unsure = True
+        elif tool is not None and tool.runs is not None:
+            self._enter(tool.runs, call, label, conversation, session)
+        elif tool is not None and select_behaviour(tool, label, 0).asks_again is not None:
+            session.runs[label] += 1
+            conversation.open.append(label)
+
+    def _enter(self, agent: str, call: Call, label: str, above: _DryConversation, session: _DrySession) -> None:
+        script = self.scenario.agents[agent]
+        prompt = call.arguments.get("input", "") if isinstance(call.arguments, Mapping) else ""
+        inner = _DryConversation(agent=agent, outer=label, replies=script.by_prompt.get(prompt, script.replies))
+        above.inner.append(inner)
+        self._play_on(inner, session)
+
+    def _gate(self, tool: Tool | None, call: Call) -> bool | None:
+        """Says whether a call is asked about; None where that is up to the framework."""
+        if tool is None or tool.key in self.scenario.held_back:
+            return False
+        if tool.approval == "never":
+            return False
+        if call.invalid or call.repeats or isinstance(call.arguments, str):
+            return None
+        if isinstance(tool.approval, Condition) and (tool.approval.raises is not None or tool.approval.answers):
+            return None
+        return needs_approval(tool.approval, call.arguments)
+
+
+def select_behaviour(tool: Tool, label: str, executed_before: int) -> ToolBehaviour:
+    """Gives what this execution of a call does."""
+    several = tool.per_call.get(label) or tool.behaviours
+    return several[min(executed_before, len(several) - 1)]
+
+
+def _open_labels(conversation: _DryConversation) -> list[str]:
+    return [*conversation.open, *(label for one in conversation.inner for label in _open_labels(one))]
+
+
+def _find_holder(conversation: _DryConversation, label: str | None) -> _DryConversation | None:
+    if label in conversation.open:
+        return conversation
+    return next((found for one in conversation.inner if (found := _find_holder(one, label)) is not None), None)

@@ -1,0 +1,271 @@
+"""Mistakes in arguments: whether they fit the parameters that a tool declares.
+
+Mistakes in the tools of a scenario: their parameters, conditions and behaviours.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_approvals.agent_side.contract import MAIN, Parameter
+from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.errors import suggest_name
+from pytest_approvals.scenario.labels import list_agents
+from pytest_approvals.scenario.model import SignalStep, Tool, ToolBehaviour
+from pytest_approvals.scenario.validation.index import ScenarioIndex
+from pytest_approvals.scenario.vocabulary import PARAMETER_TYPES
+from pytest_approvals.yaml_files import Diagnostic, KeyPath, with_opt_in_hint
+
+
+def matches_type(kind: str, value: Any) -> bool:
+    """Says whether *value* is of that JSON Schema type."""
+    match kind:
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "number":
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case "array":
+            return isinstance(value, (list, tuple))
+    return isinstance(value, Mapping)
+
+
+def describe_argument(value: Any) -> str:
+    """Gives a value with its type, as an error names it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the string {value!r}"
+        case Mapping():
+            return "an object"
+    return "an array"
+
+
+def find_misfits(arguments: Mapping[str, Any], tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    """Gives what does not fit the parameters of *tool*."""
+    for name, value in arguments.items():
+        parameter = tool.parameters.get(name)
+        if parameter is None:
+            what = f"{name!r} is no parameter of {tool.name}{suggest_name(name, tool.parameters)}"
+            yield Diagnostic((*path, name), what)
+        elif not matches_type(parameter.type, value):
+            what = f"{name!r} of {tool.name} is of type {parameter.type}, not {describe_argument(value)}"
+            yield Diagnostic((*path, name), what)
+    for name, parameter in tool.parameters.items():
+        if parameter.required and name not in arguments:
+            yield Diagnostic(path, f"the argument {name!r} of {tool.name} is missing")
+
+
+def validate_arguments(
+    arguments: Mapping[str, Any], tool: Tool, path: KeyPath, *, invalid: bool
+) -> Iterator[Diagnostic]:
+    """Gives the misfits of arguments, or the one mistake of calling fitting ones *invalid*."""
+    found = list(find_misfits(arguments, tool, path))
+    if invalid and not found:
+        yield Diagnostic(path, f"these arguments fit {tool.name}; leave out `invalid: true`")
+    elif found and not invalid:
+        yield Diagnostic(found[0].path, with_opt_in_hint(found[0].what, "invalid"))
+
+
+def canonical_arguments(arguments: Mapping[str, Any] | str, tool: Tool | None) -> str:
+    """Gives arguments as text that is equal for equal arguments, defaults filled in."""
+    if isinstance(arguments, str):
+        return arguments
+    parameters = tool.parameters if tool is not None else {}
+    defaults = {name: one.default for name, one in parameters.items() if one.default is not None}
+    return json.dumps({**defaults, **arguments}, sort_keys=True, default=repr)
+
+
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_COMPARISONS = ("greater_than", "less_than", "equals", "starts_with", "one_of")
+
+
+def validate_tools(view: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Gives the mistakes of the tools."""
+    seen: set[tuple[str, str, str | None]] = set()
+    for tool in view.scenario.tools:
+        path = view.tool_path(tool)
+        names = {(tool.agent, tool.name, ""), (tool.agent, tool.visible_name, tool.server)}
+        if names & seen:
+            yield Diagnostic(path, f"the agent {tool.agent!r} has two tools that are called {tool.visible_name!r}")
+        seen |= names
+        yield from _validate_identity(view, tool, path)
+        yield from validate_parameters(tool.parameters, (*path, "parameters"))
+        if isinstance(tool.approval, Condition):
+            yield from _validate_condition(view, tool.approval, tool, (*path, "approval"))
+        yield from _validate_behaviours(view, tool.behaviours, tool, (*path, "does"))
+        yield from _validate_per_call(view, tool, (*path, "calls"))
+
+
+def _validate_identity(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    agents = list_agents(view.scenario)
+    for name in sorted({tool.name, tool.visible_name}):
+        if not _TOOL_NAME.fullmatch(name):
+            yield Diagnostic(path, f"{name!r} cannot be the name of a tool: letters, digits, _ and -, 64 at most")
+    if tool.agent not in agents:
+        yield Diagnostic((*path, "agent"), f"no agent is called {tool.agent!r}{suggest_name(tool.agent, agents)}")
+    if tool.kind == "function" and tool.server is not None:
+        yield Diagnostic(
+            (*path, "server"), "a tool of kind function has no server; say `kind: mcp` or `kind: hosted_mcp`"
+        )
+    if tool.kind != "function" and tool.server is None:
+        yield Diagnostic((*path, "kind"), f"a tool of kind {tool.kind} needs the server that offers it: `server: NAME`")
+    if tool.runs is not None:
+        yield from _validate_agent_tool(view, tool, path)
+    if tool.hands_over_to is not None:
+        yield from _validate_hand_over(tool, path)
+
+
+def _validate_hand_over(tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    what = f"{tool.name!r} hands over to {tool.hands_over_to!r}"
+    if tool.hands_over_to == tool.agent:
+        yield Diagnostic((*path, "hands_over_to"), f"{what}, the agent that has it")
+    if tool.runs is not None:
+        yield Diagnostic((*path, "runs"), f"{what}, so it cannot run an agent, too")
+    if tool.parameters:
+        yield Diagnostic((*path, "parameters"), f"{what}, and such a tool has no parameters")
+    if tool.behaviours != (ToolBehaviour(),) or tool.per_call:
+        yield Diagnostic(path, f"{what}, and does nothing else; give it no other behaviour")
+    if tool.kind != "function":
+        yield Diagnostic((*path, "kind"), f"{what}; such a tool is of kind function, not {tool.kind}")
+
+
+def _validate_agent_tool(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    others = [agent for agent in view.scenario.agents if agent != MAIN]
+    if tool.runs not in others:
+        what = f"{tool.name!r} runs the agent {tool.runs!r}, which has no script{suggest_name(str(tool.runs), others)}"
+        yield Diagnostic((*path, "runs"), what)
+    if list(tool.parameters.items()) != [("input", Parameter())]:
+        yield Diagnostic((*path, "parameters"), "a tool that runs an agent has one parameter, `input: string`")
+    if tool.behaviours != (ToolBehaviour(),) or tool.per_call:
+        yield Diagnostic(
+            path, f"{tool.name!r} runs an agent, so that agent's script says what it does; give it no other"
+        )
+    if tool.kind != "function":
+        yield Diagnostic((*path, "kind"), f"a tool that runs an agent is of kind function, not {tool.kind}")
+
+
+def validate_parameters(parameters: Mapping[str, Parameter], path: KeyPath) -> Iterator[Diagnostic]:
+    """Gives the mistakes of the parameters of a tool, which stand at *path*."""
+    for name, parameter in parameters.items():
+        place = (*path, name)
+        if not name.isidentifier() or keyword.iskeyword(name):
+            yield Diagnostic(place, f"{name!r} cannot be the name of a parameter: it must be a name in Python")
+        if parameter.type not in PARAMETER_TYPES:
+            what = f"no type of a parameter is called {parameter.type!r}{suggest_name(parameter.type, PARAMETER_TYPES)}"
+            yield Diagnostic(place, what)
+        elif parameter.default is not None and not matches_type(parameter.type, parameter.default):
+            given = describe_argument(parameter.default)
+            yield Diagnostic((*place, "default"), f"the default of {name!r} is {given}; its type is {parameter.type}")
+        if parameter.required and parameter.default is not None:
+            yield Diagnostic((*place, "required"), f"{name!r} has a default, so it cannot be required")
+
+
+# --- conditions -------------------------------------------------------------------------------------------------------
+
+
+def _validate_condition(view: ScenarioIndex, condition: Condition, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    if condition.waits_for is not None:
+        yield from _validate_signal(view, condition.waits_for, (*path, "waits_for"))
+    compared = [name for name in _COMPARISONS if getattr(condition, name) not in (None, ())]
+    if condition.raises is not None or condition.answers:
+        if compared or (condition.raises is not None and condition.answers):
+            yield Diagnostic(path, "a condition compares an argument, answers from a list, or raises: one of the three")
+        return
+    if len(compared) > 1:
+        yield Diagnostic((*path, compared[1]), f"a condition makes one comparison, not {' and '.join(compared)}")
+    yield from _validate_compared_argument(condition, compared, tool, path)
+
+
+def _validate_compared_argument(
+    condition: Condition, compared: list[str], tool: Tool, path: KeyPath
+) -> Iterator[Diagnostic]:
+    if condition.argument is None:
+        yield Diagnostic(
+            path, f"the condition does not say which argument it compares; write `argument: {_first_parameter(tool)}`"
+        )
+    elif condition.argument not in tool.parameters:
+        what = (
+            f"{condition.argument!r} is no parameter of {tool.name}{suggest_name(condition.argument, tool.parameters)}"
+        )
+        yield Diagnostic((*path, "argument"), what)
+    elif {"greater_than", "less_than"} & set(compared):
+        kind = tool.parameters[condition.argument].type
+        if kind not in ("integer", "number"):
+            yield Diagnostic((*path, compared[0]), f"{condition.argument!r} is of type {kind} and has no size")
+
+
+def _first_parameter(tool: Tool) -> str:
+    return next(iter(tool.parameters), "NAME")
+
+
+# --- behaviours -------------------------------------------------------------------------------------------------------
+
+
+def _validate_per_call(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    # An edit can bring another tool to a call, so that its own behaviour for that call makes sense, too.
+    edited = {answer.label for answer, _ in view.answers() if answer.tool == tool.visible_name}
+    own = {one.label for one in view.calls if (one.agent, one.call.tool) == (tool.agent, tool.name)} | edited
+    for label, behaviours in tool.per_call.items():
+        if label not in own:
+            what = f"no script makes a call {label!r} of {tool.name}{suggest_name(label, filter(None, own))}"
+            yield Diagnostic((*path, label), what)
+        yield from _validate_behaviours(view, behaviours, tool, (*path, label))
+
+
+def _validate_behaviours(
+    view: ScenarioIndex, behaviours: tuple[ToolBehaviour, ...], tool: Tool, path: KeyPath
+) -> Iterator[Diagnostic]:
+    if not behaviours:
+        yield Diagnostic(path, f"{tool.name!r} does nothing at all; a tool returns or raises")
+    for k, behaviour in enumerate(behaviours):
+        if behaviour.waits_for is not None:
+            yield from _validate_signal(view, behaviour.waits_for, (*path, k, "waits_for"))
+        if behaviour.asks_again is not None and behaviour.raises is not None:
+            yield Diagnostic(
+                (*path, k, "raises"), "an execution that asks again ends there; what follows is the next one"
+            )
+        yield from _validate_placeholders(behaviour.returns, tool, (*path, k, "returns"))
+    if behaviours and behaviours[-1].asks_again is not None:
+        what = "asks_again comes last, so the call would ask for ever; say what it does after the second approval"
+        yield Diagnostic((*path, len(behaviours) - 1, "asks_again"), what)
+
+
+def _validate_placeholders(value: Any, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    match value:
+        case str():
+            for name in _PLACEHOLDER.findall(value):
+                if name not in tool.parameters:
+                    yield Diagnostic(
+                        path, f"{{{name}}} is no parameter of {tool.name}{suggest_name(name, tool.parameters)}"
+                    )
+        case Mapping():
+            for inner in value.values():
+                yield from _validate_placeholders(inner, tool, path)
+        case list() | tuple():
+            for inner in value:
+                yield from _validate_placeholders(inner, tool, path)
+
+
+def _validate_signal(view: ScenarioIndex, name: str, path: KeyPath) -> Iterator[Diagnostic]:
+    word, _, label = name.partition(" ")
+    if word in ("started", "ended") and label:
+        yield from view.unknown_label(label, path, f"`{word}` waits for")
+        return
+    given = {step.name for step, _ in view.steps() if isinstance(step, SignalStep)}
+    if name not in given:
+        what = f"nobody gives the signal {name!r}{suggest_name(name, given)}; a step `signal: {name}` would"
+        yield Diagnostic(path, what)

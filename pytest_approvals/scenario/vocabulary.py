@@ -1,0 +1,66 @@
+"""The words of the scenario language that are neither tool nor label: what they are, and what each means."""
+
+from __future__ import annotations
+
+from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
+
+DIMENSIONS: dict[str, tuple[object, ...]] = {
+    "serialize": ("none", "copy", "json"),
+    "resume": ("same", "fresh", "cold"),
+    "history": ("whole", "append"),
+    "stream": (False, True),
+    "source": ("held", "restored", "rebuilt"),
+    "oracle": ("script", "approve_all", "reject_all", "random", "allowlist"),
+    "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
+    "protocol": ("native", *PROTOCOLS),
+}
+"""
+The dimensions of a variant with their values, the plainest first.
+
+`serialize` has `native.NAME` besides; the last two oracles take something after a colon: `random:7`,
+`allowlist:read_file,list_files`.
+"""
+
+ANY_STORE = "native"
+"""What `only: {serialize: ...}` says for all durable stores of the agent."""
+
+VARIED_ON_REQUEST = ("resume", "history", "source", "chunking", "protocol")
+"""The dimensions that `vary` may name."""
+
+REACHES: dict[str, str] = {
+    "paused": "turns that ended with open requests",
+    "finished": "turns that ended with an output",
+    "failed": "turns that failed",
+    "refused": "turns that failed before model or tool was reached",
+    "called": "calls that a model made",
+    "surfaced": "requests that surfaced, each counted once",
+    "approved": "decisions to approve",
+    "rejected": "decisions to reject",
+    "edited": "decisions to approve with other arguments",
+    "always": "decisions to approve this and all further calls",
+    "never": "decisions to reject this and all further calls",
+    "malformed": "answers that are no decision, or name no request",
+    "unknown": "decisions about a request that was never asked",
+    "staged": "stagings that worked",
+    "cancelled": "times that what was pending was given up",
+    "hung_up": "turns in which the caller hung up",
+    "ran": "executions of tools that began",
+    "raised": "executions of tools that raised",
+    "asked_again": "executions of tools that asked for a second approval",
+    "gated": "questions to an approval condition",
+    "saved": "times that the state was saved",
+    "restored": "times that a save was taken up",
+    "trimmed": "times that the history was trimmed",
+    "rewritten": "times that the text of a save was changed",
+    "model_failed": "failures of the model",
+    "model_refused": "inputs that the model refused",
+    "exhausted": "questions to a model whose script had no further reply",
+    "nested": "conversations of agents that a tool ran",
+}
+"""What a scenario can reach, and what is counted."""
+
+AT_MODEL = "model"
+"""The place at which a caller hangs up while a model is asked; the others are `started LABEL`."""
+
+PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
+"""The types of a tool's parameters, in the words of JSON Schema."""

@@ -1,0 +1,466 @@
+"""How each content is written, in both generations of discriminators, as tables that reader and writer share.
+
+Sources: dotnet/extensions#7299, dotnet/extensions#7164.
+
+Messages from JSON, of either generation, with notes about what is odd. No two contents that are read share anything.
+
+Messages to JSON: what was read is written in the order and with the names it came with, what is new as .NET writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pytest_approvals.errors import ContentError, suggest_name
+from pytest_approvals.simulation.meai.contents import (
+    CodeInterpreterToolCall,
+    CodeInterpreterToolResult,
+    Content,
+    FunctionCall,
+    FunctionResult,
+    ImageGenerationToolCall,
+    ImageGenerationToolResult,
+    InputRequest,
+    InputResponse,
+    JsonNotation,
+    McpServerToolCall,
+    McpServerToolResult,
+    Message,
+    OpaqueContent,
+    Text,
+    ToolApprovalRequest,
+    ToolApprovalResponse,
+    ToolCall,
+    ToolResult,
+    UnknownContent,
+    WebSearchToolCall,
+    WebSearchToolResult,
+)
+
+FieldKind = Literal["text", "flag", "arguments", "value", "contents", "call", "function", "server"]
+"""What stands in a field: `call` names its own type, `function` and `server` are calls that do not."""
+
+REQUIRED: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonField:
+    """
+    One property of a content.
+
+    Attributes:
+        name: In JSON.
+        attribute: In the content.
+        default: What a missing one means; REQUIRED where it must be there.
+    """
+
+    name: str
+    attribute: str
+    kind: FieldKind = "text"
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSpec:
+    """
+    The way one type is written in one generation.
+
+    Attributes:
+        telling: Names that only this generation has, where both generations share a discriminator.
+    """
+
+    discriminator: str
+    content: type[Content]
+    fields: tuple[JsonField, ...]
+    telling: frozenset[str] = frozenset()
+
+
+_CALL_ID = JsonField("callId", "call_id", "text", REQUIRED)
+_REQUEST_ID = JsonField("requestId", "request_id", "text", REQUIRED)
+_OLD_ID = JsonField("id", "request_id", "text", REQUIRED)
+_APPROVED = JsonField("approved", "approved", "flag", REQUIRED)
+_NAME = JsonField("name", "name", "text", REQUIRED)
+_SERVER = JsonField("serverName", "server_name")
+_ARGUMENTS = JsonField("arguments", "arguments", "arguments")
+_REASON = JsonField("reason", "reason")
+_OUTPUTS = JsonField("outputs", "outputs", "contents")
+_FLAG = JsonField("informationalOnly", "informational_only", "flag", False)
+
+CURRENT_SPECS = (
+    ContentSpec("text", Text, (JsonField("text", "text", "text", ""),)),
+    ContentSpec("functionCall", FunctionCall, (_NAME, _ARGUMENTS, _FLAG, _CALL_ID)),
+    ContentSpec("functionResult", FunctionResult, (JsonField("result", "result", "value"), _CALL_ID)),
+    ContentSpec(
+        "toolApprovalRequest",
+        ToolApprovalRequest,
+        (
+            JsonField("toolCall", "tool_call", "call", REQUIRED),
+            JsonField("requiresConfirmation", "requires_confirmation", "flag", True),
+            _REQUEST_ID,
+        ),
+    ),
+    ContentSpec(
+        "toolApprovalResponse",
+        ToolApprovalResponse,
+        (_APPROVED, JsonField("toolCall", "tool_call", "call", REQUIRED), _REASON, _REQUEST_ID),
+    ),
+    ContentSpec("mcpServerToolCall", McpServerToolCall, (_NAME, _SERVER, _ARGUMENTS, _CALL_ID)),
+    ContentSpec("mcpServerToolResult", McpServerToolResult, (_OUTPUTS, _CALL_ID)),
+    ContentSpec(
+        "codeInterpreterToolCall", CodeInterpreterToolCall, (JsonField("inputs", "inputs", "contents"), _CALL_ID)
+    ),
+    ContentSpec("codeInterpreterToolResult", CodeInterpreterToolResult, (_OUTPUTS, _CALL_ID)),
+    ContentSpec("imageGenerationToolCall", ImageGenerationToolCall, (_CALL_ID,)),
+    ContentSpec("imageGenerationToolResult", ImageGenerationToolResult, (_OUTPUTS, _CALL_ID)),
+    ContentSpec("webSearchToolCall", WebSearchToolCall, (_CALL_ID,)),
+    ContentSpec("webSearchToolResult", WebSearchToolResult, (_OUTPUTS, _CALL_ID)),
+    ContentSpec("toolCall", ToolCall, (_CALL_ID,)),
+    ContentSpec("toolResult", ToolResult, (_CALL_ID,)),
+    ContentSpec("inputRequest", InputRequest, (_REQUEST_ID,)),
+    ContentSpec("inputResponse", InputResponse, (_REQUEST_ID,)),
+)
+"""From 10.4.0 on."""
+
+_OLD_FUNCTION = JsonField("functionCall", "tool_call", "function", REQUIRED)
+_OLD_SERVER_CALL = JsonField("toolCall", "tool_call", "server", REQUIRED)
+
+MCP_CALL = ContentSpec(
+    "mcpServerToolCall",
+    McpServerToolCall,
+    (JsonField("toolName", "name", "text", REQUIRED), _SERVER, _ARGUMENTS, _CALL_ID),
+    telling=frozenset({"toolName"}),
+)
+MCP_RESULT = ContentSpec(
+    "mcpServerToolResult",
+    McpServerToolResult,
+    (JsonField("output", "outputs", "contents"), _CALL_ID),
+    telling=frozenset({"output"}),
+)
+FUNCTION_REQUEST = ContentSpec("functionApprovalRequest", ToolApprovalRequest, (_OLD_FUNCTION, _OLD_ID))
+FUNCTION_RESPONSE = ContentSpec(
+    "functionApprovalResponse", ToolApprovalResponse, (_APPROVED, _OLD_FUNCTION, _REASON, _OLD_ID)
+)
+MCP_REQUEST = ContentSpec("mcpServerToolApprovalRequest", ToolApprovalRequest, (_OLD_SERVER_CALL, _OLD_ID))
+MCP_RESPONSE = ContentSpec("mcpServerToolApprovalResponse", ToolApprovalResponse, (_APPROVED, _OLD_ID))
+
+EARLIER_SPECS = (MCP_CALL, MCP_RESULT, FUNCTION_REQUEST, FUNCTION_RESPONSE, MCP_REQUEST, MCP_RESPONSE)
+"""From 9.9 to 10.3.0: what was written in another way than later."""
+
+OPAQUE_TYPES = frozenset({"reasoning", "data", "uri", "error", "usage", "hostedFile", "hostedVectorStore"})
+"""Known types that have no part in approvals."""
+
+PLAIN_FUNCTION = next(spec for spec in CURRENT_SPECS if spec.content is FunctionCall)
+"""How a function call is written wherever it stands."""
+
+_BY_CONTENT = {spec.content: spec for spec in CURRENT_SPECS}
+_BY_TYPE = {spec.discriminator: spec for spec in CURRENT_SPECS}
+_OLD_BY_TYPE = {spec.discriminator: spec for spec in EARLIER_SPECS}
+
+
+def known_types() -> list[str]:
+    """Gives every `$type` of either generation."""
+    return sorted({*_BY_TYPE, *_OLD_BY_TYPE, *OPAQUE_TYPES})
+
+
+def find_read_spec(kind: str, names: frozenset[str]) -> tuple[ContentSpec, JsonNotation] | None:
+    """Gives how an object with that `$type` and these *names* was written; None for a type without a table."""
+    old = _OLD_BY_TYPE.get(kind)
+    if old is not None and (kind not in _BY_TYPE or names & old.telling):
+        return old, "earlier"
+    current = _BY_TYPE.get(kind)
+    return (current, "current") if current is not None else None
+
+
+def find_write_spec(content: Content, notation: JsonNotation) -> tuple[ContentSpec, JsonNotation]:
+    """Gives how a content is written; what the earlier generation had no type for is written in the current one."""
+    if notation == "earlier":
+        old = _earlier_spec(content)
+        if old is not None:
+            return old, "earlier"
+    return _BY_CONTENT[type(content)], "current"
+
+
+def _earlier_spec(content: Content) -> ContentSpec | None:
+    match content:
+        case McpServerToolCall():
+            return MCP_CALL
+        case McpServerToolResult():
+            return MCP_RESULT
+        case ToolApprovalRequest(tool_call=FunctionCall()):
+            return FUNCTION_REQUEST
+        case ToolApprovalRequest(tool_call=McpServerToolCall()):
+            return MCP_REQUEST
+        case ToolApprovalResponse(tool_call=FunctionCall()):
+            return FUNCTION_RESPONSE
+        case ToolApprovalResponse(tool_call=McpServerToolCall() | None):
+            return MCP_RESPONSE
+        case _:
+            return None
+
+
+_SHAPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "text": (str, "a text"),
+    "flag": (bool, "true or false"),
+    "arguments": (Mapping, "an object"),
+    "contents": (list, "a list"),
+    "call": (Mapping, "an object"),
+    "function": (Mapping, "an object"),
+    "server": (Mapping, "an object"),
+    "value": (object, "anything"),
+}
+_SHAPE_NAMES = {bool: "true or false", str: "a text", dict: "an object", list: "a list", type(None): "null"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNote:
+    """Something about a document that is no mistake, and that somebody may want to know."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(slots=True)
+class MessageReader:
+    """
+    Reads messages, and keeps notes.
+
+    Attributes:
+        notes: What was odd: a `$type` that is unknown, missing or not first; a decision whose call nobody tells.
+    """
+
+    notes: list[ReadNote] = field(default_factory=list)
+
+    def messages(self, given: Any, where: str = "messages") -> list[Message]:
+        """
+        Gives the messages of a JSON list. A decision of the earlier generation that does not say its call gets that of
+        the request before it.
+
+        Errors:
+            ContentError: Something has the wrong shape.
+        """
+        items = require_shape(given, list, where)
+        return self._joined([self.message(item, f"{where}[{place}]") for place, item in enumerate(items)], where)
+
+    def message(self, given: Any, where: str) -> Message:
+        """Gives one message."""
+        item = require_shape(given, Mapping, where)
+        optional = {
+            attribute: _optional_text(item, name, where)
+            for name, attribute in (
+                ("messageId", "message_id"),
+                ("authorName", "author_name"),
+                ("createdAt", "created_at"),
+            )
+        }
+        role = _optional_text(item, "role", where)
+        contents = item.get("contents")
+        return Message(
+            role="user" if role is None else role,
+            contents=self.contents([] if contents is None else contents, f"{where}.contents"),
+            source=item,
+            **optional,
+        )
+
+    def contents(self, given: Any, where: str) -> tuple[Content, ...]:
+        """Gives the contents of a JSON list."""
+        items = require_shape(given, list, where)
+        return tuple(self.content(item, f"{where}[{place}]") for place, item in enumerate(items))
+
+    def content(self, given: Any, where: str) -> Content:
+        """Gives one content, whose type its `$type` says."""
+        item = require_shape(given, Mapping, where)
+        if "$type" not in item:
+            if item:
+                self._note(where, "has no $type; kept as it is, and nothing in it is understood")
+            return OpaqueContent(source=item)
+        kind = require_shape(item["$type"], str, f"{where}.$type")
+        if next(iter(item)) != "$type":
+            self._note(where, "$type is not the first name, which .NET refuses by default")
+        known = find_read_spec(kind, frozenset(item))
+        if known is None:
+            return self._untyped(kind, item, where)
+        spec, notation = known
+        return replace(self._filled(spec, item, where), notation=notation)
+
+    def _untyped(self, kind: str, item: Mapping[str, Any], where: str) -> Content:
+        if kind in OPAQUE_TYPES:
+            return OpaqueContent(kind=kind, source=item)
+        self._note(where, f"$type {kind!r} is not known, and kept as it is{suggest_name(kind, known_types())}")
+        return UnknownContent(kind=kind, source=item)
+
+    def _filled(self, spec: ContentSpec, item: Mapping[str, Any], where: str) -> Content:
+        values = {each.attribute: self._value(each, item, where) for each in spec.fields}
+        try:
+            return spec.content(source=item, **values)
+        except ContentError as error:
+            raise ContentError(f"{where}.{error.where}", error.what) from None
+
+    def _value(self, each: JsonField, item: Mapping[str, Any], where: str) -> Any:
+        place = f"{where}.{each.name}"
+        value = item.get(each.name)
+        if value is None:
+            if each.default is REQUIRED:
+                raise ContentError(place, "is missing" if each.name not in item else "is null, and must not be")
+            return each.default
+        shape, words = _SHAPES[each.kind]
+        if not isinstance(value, shape):
+            raise _shape_error(place, words, value)
+        return self._read_value(each, value, place)
+
+    def _read_value(self, each: JsonField, value: Any, place: str) -> Any:
+        match each.kind:
+            case "arguments":
+                return deepcopy(value)
+            case "contents":
+                return self.contents(value, place)
+            case "call":
+                return self.content(value, place)
+            case "function":
+                return self._filled(PLAIN_FUNCTION, value, place)
+            case "server":
+                return replace(self._filled(MCP_CALL, value, place), notation="earlier")
+            case _:
+                return value
+
+    def _joined(self, messages: list[Message], where: str) -> list[Message]:
+        asked: dict[str, Content] = {}
+        for place, message in enumerate(messages):
+            contents: list[Content] = []
+            for index, content in enumerate(message.contents):
+                if isinstance(content, ToolApprovalRequest):
+                    asked[content.request_id] = content.tool_call
+                contents.append(self._with_call(content, asked, f"{where}[{place}].contents[{index}]"))
+            if any(one is not other for one, other in zip(contents, message.contents, strict=True)):
+                messages[place] = replace(message, contents=tuple(contents))
+        return messages
+
+    def _with_call(self, content: Content, asked: Mapping[str, Content], where: str) -> Content:
+        if not isinstance(content, ToolApprovalResponse) or content.tool_call is not None:
+            return content
+        if content.request_id not in asked:
+            self._note(
+                where, f"no request before it has the id {content.request_id!r}, so nobody tells which call it is"
+            )
+            return content
+        return replace(content, tool_call=asked[content.request_id])
+
+    def _note(self, where: str, what: str) -> None:
+        self.notes.append(ReadNote(where, what))
+
+
+def require_shape(value: Any, shape: type, where: str) -> Any:
+    """Gives the value if it has the shape."""
+    if not isinstance(value, shape):
+        words = {list: "a list", Mapping: "an object", str: "a text", bool: "true or false"}[shape]
+        raise _shape_error(where, words, value)
+    return value
+
+
+def read_messages(given: Sequence[Any]) -> list[Message]:
+    """Gives the messages of a JSON list, without the notes."""
+    return MessageReader().messages(given)
+
+
+def _optional_text(item: Mapping[str, Any], name: str, where: str) -> str | None:
+    value = item.get(name)
+    return None if value is None else str(require_shape(value, str, f"{where}.{name}"))
+
+
+def _shape_error(where: str, words: str, value: Any) -> ContentError:
+    return ContentError(where, f"must be {words}, and is {_SHAPE_NAMES.get(type(value), 'a number')}")
+
+
+_MESSAGE_FIELDS = (
+    JsonField("role", "role", "text", "user"),
+    JsonField("contents", "contents", "contents", ()),
+    JsonField("messageId", "message_id"),
+    JsonField("authorName", "author_name"),
+    JsonField("createdAt", "created_at"),
+)
+
+
+def write_messages(messages: Iterable[Message], notation: JsonNotation | None = None) -> list[dict[str, Any]]:
+    """
+    Gives the messages as JSON values.
+
+    Arguments:
+        notation: The generation of discriminators to write with; None for the one that each content has.
+    """
+    return [write_message(message, notation) for message in messages]
+
+
+def write_message(message: Message, notation: JsonNotation | None = None) -> dict[str, Any]:
+    """Gives one message as a JSON value."""
+    return _lay_out(message.source, _MESSAGE_FIELDS, message, notation)
+
+
+def write_content(content: Content, notation: JsonNotation | None = None) -> dict[str, Any]:
+    """Gives one content as a JSON value, with its `$type`."""
+    if isinstance(content, OpaqueContent | UnknownContent):
+        return dict(content.source) if content.source is not None else {"$type": content.kind} if content.kind else {}
+    spec, used = find_write_spec(content, notation or content.notation)
+    inside = _write_fields(spec, content, used, notation)
+    return inside if "$type" in inside else {"$type": spec.discriminator, **inside}
+
+
+def _without_type(spec: ContentSpec, call: Content, notation: JsonNotation | None) -> dict[str, Any]:
+    """Gives a call as the earlier generation nested it: the name of the field around it says its type."""
+    inside = _write_fields(spec, call, "earlier", notation)
+    inside.pop("$type", None)
+    if isinstance(call, FunctionCall) and not call.informational_only:
+        inside.pop("informationalOnly", None)
+    return inside
+
+
+def _write_fields(
+    spec: ContentSpec, content: Content, used: JsonNotation, notation: JsonNotation | None
+) -> dict[str, Any]:
+    """Keeps the order of what was read in the same generation; of another one, what is not modelled."""
+    source = content.source
+    if source is None or isinstance(content, FunctionCall) or content.notation == used:
+        return _lay_out(source, spec.fields, content, notation)
+    modelled = {each.name for each in _source_fields(content, source)}
+    extra = {name: value for name, value in source.items() if name not in modelled and name != "$type"}
+    return {**_lay_out(None, spec.fields, content, notation), **extra}
+
+
+def _source_fields(content: Content, source: Mapping[str, Any]) -> tuple[JsonField, ...]:
+    known = find_read_spec(source.get("$type", MCP_CALL.discriminator), frozenset(source))
+    return known[0].fields if known is not None else ()
+
+
+def _lay_out(
+    source: Mapping[str, Any] | None, fields: tuple[JsonField, ...], value: Any, notation: JsonNotation | None
+) -> dict[str, Any]:
+    written = {each.name: (each, _write_value(each, getattr(value, each.attribute), notation)) for each in fields}
+    if source is None:
+        return {name: inside for name, (_, inside) in written.items() if inside is not None}
+    kept = {name: written[name][1] if name in written else inside for name, inside in source.items()}
+    added = {
+        name: inside
+        for name, (each, inside) in written.items()
+        if name not in source and (each.default is REQUIRED or getattr(value, each.attribute) != each.default)
+    }
+    return {**kept, **added}
+
+
+def _write_value(each: JsonField, value: Any, notation: JsonNotation | None) -> Any:
+    if value is None:
+        return None
+    match each.kind:
+        case "contents":
+            return [write_content(content, notation) for content in value]
+        case "call":
+            return write_content(value, notation)
+        case "function":
+            return _without_type(PLAIN_FUNCTION, value, notation)
+        case "server":
+            return _without_type(MCP_CALL, value, notation)
+        case _:
+            return value

@@ -1,0 +1,61 @@
+"""The stories of the catalogue, played on a process and judged with all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_approvals.checks import CHECKS, judge
+from pytest_approvals.journal.history import History
+from pytest_approvals.processes.launchers import CommandLauncher
+from pytest_approvals.processes.process_pool import ProcessPool
+from pytest_approvals.processes.remote_agents import SharedProcessSource, SubprocessFactory
+from pytest_approvals.runner.event_loops import SessionLoop
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.catalogue import select_scenarios
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.variants import plan_variants
+from pytest_approvals.testing.host.rules import HostFinding
+
+FAMILIES = ("basics", "parallel")
+"""What every process is tried with; what it does not claim is left out."""
+
+RUN_TIME_LIMIT = 20.0
+"""How long a run may take."""
+
+
+def run_catalogue(command: Sequence[str], agent: str, scenarios: Sequence[str]) -> list[HostFinding]:
+    """
+    Lists the stories that fail on a process, the first failure of each.
+
+    Errors:
+        UnknownName: There is no such scenario.
+    """
+    stories = [
+        load_scenario(path, root=path.parents[name.count("/")])
+        for name, path in select_scenarios(scenarios, Path.cwd()).items()
+    ]
+    loop, pool = SessionLoop(), ProcessPool()
+    source = SharedProcessSource(
+        agent, SubprocessFactory(agent=agent, environment=CommandLauncher(words=tuple(command)), pool=pool)
+    )
+    try:
+        loop.wait_for(source.ask())
+        return [one for story in stories for one in _first_failure(story, source, loop)]
+    finally:
+        loop.wait_for(pool.close())
+        loop.close()
+
+
+def _first_failure(story: Scenario, source: SharedProcessSource, loop: SessionLoop) -> Iterator[HostFinding]:
+    for variant in plan_variants(story, source.facts):
+        run = loop.wait_for(run_scenario(story, variant, source, limit=RunLimits(seconds=RUN_TIME_LIMIT)))
+        for verdict in judge(History.of(run.events)):
+            if verdict.fails:
+                sentence = CHECKS[verdict.check].requirement.rstrip(".")
+                what = f"expected {verdict.expected}, and saw {verdict.actual}"
+                requirement = sentence[0].lower() + sentence[1:]
+                yield HostFinding(name=f"{story.id}[{variant.id}]", requirement=requirement, what=what)
+                return

@@ -1,0 +1,107 @@
+"""An agent process, spoken to line by line, so that it can be told what the protocol does not allow."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from pytest_approvals.processes.launchers import CommandLauncher
+
+ANSWER_TIMEOUT = 20.0
+"""How many seconds a process may take for an answer, or to end."""
+
+
+class RuleBroken(Exception):
+    """The process did what the protocol does not allow; *args* say what."""
+
+
+class RawHost:
+    """
+    A process and the connection to it; it is ended when the block is left.
+
+    Arguments:
+        command: What starts it, with its arguments.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._connection, theirs = socket.socketpair()
+        self._connection.settimeout(ANSWER_TIMEOUT)
+        try:
+            self.child: subprocess.Popen[bytes] = CommandLauncher(words=tuple(command)).start(
+                {}, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL
+            )
+        except BaseException:
+            self._connection.close()
+            raise
+        finally:
+            theirs.close()
+        self._lines = self._connection.makefile("rb")
+        self._numbers = iter(range(1, 1_000_000))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        self.hang_up()
+        self.child.kill()
+        self.child.wait()
+
+    def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """
+        Calls the process, and gives the message that answers; None where it ended the connection instead.
+
+        Errors:
+            Broken: It says something else, or nothing in time.
+        """
+        number = next(self._numbers)
+        self._send({"id": number, "m": method, "p": params})
+        message = self._received(method)
+        if message is not None and message.get("re") != number:
+            raise RuleBroken(f"`{method}` was call {number}, and what came is {_short_json(message)}")
+        if message is not None and message.keys() not in ({"re", "ok"}, {"re", "err"}):
+            raise RuleBroken(f"an answer has `re` and either `ok` or `err`; to `{method}` came {_short_json(message)}")
+        return message
+
+    def hang_up(self) -> None:
+        """Closes the connection, as a harness does that is gone."""
+        self._lines.close()
+        self._connection.close()
+
+    def ends(self) -> bool:
+        """Says whether the process ends by itself."""
+        try:
+            self.child.wait(ANSWER_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        try:
+            self._connection.sendall(json.dumps(message).encode() + b"\n")
+        except OSError:
+            raise RuleBroken("it ended before it was asked") from None
+
+    def _received(self, method: str) -> dict[str, Any] | None:
+        try:
+            line = self._lines.readline()
+        except TimeoutError:
+            raise RuleBroken(f"`{method}` was not answered within {ANSWER_TIMEOUT:g} s") from None
+        except OSError:
+            line = b""
+        if not line:
+            return None
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            raise RuleBroken(f"a line is one JSON object; what came is {line[:100]!r}")
+        return message
+
+
+def _short_json(message: Mapping[str, Any]) -> str:
+    text = json.dumps(message)
+    return text if len(text) <= 120 else f"{text[:117]}..."

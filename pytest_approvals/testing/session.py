@@ -1,0 +1,154 @@
+"""One session with an agent, step by step, in a test of its adapter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from pytest_approvals.agent_side.contract import (
+    Blueprint,
+    Decision,
+    Finished,
+    ModelAddress,
+    Outcome,
+    Paused,
+    Request,
+    ToolSpec,
+)
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.errors import AdapterError
+from pytest_approvals.runner.mcp.endpoints import RunMcpServers
+from pytest_approvals.runner.model_endpoint import ModelEndpoint
+from pytest_approvals.testing.world import FakeWorld
+
+STEP_TIMEOUT = 20
+"""How long a step may take."""
+
+
+class AdapterSession:
+    """
+    One session on one world, step by step; every step waits for its end.
+
+    Arguments:
+        served: Serves its model, for an adapter that always reaches it over a protocol.
+    """
+
+    def __init__(
+        self, adapter: type[Agent], blueprint: Blueprint, world: FakeWorld, served: ModelEndpoint | None = None
+    ) -> None:
+        self.adapter = adapter
+        self.blueprint = blueprint
+        self.world = world
+        self.runner = asyncio.Runner()
+        self._connected: RunMcpServers | None = None
+        self._served = served
+        try:
+            self.agent = self.runner.run(self._built(world))
+        except BaseException:
+            self._leave()
+            raise
+
+    async def _built(self, world: FakeWorld) -> Agent:
+        return self.adapter(world, replace(self._connecting(world), model=self._reached(world)))
+
+    def _reached(self, world: FakeWorld) -> ModelAddress | None:
+        if self._served is not None:
+            world.place = self._served.address(world.asked)
+        return world.place
+
+    def _connecting(self, world: FakeWorld) -> Blueprint:
+        """Gives the blueprint with the addresses of its MCP servers, for an adapter that connects to them."""
+        if not self.adapter.connects:
+            return self.blueprint
+        self._connected = self._connected or RunMcpServers()
+
+        async def run(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+            return await world.run(spec.name, arguments, None, agent=spec.agent)
+
+        return replace(self.blueprint, servers=self._connected.addresses(self.blueprint.tools, run))
+
+    def wait(self, step: Awaitable[Any]) -> Any:
+        """Waits for a step of the agent."""
+
+        async def waited() -> Any:
+            return await asyncio.wait_for(step, STEP_TIMEOUT)
+
+        return self.runner.run(waited())
+
+    def turn(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Outcome:
+        """Takes a turn and sees that its outcome is one."""
+        outcome = self.wait(self.agent.turn(text, decisions, stream=stream))
+        if isinstance(outcome, Finished):
+            return outcome
+        if not isinstance(outcome, Paused) or not _are_requests(outcome.requests):
+            self._breaks(f"turn() gave {outcome!r}; it must give Finished, or Paused with Requests")
+        return outcome
+
+    def paused(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> tuple[Request, ...]:
+        """Takes a turn that must pause, and gives its requests."""
+        outcome = self.turn(text, *decisions, stream=stream)
+        assert isinstance(outcome, Paused), f"the turn must pause for approval, and gave {outcome!r}"
+        return outcome.requests
+
+    def finished(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Any:
+        """Takes a turn that must finish, and gives its output."""
+        outcome = self.turn(text, *decisions, stream=stream)
+        assert isinstance(outcome, Finished), f"the turn must finish, and gave {outcome!r}"
+        return outcome.output
+
+    def pending(self) -> tuple[Request, ...]:
+        """Lists what is pending."""
+        listed = self.wait(self.agent.pending())
+        if not _are_requests(listed):
+            self._breaks(f"pending() gave {listed!r}; it must list Requests")
+        return tuple(listed)
+
+    def restart(self) -> None:
+        """Dumps the state and loads it into a new agent."""
+        saved = self.wait(self.agent.dump())
+        if not isinstance(saved, str):
+            self._breaks(f"dump() gave {type(saved).__name__}; it must give text")
+        self.wait(self.agent.close())
+        self.agent = self.runner.run(self._built(self.world))
+        self.wait(self.agent.load([saved]))
+
+    def another_session(self, world: FakeWorld) -> Agent:
+        """Begins another session on the same framework objects, recorded by *world*."""
+
+        async def begun() -> Agent:
+            self._reached(world)
+            return await self.agent.another_session(world)
+
+        other: Agent = self.wait(begun())
+        return other
+
+    def end(self) -> None:
+        """Closes the agent."""
+        try:
+            self.wait(self.agent.close())
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+        self.runner.close()
+
+    def _breaks(self, what: str) -> NoReturn:
+        raise AdapterError(f"{self.adapter.__module__}.{self.adapter.__qualname__}", what)
+
+
+def approve(request: Request) -> Decision:
+    """Makes the decision to approve."""
+    return Decision(request=request, verdict="approve")
+
+
+def reject(request: Request, reason: str | None = None) -> Decision:
+    """Makes the decision to reject."""
+    return Decision(request=request, verdict="reject", reason=reason)
+
+
+def _are_requests(listed: Any) -> bool:
+    return isinstance(listed, Sequence) and all(isinstance(one, Request) for one in listed)

@@ -1,0 +1,154 @@
+"""
+YAML text as plain values and the lines that they stand on.
+
+A word is a number, a bool or null only where YAML 1.1, YAML 1.2 and JSON agree that it is one; everything else that is
+not quoted is text: `no`, `on`, `1e3`, `0x1F`, `12:30` and dates. Where any JSON value may stand such a word is an
+`AmbiguousScalar` one, so that a schema can refuse it there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import yaml
+
+from pytest_approvals.yaml_files import Diagnostic, KeyPath, join_path
+
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)\.[0-9]+")
+_KEYWORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_AMBIGUOUS = re.compile(
+    r"[-+]?(\.?[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?|0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+)"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)|yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF"
+    r"|True|TRUE|False|FALSE|Null|NULL|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[0-9]+(:[0-9]+)+"
+)
+_MAX_VALUES = 100_000  # aliases can make a small file explode
+
+
+class AmbiguousScalar(str):
+    """Text without quotes that some version of YAML takes for a number, a bool, null or a date."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlDocument:
+    """
+    What a YAML text holds.
+
+    Attributes:
+        value: The plain value; keys are always text.
+        lines: The line of each key and element by its dotted path; `""` is the first line of all.
+    """
+
+    value: Any
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Composes nodes without guessing what a plain word is."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own attribute
+
+
+def parse_yaml(text: str) -> YamlDocument:
+    """
+    Reads one YAML document.
+
+    Errors:
+        Mistake: The text is not YAML, is empty, has a key twice, or uses tags.
+    """
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except yaml.YAMLError as problem:
+        raise _syntax_error(problem, text) from None
+    if node is None:
+        raise Diagnostic((), "the file is empty", line=1)
+    lines = {"": _line_number(node)}
+    return YamlDocument(value=_NodeConverter(lines).plain(node, (), ()), lines=lines)
+
+
+def _syntax_error(problem: yaml.YAMLError, text: str) -> Diagnostic:
+    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+    if mark is None:
+        position = getattr(problem, "position", None)
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        return Diagnostic((), f"this is not YAML: {getattr(problem, 'reason', problem)}", line=line)
+    why = ": ".join(part for part in (getattr(problem, "context", None), getattr(problem, "problem", None)) if part)
+    hint = "; text that holds { } [ ] , # or ': ' needs quotes" if re.search("flow|mapping values|alias", why) else ""
+    return Diagnostic((), f"this is not YAML: {why}{hint}", line=cast("int", mark.line) + 1)
+
+
+def _line_number(node: yaml.Node) -> int:
+    return cast("int", node.start_mark.line) + 1
+
+
+class _NodeConverter:
+    """Turns nodes into plain values and notes their lines."""
+
+    def __init__(self, lines: dict[str, int]) -> None:
+        self.lines = lines
+        self.count = 0
+
+    def plain(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
+        """Gives the plain value of *node*; *above* are the nodes that it stands in."""
+        self._refuse_odd(node, path, above)
+        if isinstance(node, yaml.ScalarNode):
+            return _parse_scalar(node)
+        inside = (*above, node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._element(child, (*path, at), inside) for at, child in enumerate(node.value)]
+        return {key: self._value(key_node, child, (*path, key), inside) for key, key_node, child in self._pairs(node)}
+
+    def _element(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
+        self.lines[join_path(path)] = _line_number(node)
+        return self.plain(node, path, above)
+
+    def _value(self, key: yaml.Node, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
+        self.lines[join_path(path)] = _line_number(key)
+        return self.plain(node, path, above)
+
+    def _pairs(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        seen: dict[str, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise Diagnostic(
+                    (), "a key is text, not a list or a mapping; text with braces needs quotes", _line_number(key)
+                )
+            name = str(key.value)
+            if name in seen:
+                raise Diagnostic(
+                    (), f"the key {name!r} stands here twice, first in line {seen[name]}", _line_number(key)
+                )
+            seen[name] = _line_number(key)
+            yield name, key, value
+
+    def _refuse_odd(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> None:
+        self.count += 1
+        if self.count > _MAX_VALUES:
+            raise Diagnostic(
+                (), "the file holds more than 100,000 values when its aliases are followed", _line_number(node)
+            )
+        if any(node is one for one in above):
+            raise Diagnostic((), "an alias refers to what it stands in", _line_number(node))
+        if node.tag not in _PLAIN_TAGS:
+            raise Diagnostic((), f"the tag {node.tag!r} means nothing here; write plain values", _line_number(node))
+
+
+_PLAIN_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")
+
+
+def _parse_scalar(node: yaml.ScalarNode) -> Any:
+    text = str(node.value)
+    if node.style:
+        return text
+    if text in _KEYWORDS:
+        return _KEYWORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return AmbiguousScalar(text) if _AMBIGUOUS.fullmatch(text) else text

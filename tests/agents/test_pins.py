@@ -1,0 +1,59 @@
+"""The pinned releases of the frameworks."""
+
+import re
+from pathlib import Path
+
+from pytest_approvals.agents.adapters import list_adapter_names, load_flavours
+from pytest_approvals.agents.pins import PINS_FILE, get_pin, get_pinned_release, load_pins
+
+CONSTRAINTS = Path(__file__).parents[2] / "requirements" / "constraints.txt"
+
+
+def test_the_pins_are_the_locked_versions() -> None:
+    """What `make setup` installs is what the stored transcripts are of; the other frameworks stand apart."""
+    locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE))
+
+    here = {name: version for name, version in locked.items() if name in load_pins()}
+    assert {"openai-agents", "pydantic-ai-slim"} <= here.keys()
+    assert here == {name: get_pinned_release(name) for name in here}
+
+
+def test_every_framework_has_a_pin() -> None:
+    """Each adapter of this package drives a framework with a pinned release."""
+    frameworks = {adapter.framework for name in list_adapter_names() for adapter in load_flavours(name).values()}
+
+    assert set(load_pins()) == {framework for framework in frameworks if framework}
+
+
+def test_pins_name_no_registry() -> None:
+    """Where distributions come from is a matter of the machine."""
+    text = PINS_FILE.read_text(encoding="utf-8")
+
+    assert "://" not in text
+    assert "index" not in text
+
+
+def test_an_old_release_gets_what_it_needs_beside_it() -> None:
+    """A release that a newer dependency broke is installed with an older one."""
+    assert ("openai-agents==0.9.0", "openai==2.26.0") == get_pin("openai-agents").requirements("0.9.0")
+    assert ("openai-agents==0.24.0",) == get_pin("openai-agents").requirements("0.24.0")
+    assert ("pydantic-ai-slim==1.0.6", "opentelemetry-api==1.38.0") == get_pin("pydantic-ai-slim").requirements("1.0.6")
+
+
+def test_extras_belong_to_releases() -> None:
+    """An extra is installed where the adapter can use it."""
+    pin = get_pin("pydantic-ai-slim")
+
+    assert ("pydantic-ai-slim[mcp,ag-ui]==2.68.0",) == pin.requirements("2.68.0")
+    assert ("pydantic-ai-slim[ag-ui]==2.41.0", "ag-ui-protocol==0.1.22") == pin.requirements("2.41.0")
+
+
+def test_a_checkout_gets_what_the_pinned_release_gets() -> None:
+    """Its extras and what stands beside it, but for what must have its version."""
+    assert (("mcp", "ag-ui"), ()) == get_pin("pydantic-ai-slim").beside_checkout()
+
+
+def test_an_unknown_distribution_needs_nothing() -> None:
+    """Somebody's own adapter has no pin."""
+    assert get_pinned_release("some-framework") is None
+    assert ("some-framework==3",) == get_pin("some-framework").requirements("3")

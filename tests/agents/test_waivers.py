@@ -1,0 +1,218 @@
+"""Waivers: reading, covering, going stale, being updated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agents.waivers import (
+    CheckOutcome,
+    Waiver,
+    find_stale_waivers,
+    find_waiver,
+    load_waivers,
+    rewrite_waivers,
+)
+from pytest_approvals.errors import WaiverError
+
+CHECKS = ("decision-survives", "runs-at-most-once")
+
+GOOD = """\
+# known
+- scenario: parallel/*
+  check: decision-survives
+  variant: json-*-held
+  version: ">=0.20,<0.25"
+  reason: The restored state has new agent objects.
+  issue: https://example.org/issues/1
+
+# another
+- scenario: basics/one
+  check: runs-at-most-once
+  reason: It runs twice.
+  issue: "unreported: docs/findings/twice.md"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "some.waivers.yaml"
+    path.write_text(text)
+    return path
+
+
+def outcome(
+    scenario: str = "parallel/two",
+    variant: str = "json-stream-held",
+    check: str = "decision-survives",
+    *,
+    failed: bool = True,
+    version: str | None = "0.24.0",
+) -> CheckOutcome:
+    return CheckOutcome(scenario=scenario, variant=variant, check=check, failed=failed, version=version)
+
+
+def test_a_file_gives_its_waivers_with_their_lines(tmp_path: Path) -> None:
+    """Every entry is a waiver that knows its line; what is left out covers everything."""
+    first, second = load_waivers(written(tmp_path, GOOD), CHECKS)
+
+    assert (2, "json-*-held", ">=0.20,<0.25") == (first.line, first.variant, first.version)
+    assert (10, "*", "") == (second.line, second.variant, second.version)
+
+
+@pytest.mark.parametrize(
+    ("flavour", "covered"), [("hosted", True), ("hosted_chat", True), ("agui", False), ("", False)]
+)
+def test_a_waiver_may_be_about_flavours_of_a_kind(tmp_path: Path, flavour: str, covered: bool) -> None:
+    """The flavour is a name or a pattern, and covers the flavours that it fits."""
+    text = GOOD.replace("  variant: json-*-held\n", "  flavour: hosted*\n")
+    failed = CheckOutcome(
+        scenario="parallel/two",
+        variant="none-held",
+        check="decision-survives",
+        failed=True,
+        flavour=flavour,
+        version="0.24.0",
+    )
+
+    assert covered == bool(find_waiver(failed, load_waivers(written(tmp_path, text), CHECKS)))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_a_file_without_entries_holds_no_waivers(tmp_path: Path, text: str) -> None:
+    """An empty file, or one of comments, is a file without waivers."""
+    assert () == load_waivers(written(tmp_path, text), CHECKS)
+
+
+def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
+    """An adapter without known failures has no file."""
+    assert () == load_waivers(tmp_path / "none.waivers.yaml", CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("scenario: x\n", "1: the file must hold a list of waivers"),
+        ("- x\n", "1: a waiver is a mapping with scenario, check, reason and issue"),
+        (
+            "- scenario: a/b\n  chek: runs-at-most-once\n",
+            "2: no key of a waiver is called 'chek'; did you mean 'check'?",
+        ),
+        ("- scenario: a/b\n  check: runs-at-most-once\n", "1: the reason is missing"),
+        ('- scenario: a/b\n  check: runs-at-most-once\n  reason: " "\n  issue: x\n', "3: the text of reason is empty"),
+        (
+            "- scenario: a/b\n  check: run-at-most-once\n  reason: r\n  issue: https://e.org/1\n",
+            "2: no check is called 'run-at-most-once'; did you mean 'runs-at-most-once'?",
+        ),
+        (
+            "- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: later\n",
+            "4: the issue must be an address, or `unreported: docs/findings/NAME.md`",
+        ),
+        (
+            "- scenario: a/b\n  check: runs-at-most-once\n  version: new\n  reason: r\n  issue: https://e.org/1\n",
+            "3: 'new' is no version range; write >=1.2,<1.5",
+        ),
+        (
+            '- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: https://e.org/1\n  sometimes: ""\n',
+            "5: the text of sometimes is empty",
+        ),
+        ("- scenario: [a]\n", "1: scenario must be text; put it into quotes"),
+        ("- scenario: 'a\n", "2: this is not YAML: while scanning a quoted scalar: found unexpected end of stream"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    """Loading refuses what cannot be meant, and says where it stands."""
+    path = written(tmp_path, text)
+
+    with pytest.raises(WaiverError) as error:
+        load_waivers(path, CHECKS)
+
+    assert f"{path}:{message}" == str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "covered"),
+    [
+        (outcome(), True),
+        (outcome(scenario="basics/two"), False),
+        (outcome(variant="none-held"), False),
+        (outcome(check="runs-at-most-once"), False),
+        (outcome(version="0.25.0"), False),
+        (outcome(version="0.24.1rc1"), True),
+        (outcome(version=None), False),
+        (outcome(failed=False), False),
+    ],
+)
+def test_a_waiver_covers_failures_within_its_range(tmp_path: Path, given: CheckOutcome, covered: bool) -> None:
+    """Scenario, variant, check and version must fit, and the check must have failed."""
+    waivers = load_waivers(written(tmp_path, GOOD), CHECKS)
+
+    assert covered == (find_waiver(given, waivers) is not None)
+
+
+TWO = frozenset({"parallel/two", "parallel/three"})
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "complete", "stale"),
+    [
+        ([outcome(failed=False)], TWO, True),
+        ([outcome(failed=False), outcome(scenario="parallel/three")], TWO, False),
+        ([outcome(failed=False)], {"parallel/two"}, False),
+        ([outcome(failed=False, version="0.30")], TWO, False),
+        ([], TWO, False),
+    ],
+)
+def test_a_waiver_is_stale_only_if_all_that_it_covers_ran_and_nothing_failed(
+    tmp_path: Path, outcomes: list[CheckOutcome], complete: set[str], stale: bool
+) -> None:
+    """What was not run, or is of another version, says nothing about a waiver."""
+    waiver = load_waivers(written(tmp_path, GOOD), CHECKS)[0]
+
+    assert stale == ((waiver,) == find_stale_waivers([waiver], outcomes, complete, TWO))
+
+
+@pytest.mark.parametrize(("sometimes", "stale"), [("", True), ("Two threads race for it.", False)])
+def test_a_waiver_of_a_race_is_never_stale(sometimes: str, stale: bool) -> None:
+    """A run without the failure shows nothing about a failure that says why it comes only in some runs."""
+    waiver = Waiver(scenario="a/b", check="runs-at-most-once", reason="r", issue="i", sometimes=sometimes)
+    outcomes = [outcome("a/b", check="runs-at-most-once", failed=False)]
+
+    assert stale == bool(find_stale_waivers([waiver], outcomes, ["a/b"], ["a/b"]))
+
+
+def test_updating_removes_stale_waivers_and_keeps_comments(tmp_path: Path) -> None:
+    """What is not stale stays as it was written."""
+    first, _ = load_waivers(written(tmp_path, GOOD), CHECKS)
+
+    assert "# known\n\n# another" + GOOD.partition("# another")[2] == rewrite_waivers(GOOD, [first], [])
+
+
+def test_a_new_waiver_is_refused_until_it_has_a_reason(tmp_path: Path) -> None:
+    """Updating adds what failed; a person has to look at it."""
+    text = rewrite_waivers(
+        GOOD, [], [outcome("basics/new"), outcome("basics/new", "none-held"), outcome("basics/other")]
+    )
+
+    assert (
+        "- scenario: basics/new\n"
+        "  check: decision-survives\n"
+        '  version: ">=0.24.0"\n'
+        '  reason: ""\n'
+        '  issue: ""\n'
+        "- scenario: basics/other\n"
+        "  check: decision-survives\n"
+        "  variant: json-stream-held\n"
+        '  version: ">=0.24.0"\n'
+        '  reason: ""\n'
+        '  issue: ""\n'
+    ) == text.removeprefix(GOOD)
+    with pytest.raises(WaiverError, match="the text of reason is empty"):
+        load_waivers(written(tmp_path, text), CHECKS)
+
+
+def test_a_waiver_reads_as_one_line() -> None:
+    """It says where it stands, what it waives and why."""
+    waiver = Waiver(scenario="a/b", check="runs-at-most-once", reason="r", issue="i", path="x.yaml", line=3)
+
+    assert "x.yaml:3: runs-at-most-once on a/b: r (i)" == str(waiver)

@@ -1,0 +1,169 @@
+"""Files, folders and standard input; bytes that are no text, and text that is no conversation."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import sqlite3
+import sys
+
+import pytest
+
+from pytest_approvals.conversations.histories.files import LocatedConversation, SkippedFile, read_conversations
+from pytest_approvals.errors import HistoryError, UnknownName, UsageError
+
+MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+
+
+@pytest.fixture
+def found(tmp_path, monkeypatch):
+    """Gives what is found in files of a folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *words, **options: list(read_conversations(words, **options))
+
+
+def write(path, text: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def test_a_file_is_a_conversation(found, tmp_path) -> None:
+    """It is named after its file."""
+    write(tmp_path / "a.json", json.dumps(MESSAGES))
+    (stored,) = found("a.json")
+
+    assert ("a.json", 1, "chat") == (stored.conversation.name, stored.line, stored.conversation.format)
+
+
+def test_a_list_of_conversations(found, tmp_path) -> None:
+    """Each is named by its place."""
+    write(tmp_path / "a.json", json.dumps([MESSAGES, {"messages": MESSAGES}]))
+
+    assert ["a.json[0]", "a.json[1]"] == [stored.conversation.name for stored in found("a.json")]
+
+
+def test_lines_that_are_messages_make_one_conversation(found, tmp_path) -> None:
+    """A history provider may write a message a line; each place has its line."""
+    write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, MESSAGES)) + "\n")
+    (stored,) = found("a.jsonl")
+
+    assert (2, 2) == (stored.conversation.length, stored.line_of((1,)))
+
+
+def test_a_folder_is_looked_through(found, tmp_path) -> None:
+    """Files that are called otherwise are left alone; those that hold something else are told."""
+    write(tmp_path / "all" / "b" / "b.jsonl", json.dumps(MESSAGES) + "\n")
+    write(tmp_path / "all" / "a.json", json.dumps(MESSAGES))
+    write(tmp_path / "all" / "c.txt", "no JSON")
+    write(tmp_path / "all" / "package.json", '{"name": "x"}')
+    one, other, skipped = found("all")
+
+    assert ["all/a.json", "all/b/b.jsonl"] == [one.file, other.file]
+    assert SkippedFile("all/package.json") == skipped
+
+
+def test_one_bad_file_does_not_stop_the_others(found, tmp_path) -> None:
+    """What is wrong stands in its place."""
+    write(tmp_path / "all" / "a.json", "{")
+    write(tmp_path / "all" / "b.json", json.dumps(MESSAGES))
+
+    assert [HistoryError, LocatedConversation] == [type(each) for each in found("all")]
+
+
+def test_standard_input_is_a_file(found, monkeypatch) -> None:
+    """It is called `-`."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(MESSAGES).encode())))
+    (stored,) = found("-")
+
+    assert "-" == stored.file
+
+
+BYTES = {
+    "a byte order mark": (b"\xef\xbb\xbf" + json.dumps(MESSAGES).encode(), None),
+    "UTF-16": (json.dumps(MESSAGES).encode("utf-16"), "it is UTF-16 or UTF-32"),
+    "UTF-32": (json.dumps(MESSAGES).encode("utf-32-be"), "no JSON"),
+    "Latin 1": ('[{"role": "user", "content": "é"}]'.encode("latin1"), "no UTF-8 at byte 30: "),
+    "a pickle": (pickle.dumps(MESSAGES), "it is a pickle, which is never loaded"),
+    "gzip": (gzip.compress(json.dumps(MESSAGES).encode()), "it is compressed with gzip"),
+    "nothing": (b"", "it is empty"),
+    "space": (b" \n\n", "it is empty"),
+    "zeros": (b"\0" * 100, "no JSON"),
+    "another document": (b'{"name": "x"}', "it is of no known format; name one with --format: meai, "),
+    "a scalar": (b"17", "no JSON: a conversation begins with { or ["),
+    "a message that is none": (b'[{"role": "user", "content": "Hi"}, 7]', "must be an object, and is a number"),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_bytes(found, tmp_path, name) -> None:
+    """What can be read is read; anything else is a sentence."""
+    written, what = BYTES[name]
+    write(tmp_path / "a.json", written)
+    (stored,) = found("a.json")
+
+    assert (stored.conversation.length == 2) if what is None else what in str(stored)
+
+
+def test_a_database_is_named_for_what_it_is(found, tmp_path) -> None:
+    """Savers keep checkpoints in one."""
+    database = sqlite3.connect(tmp_path / "a.json")
+    database.execute("create table a (b)")
+    database.close()
+    (mistake,) = found("a.json")
+
+    assert "it is a SQLite database; export the conversation as JSON" in mistake.what
+
+
+def test_a_pickle_is_not_loaded(found, tmp_path) -> None:
+    """Loading it would leave a file behind."""
+
+    class Trap:
+        def __reduce__(self):
+            return open, (str(tmp_path / "trapped"), "w")
+
+    write(tmp_path / "a.json", pickle.dumps(Trap(), protocol=0))
+    (mistake,) = found("a.json")
+
+    assert isinstance(mistake, HistoryError)
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_a_wrong_shape_is_told_with_its_place(found, tmp_path) -> None:
+    """File, line, path, what."""
+    call = {"$type": "functionCall", "name": "pay", "callId": 7}
+    write(tmp_path / "a.json", json.dumps([{"role": "assistant", "contents": [call]}], indent=1))
+    (mistake,) = found("a.json")
+
+    assert "a.json:8: [0].contents[0].callId: must be a text, and is a number" == str(mistake)
+
+
+def test_a_file_that_is_not_there(found) -> None:
+    """That is a mistake of the caller."""
+    with pytest.raises(UsageError, match=r"there is no file a\.json"):
+        found("a.json")
+
+
+def test_a_folder_without_conversations(found, tmp_path) -> None:
+    """So is that."""
+    (tmp_path / "all").mkdir()
+
+    with pytest.raises(UsageError, match="there are no conversations in all"):
+        found("all")
+
+
+def test_an_unknown_format(found, tmp_path) -> None:
+    """So is that."""
+    write(tmp_path / "a.json", json.dumps(MESSAGES))
+
+    with pytest.raises(UnknownName, match="did you mean 'chat'"):
+        found("a.json", form="chats")
+
+
+def test_a_named_format_is_not_recognised(found, tmp_path) -> None:
+    """Texts that all formats write alike are then of the one that was named."""
+    write(tmp_path / "a.json", json.dumps(MESSAGES))
+    (stored,) = found("a.json", form="responses")
+
+    assert "responses" == stored.conversation.format

@@ -1,0 +1,189 @@
+"""Every format: it is recognised, and its reader gives the one story that each library stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.conversations.histories.conversation import (
+    CallEntry,
+    DecisionEntry,
+    RequestEntry,
+    ResultEntry,
+    TextEntry,
+)
+from pytest_approvals.conversations.histories.journal import build_journal
+from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, detect_format
+from pytest_approvals.conversations.lint import lint_conversation
+from pytest_approvals.errors import HistoryError, UnknownName
+from pytest_approvals.journal.arguments import parse_arguments
+from pytest_approvals.journal.validation import find_violations
+
+STORIES = [
+    ("meai", "meai", "paused"),
+    ("meai", "meai", "done"),
+    ("meai", "meai", "session"),
+    ("meai", "meai", "earlier"),
+    ("agent_framework", "agent_framework", "paused"),
+    ("agent_framework", "agent_framework", "done"),
+    ("openai_agents", "openai_agents", "paused"),
+    ("openai_agents", "openai_agents", "decided"),
+    ("openai_agents", "openai_agents", "done"),
+    ("openai_agents_js", "openai_agents", "paused"),
+    ("openai_agents_js", "openai_agents", "decided"),
+    ("openai_agents_js", "openai_agents", "done"),
+    ("openai_agents", "responses", "input_list"),
+    ("pydantic_ai", "pydantic_ai", "paused"),
+    ("pydantic_ai", "pydantic_ai", "done"),
+    ("langgraph_state", "langgraph", "paused"),
+    ("langgraph_state", "langgraph", "done"),
+    ("langgraph_checkpoints", "langgraph", "paused"),
+    ("langgraph_checkpoints", "langgraph", "done"),
+    ("langchain_dict", "langchain", "paused"),
+    ("langchain_dict", "langchain", "done"),
+    ("langchain_dumpd", "langchain", "done"),
+    ("langchain_model", "langchain", "done"),
+    ("ai_sdk", "ai_sdk", "paused"),
+    ("ai_sdk", "ai_sdk", "done"),
+    ("ai_sdk_ui", "ai_sdk_ui", "paused"),
+    ("ai_sdk_ui", "ai_sdk_ui", "decided"),
+    ("ai_sdk_ui", "ai_sdk_ui", "done"),
+    ("chat", "chat", "sent"),
+    ("messages", "messages", "sent"),
+    ("responses", "responses", "sent"),
+]
+"""What stored the story, the format that it is of, and how far the story is."""
+
+FINISHED = ("done", "session", "earlier")
+ANSWERED = (
+    "meai",
+    "agent_framework",
+    "openai_agents",
+    "openai_agents_js",
+    "langgraph_checkpoints",
+    "ai_sdk",
+    "ai_sdk_ui",
+)
+"""What stores requests and decisions, too."""
+
+stories = pytest.mark.parametrize(("stored", "name", "how"), STORIES, ids=lambda word: word)
+
+
+def test_every_format_has_a_story() -> None:
+    """No reader is without something that a library wrote."""
+    assert set(FORMATS) == {name for _, name, _ in STORIES}
+
+
+@stories
+def test_is_recognised(document, stored, name, how) -> None:
+    """A document says by its structure what it is."""
+    reader = detect_format(document(stored, how))
+
+    assert name == reader.NAME
+
+
+@stories
+def test_only_its_own_reader_is_sure(document, stored, name, how) -> None:
+    """No two readers claim the same document for sure."""
+    from pytest_approvals.conversations.histories.readers import get_reader
+
+    sure = [other for other in FORMATS if get_reader(other).recognises(document(stored, how))]
+
+    assert sure in ([name], [])
+
+
+@stories
+def test_calls_are_those_of_the_story(document, stored, name, how) -> None:
+    """Id, tool and arguments of each call are there, whether it is a call or a request that stands for one."""
+    read = FormatDetector().read(document(stored, how))
+    calls = {
+        entry.id if isinstance(entry, CallEntry) else entry.call_id: (entry.tool, parse_arguments(entry.arguments))
+        for entry in read.entries
+        if isinstance(entry, CallEntry | RequestEntry)
+    }
+
+    assert {"c1": ("pay", {"amount": 5}), "c2": ("pay", {"amount": 6}), "c3": ("read", {"path": "x"})} == calls
+
+
+@stories
+def test_texts_are_those_of_the_story(document, stored, name, how) -> None:
+    """What user and model say is there, in order."""
+    read = FormatDetector().read(document(stored, how))
+    said = [(entry.role, entry.text) for entry in read.of(TextEntry)]
+    end = [("assistant", "Done.")] if how in FINISHED else []
+
+    assert [("user", "Pay 5 and 6"), ("assistant", "Let me see."), *end] == said[: 3 if end else 2]
+
+
+@pytest.mark.parametrize(
+    ("stored", "name", "how"), [each for each in STORIES if each[0] in ANSWERED and each[2] != "input_list"]
+)
+def test_requests_are_those_of_the_story(document, stored, name, how) -> None:
+    """Both gated calls were asked about; where the story goes on, one was approved and one rejected with a reason."""
+    read = FormatDetector().read(document(stored, how))
+    asked = {entry.id: entry.call_id for entry in read.of(RequestEntry) if entry.call_id != "c3"}
+    decided = {asked[entry.id]: entry.verdict for entry in read.of(DecisionEntry) if entry.id in asked}
+
+    assert {"c1", "c2"} == set(asked.values())
+    assert ({} if how == "paused" else {"c1": "approve", "c2": "reject"}) == decided
+
+
+@pytest.mark.parametrize("stored", [each for each in ANSWERED if each != "agent_framework"])
+def test_a_reason_is_kept(document, stored) -> None:
+    """What a person said when they rejected a call is there, where the format has a place for it."""
+    read = FormatDetector().read(document(stored, "done"))
+
+    assert ["no 6"] == [entry.reason for entry in read.of(DecisionEntry) if entry.verdict == "reject"]
+
+
+@pytest.mark.parametrize(("stored", "name", "how"), [each for each in STORIES if each[2] in (*FINISHED, "sent")])
+def test_results_are_those_of_the_story(document, stored, name, how) -> None:
+    """Each call has one result."""
+    read = FormatDetector().read(document(stored, how))
+    results = {entry.call_id: entry.value for entry in read.of(ResultEntry)}
+
+    assert ["c1", "c2", "c3"] == sorted(entry.call_id for entry in read.of(ResultEntry))
+    assert ("paid 5", "text of x") == (results["c1"], results["c3"])
+
+
+@stories
+def test_what_a_library_stored_has_no_mistake(document, stored, name, how) -> None:
+    """Lint finds nothing in it; what waits for a person is told."""
+    found = lint_conversation(FormatDetector().read(document(stored, how)))
+
+    assert [] == [(each.rule, each.what) for each in found if each.is_mistake]
+    assert (how in (*FINISHED, "sent", "input_list")) == (not found)
+
+
+@stories
+def test_its_journal_keeps_the_grammar(document, stored, name, how) -> None:
+    """What it tells as a journal is a journal."""
+    assert [] == find_violations(build_journal(FormatDetector().read(document(stored, how))))
+
+
+@stories
+def test_places_lead_back_to_the_document(document, stored, name, how) -> None:
+    """The path of every entry leads to a value of the document."""
+    whole = document(stored, how)
+    read = FormatDetector().read(whole)
+
+    for entry in read.entries:
+        value = whole
+        for step in read.path(entry):
+            value = value[step]
+
+
+def test_a_format_can_be_named(document) -> None:
+    """Nothing is recognised then."""
+    assert "chat" == FormatDetector("chat").read([{"role": "user", "content": "hi"}]).format
+
+
+def test_the_nearest_format_is_named() -> None:
+    """A format that does not exist is answered with one that does."""
+    with pytest.raises(UnknownName, match="did you mean 'pydantic_ai'"):
+        FormatDetector("pydantic-ai").read([])
+
+
+def test_what_is_of_no_format_is_refused() -> None:
+    """The formats are listed."""
+    with pytest.raises(HistoryError, match="no known format"):
+        FormatDetector().read({"name": "a package"})

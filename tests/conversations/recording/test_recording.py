@@ -1,0 +1,316 @@
+"""What passes between a client and a provider becomes scenarios; the provider is our own server."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import pytest
+
+from pytest_approvals.conversations.recording.capture import Recorder, parse_response
+from pytest_approvals.conversations.recording.proxy import RecordingProxy
+from pytest_approvals.errors import UsageError
+from pytest_approvals.model_server.conversation import ConversationOptions
+from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.runner.run import RecordedRun, run_scenario
+from pytest_approvals.scenario.load import load_scenario, parse_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.simulation.reference import ReferenceAgent
+
+STORY = """
+title: A payment
+tools:
+  pay: {parameters: {amount: integer, note: string?}, returns: paid}
+model:
+  - say: I pay.
+    calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+  - say: Paid.
+  - calls: [{id: c2, tool: pay, arguments: {amount: 6, note: sk-abcdefgh12345678}}]
+  - say: Paid again.
+"""
+KEY = "blue-sky"
+SCHEMA = {
+    "type": "object",
+    "properties": {"amount": {"type": "integer"}, "note": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+    "required": ["amount"],
+}
+
+
+class Chat:
+    """Writes the requests of Chat Completions."""
+
+    path = "/chat/completions"
+    tools: ClassVar = [{"type": "function", "function": {"name": "pay", "parameters": SCHEMA}}]
+
+    def __init__(self) -> None:
+        self.said: list[Any] = []
+
+    def body(self) -> dict[str, Any]:
+        return {"model": "m", "messages": self.said, "tools": self.tools}
+
+    def user(self, text: str) -> None:
+        self.said.append({"role": "user", "content": text})
+
+    def answered(self, body: dict[str, Any]) -> None:
+        message = body["choices"][0]["message"]
+        calls = [{**call, "type": "function"} for call in message.get("tool_calls") or ()]
+        self.said.append(
+            {"role": "assistant", "content": message["content"], **({"tool_calls": calls} if calls else {})}
+        )
+
+    def result(self, call_id: str, text: str) -> None:
+        self.said.append({"role": "tool", "tool_call_id": call_id, "content": text})
+
+
+class Responses(Chat):
+    """Writes those of Responses; the provider keeps what was said."""
+
+    path = "/responses"
+    tools: ClassVar = [{"type": "function", "name": "pay", "parameters": SCHEMA}]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.previous: dict[str, Any] = {}
+
+    def body(self) -> dict[str, Any]:
+        return {"model": "m", "input": self.said, "tools": self.tools, **self.previous}
+
+    def answered(self, body: dict[str, Any]) -> None:
+        self.said, self.previous = [], {"previous_response_id": body["id"]}
+
+    def result(self, call_id: str, text: str) -> None:
+        self.said.append({"type": "function_call_output", "call_id": call_id, "output": text})
+
+
+class Messages(Chat):
+    """Writes those of Anthropic."""
+
+    path = "/messages"
+    tools: ClassVar = [{"name": "pay", "input_schema": SCHEMA}]
+
+    def body(self) -> dict[str, Any]:
+        return {**super().body(), "max_tokens": 100}
+
+    def answered(self, body: dict[str, Any]) -> None:
+        self.said.append({"role": "assistant", "content": body["content"]})
+
+    def result(self, call_id: str, text: str) -> None:
+        block = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+        self.said.append({"role": "user", "content": [block]})
+
+
+SPOKEN = {"chat": Chat, "responses": Responses, "messages": Messages}
+
+
+def post(url: str, body: Any) -> tuple[int, bytes]:
+    """Posts JSON with a key and gives the status and what came."""
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+    connection.request("POST", address.path, json.dumps(body), {"Authorization": f"Bearer {KEY}"})
+    response = connection.getresponse()
+    got = response.read()
+    connection.close()
+    return response.status, got
+
+
+def converse(url: str, protocol: str, *, stream: bool, opening: str = "Pay 5") -> None:
+    """Has the conversation of the story with the provider at *url*."""
+    client = SPOKEN[protocol]()
+
+    def ask() -> None:
+        status, got = post(url + client.path, {**client.body(), "stream": stream})
+        assert 200 == status, got
+        client.answered(parse_response(protocol, got, streamed=stream))
+
+    client.user(opening)
+    ask()
+    client.result("c1", "paid 5")
+    ask()
+    client.user(f"Again, with {KEY}")
+    ask()
+    client.result("c2", f"rejected: not with {KEY}")
+    ask()
+
+
+Upstream = Callable[[str], str]
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    """Begins a conversation in a protocol on our own server, and gives its address."""
+    with ScriptedModelServer().running() as server:
+
+        def begin(protocol: str) -> str:
+            scenario = parse_scenario(STORY, name="a/story", path="story")
+            return server.url(server.begin(scenario, ConversationOptions(protocol=protocol)).name)
+
+        yield begin
+
+
+def recorded(path: Path) -> Scenario:
+    """Loads what was written."""
+    return load_scenario(path, root=path.parent)
+
+
+def played(scenario: Scenario) -> RecordedRun:
+    """Plays a scenario on the reference agent."""
+    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
+    return asyncio.run(run_scenario(scenario, Variant(), source))
+
+
+every_way = pytest.mark.parametrize("stream", [False, True], ids=["json", "stream"])
+every_protocol = pytest.mark.parametrize("protocol", SPOKEN)
+
+
+@every_way
+@every_protocol
+def test_a_conversation_becomes_a_scenario(upstream: Upstream, tmp_path: Path, protocol: str, stream: bool) -> None:
+    """The model's script, the caller's messages, and the tools with their parameters and results."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy(upstream(protocol), recorder).running() as passing:
+        converse(passing.url, protocol, stream=stream)
+
+    assert [tmp_path / "paid.approval.yaml"] == recorder.written
+    assert [] == recorder.passed_over
+    assert EXPECTED == (tmp_path / "paid.approval.yaml").read_text().partition("tools:")[2]
+
+
+EXPECTED = """
+  pay:
+    parameters: {amount: integer, note: string?}
+    calls: {c1: {returns: "paid {amount}"}, c2: {returns: "rejected: not with [secret]"}}
+model:
+  - say: I pay.
+    calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+  - say: Paid.
+  - calls: [{id: c2, tool: pay, arguments: {amount: 6, note: "[secret]"}}]
+  - say: Paid again.
+caller:
+  - send: Pay 5
+  - send: "Again, with [secret]"
+"""
+
+
+def test_what_was_recorded_can_be_played(upstream: Upstream, tmp_path: Path) -> None:
+    """On any agent, from the file alone."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy(upstream("chat"), recorder).running() as passing:
+        converse(passing.url, "chat", stream=False)
+
+    assert "Paid again." == played(recorded(recorder.written[0])).output
+
+
+def test_a_gated_tool_is_asked_about(upstream: Upstream, tmp_path: Path) -> None:
+    """What needs approval is not on the wire; whoever records it says so, and the oracle decides."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml", gated=["pay"])
+    with RecordingProxy(upstream("chat"), recorder).running() as passing:
+        converse(passing.url, "chat", stream=False)
+    scenario = recorded(recorder.written[0])
+
+    assert ["always"] == [tool.approval for tool in scenario.tools]
+    assert "Paid again." == played(scenario).output
+
+
+@every_protocol
+def test_the_key_reaches_the_provider_and_no_file(tmp_path: Path, protocol: str, upstream: Upstream) -> None:
+    """The head of a request goes on as it is; nothing of it is written down."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy(upstream(protocol), recorder).running() as passing:
+        converse(passing.url, protocol, stream=True)
+    text = recorder.written[0].read_text()
+
+    assert (KEY in text, "sk-abcdefgh" in text, "uthorization" in text) == (False, False, False)
+
+
+def test_each_conversation_has_a_file(upstream: Upstream, tmp_path: Path) -> None:
+    """Those that begin anew are conversations of their own, also with the same message."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy(upstream("chat"), recorder).running() as passing:
+        status, _ = post(passing.url + Chat.path, {"model": "m", "messages": [{"role": "user", "content": "Pay 5"}]})
+        post(passing.url + Chat.path, {"model": "m", "messages": [{"role": "user", "content": "Pay 5"}]})
+
+    assert 200 == status
+    assert ["paid.approval.yaml", "paid-2.approval.yaml"] == [path.name for path in recorder.written]
+
+
+def test_what_the_provider_refuses_goes_back_and_is_not_recorded(upstream: Upstream, tmp_path: Path) -> None:
+    """With its status and its words."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy(upstream("chat"), recorder).running() as passing:
+        status, got = post(passing.url + Chat.path, {"model": "m", "messages": []})
+
+    assert (400, []) == (status, recorder.written)
+    assert json.loads(got)["error"]["type"] == "invalid_request_error"
+
+
+def test_what_is_no_request_to_a_model_passes(upstream: Upstream, tmp_path: Path) -> None:
+    """Lists of models, for example."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy(upstream("chat"), recorder).running() as passing:
+        address = urlsplit(passing.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
+        connection.request("GET", f"{address.path}/models")
+        listed = json.loads(connection.getresponse().read())
+        connection.close()
+
+    assert ["main"] == [model["id"] for model in listed["data"]]
+    assert [] == recorder.written
+
+
+def test_a_provider_that_is_not_there_is_an_answer(tmp_path: Path) -> None:
+    """Status 502, and why."""
+    recorder = Recorder(tmp_path / "paid.approval.yaml")
+    with RecordingProxy("http://127.0.0.1:9/v1", recorder).running() as passing:
+        status, got = post(passing.url + Chat.path, {})
+
+    assert 502 == status
+    assert b"cannot be reached" in got
+
+
+def test_a_stream_passes_as_it_comes(tmp_path: Path) -> None:
+    """The client has the first piece before the provider has said the last one."""
+    released = Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.end_headers()
+            self.wfile.write(b"data: {}\n\n")
+            released.wait(10)
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Slow) as provider:
+        Thread(target=provider.serve_forever, args=(0.05,), daemon=True).start()
+        url = f"http://127.0.0.1:{provider.server_port}"
+        with RecordingProxy(url, Recorder(tmp_path / "x.approval.yaml")).running() as passing:
+            address = urlsplit(passing.url)
+            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=10)
+            connection.request("POST", "/chat/completions", "{}")
+            response = connection.getresponse()
+            first = response.read1()
+            released.set()
+            rest = response.read()
+            connection.close()
+        provider.shutdown()
+
+    assert (b"data: {}\n\n", b"data: [DONE]\n\n") == (first, rest)
+
+
+@pytest.mark.parametrize("upstream", ["api.openai.com", "ftp://x", ""])
+def test_an_address_that_is_none_is_refused(tmp_path: Path, upstream: str) -> None:
+    """With an example of one."""
+    with pytest.raises(UsageError, match=r"is no address of a provider; write it like https://"):
+        RecordingProxy(upstream, Recorder(tmp_path / "x.approval.yaml"))

@@ -1,0 +1,129 @@
+"""Scenarios out of stored conversations: what they hold before they are made small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
+from pytest_approvals.conversations.reproduce.reproducer import build_scenario
+from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
+from pytest_approvals.errors import HistoryError
+
+WHOLE = """\
+title: A call of refund is rejected, a message follows, what is pending is answered, two messages follow
+tools:
+  refund: {approval: always, parameters: {order: integer, to: string}}
+  look: {parameters: {what: string, n: integer}, returns: "{n} {what}"}
+  book_flight: {approval: always, parameters: {to: string, seats: integer}}
+model:
+  - say: May I?
+    calls: [{id: c1, tool: refund, arguments: {order: 4711, to: bob@example.org}}]
+  - say: I have not refunded it. Shall I book the flight?
+  - calls: [{id: c2, tool: look, arguments: {what: flights, n: 3}}]
+  - calls: [{id: c3, tool: book_flight, arguments: {to: Rome, seats: 2}}]
+  - say: Done.
+  - say: Done.
+  - say: Done.
+caller:
+  - send: Please refund order 4711 to bob@example.org, then book the flight to Rome.
+  - decide: {c1: {reject: not this month}}
+  - send: Yes, look first.
+  - oracle: true
+  - send: And now?
+  - send: Anything else?
+vary: [history]
+"""
+
+
+def text_of(draft: ScenarioDraft) -> str:
+    return format_yaml(build_document(draft))
+
+
+def test_a_conversation_is_a_scenario_as_people_write_one(stored: ScenarioDraft) -> None:
+    """Tools and their parameters are seen from the calls; what is pending is left to the oracle, and more follows."""
+    assert WHOLE == text_of(stored)
+    assert ("refund", "look", "book_flight") == tuple(tool.name for tool in build_scenario(stored).tools)
+
+
+def test_an_id_that_comes_again_says_so(written: Any) -> None:
+    """And the calls whose arguments are equal are so on purpose."""
+    calls = [written.call("look", "x", {"at": "a"}), written.call("look", "x", {"at": "a"})]
+    draft = written.draft(written.message("user", "go"), written.message("assistant", *calls))
+    document = build_document(draft)
+    assert [{"id": "c1", "tool": "look", "arguments": {"at": "a"}}, "repeats"] == [
+        document["model"][0]["calls"][0],
+        list(document["model"][0]["calls"][1])[-1],
+    ]
+    assert document["equal_arguments"]
+    build_scenario(draft)
+
+
+def test_parameters_fit_all_calls(written: Any) -> None:
+    """One that is not always there may be left out; where types differ it is text, or a number where all are."""
+    first, second = {"a": 1, "b": 1, "c": True}, {"a": 1.5, "b": "x", "d": None}
+    calls = [written.call("pay", "1", first), written.call("pay", "2", second)]
+    draft = written.draft(written.message("user", "go"), written.message("assistant", *calls))
+    document = build_document(draft)
+    assert {"a": "number", "b": "string", "c": "boolean?"} == document["tools"]["pay"]["parameters"]
+    assert {"a": 1, "b": "1", "c": True} == document["model"][0]["calls"][0]["arguments"]
+    build_scenario(draft)
+
+
+HOSTILE = [
+    "\x1b[2J\x9b31m\u202e",
+    "{{fake email}}",
+    "{nobody} {fake: email}",
+    "!!python/object/apply:os.system [ls]",
+    "&a *a # --- ...",
+    "yes",
+    "1e3",
+    'a"\\\n- b: c\t',
+    "\ud800",
+    "é" * 1000,
+    "- x",
+    "a: b",
+    "~",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_stay_texts(written: Any, text: str) -> None:
+    """Nothing in a conversation becomes a tag, a made-up value, a placeholder, or something that a terminal acts on."""
+    arguments = {"to": text, "more": {"fake": "email"}, text or "empty": [text]}
+    asked = written.call(text or "x", "c", arguments)
+    result = {"$type": "functionResult", "callId": "c", "result": text}
+    draft = written.draft(
+        written.message("user", text), written.message("assistant", text, asked), written.message("tool", result)
+    )
+    assert text_of(draft).replace("\n", "").isprintable()
+    scenario = build_scenario(draft)
+    [made] = [call for reply in scenario.agents["main"].replies for call in reply.calls]
+    assert isinstance(made.arguments, dict)
+    assert text.encode("utf-8", "replace").decode().replace("{{", "{ {") == made.arguments["to"]
+    assert {} == scenario.fakes
+
+
+def test_a_conversation_in_which_nobody_says_anything_is_refused(written: Any) -> None:
+    """There is nothing to play."""
+    with pytest.raises(HistoryError, match="nobody says anything"):
+        written.draft(written.message("system", "You are kind."))
+
+
+def test_decisions_that_cannot_be_a_mapping_are_a_list(written: Any) -> None:
+    """Two about one call, and one about nothing that was asked."""
+    inside = written.call("pay", "a", {"amount": 5})
+
+    def answer(approved: bool, request_id: str) -> dict[str, Any]:
+        return {"$type": "toolApprovalResponse", "approved": approved, "toolCall": inside, "requestId": request_id}
+
+    draft = written.draft(
+        written.message("user", "Pay 5"),
+        written.message("assistant", written.request(inside)),
+        written.message("user", answer(True, "ficc_a"), answer(False, "ficc_a"), answer(True, "forged")),
+    )
+    decide = [{"c1": "approve"}, {"c1": "reject"}, {"unknown": "forged", "verdict": "approve"}]
+    assert decide == build_document(draft)["caller"][1]["decide"]
+    build_scenario(draft)

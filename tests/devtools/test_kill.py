@@ -1,0 +1,102 @@
+"""How faults are proved to be caught."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.devtools import fault_detection
+from pytest_approvals.devtools.fault_detection import (
+    ALL_VARIANTS,
+    Detection,
+    find_detections,
+    find_first_detection,
+    in_process_variants,
+    is_detected_again,
+)
+from pytest_approvals.devtools.pages import faults
+from pytest_approvals.scenario.catalogue import stock_folder
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.simulation import faults
+from pytest_approvals.simulation.faults import Fault
+from pytest_approvals.simulation.faults.execution import RejectedCallRuns
+from pytest_approvals.simulation.faults.state import StandingDecisionIsLostInTheDump
+
+
+@pytest.fixture
+def stories():
+    """Loads stories of the catalogue by their ids."""
+
+    def load(*ids):
+        return [load_scenario(stock_folder() / f"{name}.approval.yaml", root=stock_folder()) for name in ids]
+
+    return load
+
+
+class Harmless(Fault):
+    """Nothing is wrong."""
+
+    source = ("somebody/something#1",)
+    caught_by = "rejected-never-runs"
+
+
+REJECTED = "parallel/one-approved-one-rejected"
+
+
+def test_what_is_sound_is_never_caught(stories):
+    """An agent without a defect passes what its faulty siblings fail."""
+    assert [] == list(find_detections(Harmless, stories(REJECTED, "decisions/standing-approval", "basics/approved")))
+
+
+def test_a_fault_is_caught_in_every_variant_that_shows_it(stories):
+    """Each kill says where, and which checks held for the sound agent only."""
+    found = list(find_detections(RejectedCallRuns, stories(REJECTED)))
+
+    assert [one.id for one in in_process_variants(stories(REJECTED)[0], RejectedCallRuns)] == [
+        one.variant for one in found
+    ]
+    assert all("rejected-never-runs" in one.checks for one in found)
+
+
+def test_a_fault_that_only_a_comparison_shows_is_caught_by_all_variants_together(stories):
+    """Each run for itself is sound; that they differ is not."""
+    found = find_first_detection(
+        StandingDecisionIsLostInTheDump, stories("decisions/standing-approval-survives-a-restart")
+    )
+
+    assert found == Detection(
+        scenario="decisions/standing-approval-survives-a-restart",
+        variant=ALL_VARIANTS,
+        checks=frozenset({"same-outcome-in-every-mode"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "variant", "caught"),
+    [
+        (REJECTED, "none-held", True),
+        (REJECTED, "none-held-from-nowhere", False),
+        ("basics/approved", "none-held-approve-all", False),
+        ("nowhere/at-all", "none-held", False),
+    ],
+)
+def test_a_record_that_is_out_of_date_proves_nothing(stories, scenario, variant, caught):
+    """A scenario or variant that is gone, or does not catch the fault any more, is no proof."""
+    known = Detection(scenario=scenario, variant=variant, checks=frozenset({"rejected-never-runs"}))
+
+    assert caught == is_detected_again(RejectedCallRuns, known, stories(REJECTED, "basics/approved"))
+
+
+def test_the_command_writes_the_record_and_the_page(stories, monkeypatch, tmp_path, capsys):
+    """It finds where each fault is caught; a fault that is not caught makes it fail."""
+    (tmp_path / "docs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fault_detection, "DETECTIONS_FILE", tmp_path / "killers.json")
+    monkeypatch.setattr(faults, "DETECTIONS_FILE", tmp_path / "killers.json")
+    monkeypatch.setattr(faults, "load_catalogue", lambda folders: stories(REJECTED))
+    monkeypatch.setattr(faults, "FAULTS", {"RejectedCallRuns": RejectedCallRuns, "Harmless": Harmless})
+
+    assert 1 == faults.main()
+    assert "Harmless is not caught by rejected-never-runs\n" == capsys.readouterr().err
+    assert ["RejectedCallRuns"] == list(fault_detection.load_detections())
+    assert f"`{REJECTED}` none-held" in (tmp_path / "docs" / "faults.md").read_text(encoding="utf-8")
+    assert "Harmless" not in faults.FAULTS

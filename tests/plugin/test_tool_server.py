@@ -1,0 +1,59 @@
+"""The MCP server of a person's test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from pytest_approvals import asks_again, raises, returns, tool
+from pytest_approvals.errors import UsageError
+from pytest_approvals.plugin.servers import ToolServer
+
+Serve = Callable[..., ToolServer]
+
+PAY = tool("pay", returns("paid {amount}"), raises("the bank is closed"), parameters={"amount": "integer"})
+
+
+async def said(streams: Any, *calls: tuple[str, dict[str, Any]]) -> list[str]:
+    """What the server answers to these calls."""
+    async with streams as (read, write, *_), ClientSession(read, write) as session:
+        await session.initialize()
+        results = [await session.call_tool(name, arguments) for name, arguments in calls]
+    return [result.content[0].text for result in results]
+
+
+@pytest.mark.asyncio
+async def test_a_tool_does_what_the_test_says(mcp_server: Serve) -> None:
+    """Successive executions do what the behaviours say, the last one for ever; all of them are noted."""
+    bank = mcp_server("bank", PAY)
+    answers = await said(
+        streamable_http_client(bank.url), ("pay", {"amount": 5}), ("pay", {"amount": 6}), ("pay", {"amount": 7})
+    )
+
+    assert ["paid 5", "the bank is closed", "the bank is closed"] == answers
+    assert [("pay", {"amount": 5}), ("pay", {"amount": 6}), ("pay", {"amount": 7})] == bank.ran
+
+
+@pytest.mark.asyncio
+async def test_the_program_is_the_same_server(mcp_server: Serve) -> None:
+    """Over stdio, what runs is noted, too."""
+    bank = mcp_server("bank", PAY)
+    program = StdioServerParameters(command=bank.command[0], args=list(bank.command[1:]))
+
+    assert ["paid 5"] == await said(stdio_client(program), ("pay", {"amount": 5}))
+    assert [("pay", {"amount": 5})] == bank.ran
+
+
+def test_a_tool_that_asks_again_is_refused(mcp_server: Serve) -> None:
+    """A server cannot ask in the middle of a tool."""
+    with pytest.raises(UsageError) as error:
+        mcp_server("bank", tool("pay", asks_again("Really?"), returns("paid")))
+
+    assert (
+        "the tool 'pay' of the server 'bank' waits or asks again, and a server of a test only returns or raises"
+        == str(error.value)
+    )

@@ -1,0 +1,62 @@
+"""The table of releases."""
+
+from __future__ import annotations
+
+from pytest_approvals.reporting.matrix import format_release_matrix
+from pytest_approvals.reporting.report import (
+    Report,
+    ReportedAgent,
+    ReportedCheck,
+    ReportedStatus,
+    ReportHeader,
+    VerdictLine,
+)
+
+TABLE = """\
+frame                   1.2  1.9 - 1.10  2.0
+every-gated-call-asked  ✗ 1  w 1         ✓
+sessions-isolated       ✗ 2  ✓           ✗ 1
+
+✓ all checks hold   w fails, and is waived   ✗ fails"""
+
+
+def whole(
+    *failures: tuple[str, str, str, ReportedStatus], versions: tuple[str, ...] = ("2.0", "1.10", "1.2", "1.9")
+) -> Report:
+    """A report about some releases: version, check, scenario and status of what does not hold."""
+    agents = tuple(ReportedAgent(agent=f"frame=={version}") for version in versions)
+    checks = {slug: ReportedCheck(requirement="It must.") for slug in ("every-gated-call-asked", "sessions-isolated")}
+    report = Report(header=ReportHeader(package="1", python="3.11", agents=agents, checks=checks))
+    for version, check, scenario, status in failures:
+        line = VerdictLine(
+            scenario=scenario, agent=f"frame=={version}", variant="none-held", check=check, status=status
+        )
+        report.add(line)
+    return report
+
+
+def test_releases_that_do_not_differ_share_a_column() -> None:
+    """They stand in the order of their versions; a number counts scenarios."""
+    report = whole(
+        ("1.2", "every-gated-call-asked", "a/one", "fail"),
+        ("1.2", "sessions-isolated", "a/one", "fail"),
+        ("1.2", "sessions-isolated", "a/two", "fail"),
+        ("1.9", "every-gated-call-asked", "a/one", "waived"),
+        ("1.10", "every-gated-call-asked", "a/one", "waived"),
+        ("2.0", "sessions-isolated", "a/one", "fail"),
+        ("2.0", "every-gated-call-asked", "a/one", "pass"),
+    )
+
+    assert TABLE == format_release_matrix(report)
+
+
+def test_nothing_is_listed_where_all_holds() -> None:
+    """A line says so."""
+    assert "frame 1.2 - 2.0: all checks hold" == format_release_matrix(whole()).strip()
+
+
+def test_a_release_whose_name_is_no_version_comes_last() -> None:
+    """An agent that plays its releases itself may have one that nobody released."""
+    report = whole(("robust", "sessions-isolated", "a/one", "fail"), versions=("robust", "2.0", "1.2"))
+
+    assert ["frame", "1.2", "-", "2.0", "robust"] == format_release_matrix(report).splitlines()[0].split()

@@ -1,0 +1,81 @@
+"""What a run comes to: findings, waivers, lines of the report."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.agents.waivers import Waiver
+from pytest_approvals.errors import CheckFailed
+from pytest_approvals.journal.events import Header
+from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.reporting.judged_run import JudgedRun, judge_run
+from pytest_approvals.reporting.subject import Subject
+
+UNASKED = """
+tool pay(amount: integer) raises
+send Pay 5
+model c1 pay(amount=5)
+gate c1 raises
+run c1 -> paid 5
+done
+"""
+
+ASKED_IN_VAIN = """
+tool read(path: string) never
+send Read
+model c1 read(path="a")
+pause c1
+approve c1
+go
+run c1 -> text
+done
+"""
+
+
+def judge(lines: str, *checks: str, strict: bool = False) -> JudgedRun:
+    """Judges a journal, with waivers for some checks."""
+    events = parse_notation(lines)
+    assert isinstance(events[0], Header)
+    waivers = [Waiver(scenario="*", check=check, reason="known", issue="https://e.org/1") for check in checks]
+    return judge_run(events, Subject.of(events[0]), waivers=waivers, strict=strict)
+
+
+def test_a_finding_is_raised_with_all_that_is_printed_of_it() -> None:
+    """The weakest violated requirement stands for those that follow from it."""
+    with pytest.raises(CheckFailed) as error:
+        judge(UNASKED).raise_findings()
+
+    assert ["policy-fails-closed"] == [one.verdict.check for one in error.value.findings]
+    assert str(error.value).startswith("policy-fails-closed: ")
+
+
+def test_a_waived_finding_is_not_raised() -> None:
+    """What follows from it is waived with it."""
+    result = judge(UNASKED, "policy-fails-closed")
+    result.raise_findings()
+
+    assert not result.clean
+    assert {"waived", "pass"} == {line["status"] for line in result.lines()}
+    assert {"known (https://e.org/1)"} == {line["waiver"] for line in result.lines() if line["status"] == "waived"}
+
+
+def test_a_waiver_of_something_else_changes_nothing() -> None:
+    """A consequence cannot be waived in the place of its cause."""
+    with pytest.raises(CheckFailed):
+        judge(UNASKED, "every-gated-call-asked").raise_findings()
+
+
+def test_a_should_warns() -> None:
+    """It is a warning, or a failure where that is wanted."""
+    (warning,) = judge(ASKED_IN_VAIN).warnings()
+
+    assert str(warning).startswith("warning: only-gated-asked: ")
+    judge(ASKED_IN_VAIN).raise_findings()
+    with pytest.raises(CheckFailed):
+        judge(ASKED_IN_VAIN, strict=True).raise_findings()
+    assert [] == judge(ASKED_IN_VAIN, strict=True).warnings()
+
+
+def test_what_says_nothing_is_not_reported() -> None:
+    """Checks that do not apply have no line."""
+    assert {"pass", "warning"} == {line["status"] for line in judge(ASKED_IN_VAIN).lines()}

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pytest_approvals.agent_side.contract.types import ModelCall
+from pytest_approvals.errors import UnknownName
+from pytest_approvals.runner.stream_chunks import CHUNKINGS, split_reply
+
+CALLS = (
+    ModelCall(id="c1", tool="write", arguments={"text": 'ünï\n"quoted"', "times": 12}),
+    ModelCall(id="c2", tool="read", arguments={"path": "a.txt"}),
+    ModelCall(id=None, tool="read", arguments="{broken"),
+)
+
+
+@pytest.mark.parametrize("style", CHUNKINGS)
+class TestEveryStyle:
+    def test_the_text_is_whole_again(self, style: str) -> None:
+        """However a reply is cut, its text chunks add up to what the model says."""
+        chunks = split_reply("Let me see.", CALLS, style)
+
+        assert "Let me see." == "".join(chunk.text or "" for chunk in chunks)
+
+    def test_the_calls_are_whole_again(self, style: str) -> None:
+        """However a reply is cut, each call gets its id, its tool and all of its arguments."""
+        chunks = split_reply("Let me see.", CALLS, style)
+        mine = [[chunk for chunk in chunks if chunk.call == index] for index in range(len(CALLS))]
+
+        assert ["c1", "c2", None] == [next((c.id for c in some if c.id), None) for some in mine]
+        assert ["write", "read", "read"] == [next(c.tool for c in some if c.tool) for some in mine]
+        texts = ["".join(chunk.arguments or "" for chunk in some) for some in mine]
+        assert [CALLS[0].arguments, CALLS[1].arguments] == [json.loads(text) for text in texts[:2]]
+        assert "{broken" == texts[2]
+
+    def test_the_name_comes_before_the_arguments(self, style: str) -> None:
+        """The first chunk of each call carries its tool, as every provider does."""
+        chunks = split_reply(None, CALLS, style)
+        first = {}
+        for chunk in chunks:
+            if chunk.call is not None:
+                first.setdefault(chunk.call, chunk)
+
+        assert ["write", "read", "read"] == [first[index].tool for index in range(3)]
+
+
+class TestStyles:
+    def test_ids_first_gives_all_ids_before_any_arguments(self) -> None:
+        """With `ids_first`, no arguments come before the last call was opened."""
+        chunks = split_reply(None, CALLS, "ids_first")
+
+        assert [0, 1, 2] == [chunk.call for chunk in chunks[:3]]
+        assert all(chunk.arguments is None for chunk in chunks[:3])
+
+    def test_interleaved_mixes_the_calls(self) -> None:
+        """With `interleaved`, pieces of one call stand between pieces of another."""
+        order = [chunk.call for chunk in split_reply(None, CALLS[:2], "interleaved")]
+
+        assert [0, 1, 0, 1, 0, 1] == order[:6]
+
+    def test_empty_has_empty_pieces(self) -> None:
+        """With `empty`, there are chunks that say nothing."""
+        assert any(chunk.arguments == "" for chunk in split_reply(None, CALLS, "empty"))
+
+    def test_an_unknown_style_names_the_nearest(self) -> None:
+        """A misspelt style is refused with the nearest valid one."""
+        with pytest.raises(UnknownName, match="no chunking is called 'interleave'; did you mean 'interleaved'?"):
+            split_reply(None, CALLS, "interleave")

@@ -1,0 +1,92 @@
+"""How the scripted model tells conversations apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pytest_approvals.agent_side.contract import Item
+from pytest_approvals.runner.script import ScriptedCall, ScriptState, find_conversation
+from pytest_approvals.scenario.load import parse_scenario
+
+STORY = """
+title: A story
+tools:
+  delegate: {parameters: {input: string}, runs: helper}
+  helper/pay: {parameters: {amount: integer}}
+agents:
+  helper:
+    model:
+      - calls: [{id: h1, tool: pay, arguments: {amount: 5}}]
+      - say: Paid.
+model:
+  - calls: [{id: c1, tool: delegate, arguments: {input: Pay 5}}]
+  - say: Done.
+"""
+
+
+def asked(scenario: Any, progress: ScriptState, *items: Item) -> tuple[str, int]:
+    """The conversation that an input of the helper's model belongs to, and how many replies it has."""
+    conversation = find_conversation(scenario, "helper", items, progress)
+    return conversation.name, len(conversation.replies)
+
+
+def scenario() -> Any:
+    return parse_scenario(STORY, name="nested/story", path="story.approval.yaml")
+
+
+def paid(**more: Any) -> ScriptState:
+    """A session whose helper has made its call."""
+    made: dict[str, Any] = {"label": "c1/h1", "reply": 1, "agent": "helper", "id": "h1", "tool": "pay"}
+    call = ScriptedCall(**{**made, "arguments": {"amount": 5}, **more})
+    return ScriptState(calls=[call], delegated={"c1": ("helper", "Pay 5")})
+
+
+CALL = Item(kind="call", id="h1", tool="pay", arguments={"amount": 5}, message=1)
+
+
+def test_a_conversation_that_begins_otherwise_is_known_by_its_calls() -> None:
+    """An agent that gives a sub-agent another first message after a pause goes on with the same script."""
+    assert ("c1/helper", 2) == asked(scenario(), paid(), Item(kind="user", text="Clean up"), CALL)
+
+
+def test_a_call_with_other_arguments_is_of_no_known_conversation() -> None:
+    """Sub-agents that run side by side use the same ids."""
+    assert ("helper", 2) == asked(scenario(), paid(arguments={"amount": 6}), Item(kind="user", text="Clean up"), CALL)
+
+
+def test_a_first_message_says_more_than_calls() -> None:
+    """Where it is known, the calls are not looked at."""
+    progress = paid(label="c2/h1")
+    progress.delegated["c2"] = ("helper", "Pay 6")
+
+    assert ("c1/helper", 2) == asked(scenario(), progress, Item(kind="user", text="Pay 5"), CALL)
+
+
+def kept(*then: Item) -> tuple[Item, ...]:
+    """What a sub-agent is asked that keeps its first conversation and is run by another call."""
+    said = Item(kind="say", text="Paid.", message=3)
+    return (Item(kind="user", text="Pay 5"), CALL, said, Item(kind="user", text="Pay 6", message=4), *then)
+
+
+def delegated_again() -> ScriptState:
+    """A session whose main agent has delegated to the helper a second time."""
+    declared = scenario().tools[0]
+    second = ScriptedCall(
+        label="c2", reply=3, agent="main", id="c2", tool="delegate", arguments={"input": "Pay 6"}, declared=declared
+    )
+    progress = paid()
+    progress.calls.append(second)
+    return progress
+
+
+def test_a_sub_agent_that_keeps_its_conversation_begins_anew_with_the_next_call() -> None:
+    """Its script is that of the call, whatever stands before the call's message."""
+    assert ("c2/helper", 2) == asked(scenario(), delegated_again(), *kept())
+
+
+def test_a_sub_agent_that_keeps_its_conversation_goes_on_in_the_newest_part() -> None:
+    """After its calls the input ends otherwise, and its last message still tells whose it is."""
+    progress = delegated_again()
+    asked(scenario(), progress, *kept())
+
+    assert ("c2/helper", 2) == asked(scenario(), progress, *kept(CALL))

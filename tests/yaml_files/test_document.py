@@ -1,0 +1,115 @@
+"""YAML text as plain values."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.yaml_files import Diagnostic
+from pytest_approvals.yaml_files.document import AmbiguousScalar, parse_yaml
+
+QUOTES = "text that holds { } [ ] , # or ': ' needs quotes"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("5", 5),
+        ("-5", -5),
+        ("1.5", 1.5),
+        ("true", True),
+        ("false", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("text", "text"),
+        ("'5'", "5"),
+        ('"true"', "true"),
+        ("string?", "string?"),
+    ],
+)
+def test_what_json_knows_is_what_it_says(written: str, value: object) -> None:
+    """Numbers, bools and null are recognised as JSON writes them; quotes make text of anything."""
+    found = parse_yaml(f"key: {written}").value["key"]
+
+    assert (type(value), value) == (type(found), found)
+    assert not isinstance(found, AmbiguousScalar)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("no", "No", "on", "OFF", "yes", "True", "FALSE", "Null"),
+        *("1e3", "1.5e3", ".5", "+1", "007", "1_000", "0x1F", "0o17", "0b11", ".inf", "-.INF", ".nan"),
+        *("2024-01-31", "2024-01-31T10:00:00Z", "12:30", "1:30:00"),
+    ],
+)
+def test_what_versions_of_yaml_read_differently_stays_text(written: str) -> None:
+    """A word that is a bool, a number or a date to some version of YAML is text, and known to be ambiguous."""
+    found = parse_yaml(f"key: {written}").value["key"]
+
+    assert written == found
+    assert isinstance(found, AmbiguousScalar)
+
+
+def test_keys_are_text() -> None:
+    """A key is the text that stands there."""
+    assert {"on": 1, "5": 2, "null": 3} == parse_yaml("on: 1\n5: 2\nnull: 3").value
+
+
+def test_every_key_and_element_has_its_line() -> None:
+    """Lines are known by dotted path, from 1."""
+    document = parse_yaml("# a comment\na:\n  - b: 1\n    c: [x,\n        y]\n")
+
+    assert {"": 2, "a": 2, "a.0": 3, "a.0.b": 3, "a.0.c": 4, "a.0.c.0": 4, "a.0.c.1": 5} == document.lines
+
+
+def test_aliases_are_followed() -> None:
+    """An alias stands for the value of its anchor."""
+    assert {"a": {"x": 1}, "b": {"x": 1}} == parse_yaml("a: &it {x: 1}\nb: *it").value
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("", 1, "the file is empty"),
+        ("# nothing\n", 1, "the file is empty"),
+        ("a: 1\nb: 2\na: 3\n", 3, "the key 'a' stands here twice, first in line 1"),
+        ("a: !!int 3", 1, "the tag 'tag:yaml.org,2002:int' means nothing here; write plain values"),
+        ("a: !secret x", 1, "the tag '!secret' means nothing here; write plain values"),
+        ("a: &x [*x]", 1, "an alias refers to what it stands in"),
+        ("a: 1\n{b}: 2", 2, "a key is text, not a list or a mapping; text with braces needs quotes"),
+        (
+            "a: 1\nb: {say: deleted {path}}",
+            2,
+            f"this is not YAML: while parsing a flow mapping: did not find expected ',' or '}}'; {QUOTES}",
+        ),
+        (
+            "a: b: c",
+            1,
+            f"this is not YAML: mapping values are not allowed in this context; {QUOTES}",
+        ),
+        (
+            "a: 1\n---\nb: 2",
+            2,
+            "this is not YAML: expected a single document in the stream: but found another document",
+        ),
+        ("a: 'b", 1, "this is not YAML: while scanning a quoted scalar: found unexpected end of stream"),
+        ("a: 1\nb: \x01", 2, "this is not YAML: control characters are not allowed"),
+    ],
+)
+def test_what_is_no_plain_yaml_is_refused(text: str, line: int, what: str) -> None:
+    """A file that is no single plain YAML document is refused, with the line and the reason."""
+    with pytest.raises(Diagnostic) as refused:
+        parse_yaml(text)
+
+    assert (line, what) == (refused.value.line, refused.value.what)
+
+
+def test_a_file_that_explodes_is_refused() -> None:
+    """Aliases that multiply a small file beyond all use are refused."""
+    levels = "\n".join(f"k{at}: &k{at} [{', '.join([f'*k{at - 1}'] * 10)}]" for at in range(1, 7))
+
+    with pytest.raises(Diagnostic) as refused:
+        parse_yaml(f"k0: &k0 [x]\n{levels}")
+
+    assert "the file holds more than 100,000 values when its aliases are followed" == refused.value.what
