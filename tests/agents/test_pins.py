@@ -57,3 +57,26 @@ def test_an_unknown_distribution_needs_nothing() -> None:
     """Somebody's own adapter has no pin."""
     assert get_pinned_release("some-framework") is None
     assert ("some-framework==3",) == get_pin("some-framework").requirements("3")
+
+
+def test_a_framework_apart_is_locked_for_its_tests_at_its_pin() -> None:
+    """`make lock` writes the environments in which the tests of adapters run; each has the pinned releases."""
+    files = sorted((CONSTRAINTS.parent / "adapters").glob("*.txt"))
+    locked = [*CONSTRAINTS.read_text(encoding="utf-8").splitlines()]
+    for file in files:
+        text = file.read_text(encoding="utf-8")
+        frameworks = {adapter.framework: None for adapter in load_flavours(file.stem).values() if adapter.framework}
+
+        assert "://" not in text
+        for name in frameworks:
+            assert f"{name}=={get_pinned_release(name)}" in text.splitlines()
+            assert not any(line.startswith(f"{name}==") for line in locked)
+
+
+def test_every_framework_is_locked_somewhere() -> None:
+    """Beside the others, or for itself: the tests of every Python adapter run in `make test`."""
+    adapters = [name for name in list_adapter_names() if load_flavours(name)[""].framework]
+    python = {name for name in adapters if load_flavours(name)[""].registry == "pypi"}
+    here = {"openai_agents", "pydantic_ai"}
+
+    assert python - here == {file.stem for file in (CONSTRAINTS.parent / "adapters").glob("*.txt")}

@@ -48,3 +48,12 @@ def test_every_page_is_in_the_index() -> None:
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"} == {
         name for name in listed if name.endswith(".md")
     } - {"findings/README.md"}
+
+
+def test_the_paths_that_the_contribution_guide_names_exist() -> None:
+    """A guide that sends people to folders of yesterday is worse than none."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:pytest_approvals|tests|docs|tools|requirements)/[\w./-]*)`", text)
+
+    assert len(named) > 20
+    assert [] == [path for path in named if not (ROOT / path).exists()]
