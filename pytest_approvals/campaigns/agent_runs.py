@@ -14,6 +14,7 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.checks import judge, judge_group
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
@@ -102,7 +103,7 @@ class AgentRuns:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run = run_scenario(self._catalogue[scenario], variant, self.source, limit=self._limit)
-            return History.of(self._loop.wait_for(run).events)
+            return read_history(self._loop.wait_for(run).events)
 
     def broken(self, scenario: str, variant: Variant) -> frozenset[str]:
         """Gives the checks that fail in a run."""

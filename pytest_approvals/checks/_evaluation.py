@@ -9,6 +9,7 @@ from pytest_approvals.checks._verdicts import SHOWN_STATUSES, Finding, Verdict
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 
 
 def judge(subject: History | Iterable[Event], checks: Iterable[Check] | None = None) -> list[Verdict]:
@@ -21,7 +22,7 @@ def judge(subject: History | Iterable[Event], checks: Iterable[Check] | None = N
     Arguments:
         checks: All of `CHECKS` by default; those that compare several journals are left out.
     """
-    history = subject if isinstance(subject, History) else History.of(subject)
+    history = subject if isinstance(subject, History) else read_history(subject)
     chosen = CHECKS.values() if checks is None else checks
     verdicts: list[Verdict] = []
     guards: list[Check] = []

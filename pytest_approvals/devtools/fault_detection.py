@@ -14,6 +14,7 @@ from pathlib import Path
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.checks import Verdict, judge, judge_group
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
@@ -42,7 +43,7 @@ class Detection:
 
 
 def find_detections(fault: type[Fault], scenarios: Sequence[Scenario], *, strength: str = "2") -> Iterator[Detection]:
-    """Runs a fault through *scenarios* in the variants that stay in this process, and gives what catches it."""
+    """Run a fault through *scenarios* in the variants that stay in this process, and gives what catches it."""
     for scenario in scenarios:
         clean: list[History] = []
         for variant in in_process_variants(scenario, fault, strength):
@@ -57,7 +58,7 @@ def find_detections(fault: type[Fault], scenarios: Sequence[Scenario], *, streng
 
 
 def in_process_variants(scenario: Scenario, adapter: type[Agent], strength: str = "2") -> list[Variant]:
-    """Gives the variants of a scenario that stay in this process; none where the story itself leaves it."""
+    """Return the variants of a scenario that stay in this process; none where the story itself leaves it."""
     if any(isinstance(step, RestartStep) and step.fresh for step in scenario.caller or ()):
         return []
     return [
@@ -66,19 +67,19 @@ def in_process_variants(scenario: Scenario, adapter: type[Agent], strength: str 
 
 
 def play_in_process(scenario: Scenario, variant: Variant, adapter: type[Agent]) -> History:
-    """Plays a scenario on an agent class and reads the journal."""
+    """Play a scenario on an agent class and reads the journal."""
     source = InProcessSource(name=adapter.__name__, adapter=adapter, facts=describe_adapter(adapter))
     run = asyncio.run(run_scenario(scenario, variant, source, limit=TIME_LIMIT))
-    return History.of(run.events)
+    return read_history(run.events)
 
 
 def broken_checks(history: History) -> frozenset[str]:
-    """Gives the checks that do not hold for a journal."""
+    """Return the checks that do not hold for a journal."""
     return failed_checks(judge(history))
 
 
 def failed_checks(verdicts: Sequence[Verdict]) -> frozenset[str]:
-    """Gives the checks that say fail or warn; what judges the run itself does not count."""
+    """Return the checks that say fail or warn; what judges the run itself does not count."""
     return frozenset(verdict.check for verdict in verdicts if verdict.status in ("fail", "warning"))
 
 
@@ -93,7 +94,7 @@ _BASELINE: dict[tuple[str, Variant, type[Agent]], frozenset[str]] = {}
 
 
 def _sound_agent(fault: type[Fault]) -> type[Agent]:
-    """Gives the agent without the fault: of the same flavour."""
+    """Return the agent without the fault: of the same flavour."""
     return next(base for base in fault.__mro__ if issubclass(base, ReferenceAgent) and not issubclass(base, Fault))
 
 
@@ -101,7 +102,7 @@ def _sound_agent(fault: type[Fault]) -> type[Agent]:
 
 
 def load_detections() -> dict[str, Detection]:
-    """Gives where each fault is caught first, as it was recorded."""
+    """Return where each fault is caught first, as it was recorded."""
     written = json.loads(DETECTIONS_FILE.read_text(encoding="utf-8"))
     return {
         name: Detection(scenario=kill["scenario"], variant=kill["variant"], checks=frozenset(kill["checks"]))
@@ -110,7 +111,7 @@ def load_detections() -> dict[str, Detection]:
 
 
 def is_detected_again(fault: type[Fault], kill: Detection, scenarios: Sequence[Scenario]) -> bool:
-    """Says whether the check that a fault names catches it where it was recorded."""
+    """Return whether the check that a fault names catches it where it was recorded."""
     scenario = next((one for one in scenarios if one.id == kill.scenario), None)
     if scenario is None:
         return False
@@ -126,12 +127,12 @@ def is_detected_again(fault: type[Fault], kill: Detection, scenarios: Sequence[S
 
 
 def find_first_detection(fault: type[Fault], scenarios: Sequence[Scenario]) -> Detection | None:
-    """Gives the first run in which the check that a fault names catches it; None where there is none."""
+    """Return the first run in which the check that a fault names catches it; None where there is none."""
     return next((kill for kill in find_detections(fault, scenarios) if fault.caught_by in kill.checks), None)
 
 
 def format_detections(killers: dict[str, Detection]) -> str:
-    """Gives killers as they are recorded."""
+    """Return killers as they are recorded."""
     written = {
         name: {"scenario": kill.scenario, "variant": kill.variant, "checks": sorted(kill.checks)}
         for name, kill in killers.items()

@@ -1,43 +1,38 @@
-"""The calls of a journal: everything that happened to one occurrence of a tool call, from being asked for to being told.
+"""Data model of a recorded run: its turns, calls, requests, decisions and executions.
 
-`History.of(events)` (history.py) derives them in one pass. What it gives:
+`history_builder.read_history(events)` derives it from a journal in one pass. What a check reads most:
 
-    history.header, .end                the first and the last event, or None
-    history.turns                       TurnSeen, in order; .outcome, .failed, .refused (derived), .requests, .decisions
-    history.calls                       CallSeen, in the order in which the model made them
-    history.call("c1"), .call("o1/c1")  one of them by its label, as the latest fork knows it
-    history.exchanges                   Exchange: a question to the model and what came of it
-    history.executions                  Execution, in order; .call is None where no call of the model stands behind it
-    history.requests                    Asked: a surfaced request; .call is None where it is about no known call
-    history.decisions                   Given: a decision, whom it reached and whether it was taken
-    history.forks                       Fork: number, session, parent, save; 0 is the first line of a session
-    history.saves, .restores            SaveSeen and RestoreSeen, with the turn before and with what was listed
+    history.header, .end                 the first and the last event, or None
+    history.turns                        RecordedTurn, in order: .outcome, .failed, .refused, .requests, .decisions
+    history.calls                        RecordedCall, in the order in which the model made them
+    history.find_call("c1")              one of them by its label, as the latest branch knows it
+    history.exchanges                    Exchange: a model request and the reply to it
+    history.executions                   Execution, in order; .call is None if no model call explains it
+    history.requests                     SurfacedRequest; .call is None if it is about no known call
+    history.decisions                    RecordedDecision: its request, its call and where it was handed in
+    history.branches                     Branch: number, session, parent, save; 0 is the first one of a session
+    history.saves, .restores             RecordedSave and RecordedRestore
 
-    call.label, .session, .fork, .conversation, .agent, .occurrence, .id, .tool, .arguments, .kind, .server, .n
-    call.declared, .gated, .gated_at(n)     what the header says of its tool; whether these arguments need approval
-    call.decision                           the decision in force at the end: explicit or standing, or None
-    call.asked                              [Asked]: .q, .n (first surfaced), .listed [(n, entry)]
-    call.decisions                          [Given] in the caller's order; explicit ones
-    call.decision_at(n)                     the decision in force at a position: explicit or standing, or None
-    call.wanted_at(n)                       tool and arguments as decided at a position
-    call.runs                               [Execution]: .n, .end, .x, .how, .tool, .arguments, .result, .error
-    call.told                               [Told]: each delivery of a result to the model, .n, .text
+    call.label, .session, .branch, .conversation, .agent, .occurrence, .id, .tool, .arguments, .kind, .server, .n
+    call.declaration, .gated             the tool as the header declares it; whether the call needs approval
+    call.is_gated_at(n)                  whether it needs approval, as far as was known at a position
+    call.decision                        the decision in force at the end: explicit or standing, or None
+    call.decision_at(n)                  the decision in force at a position
+    call.effective_call_at(n)            tool and arguments as decided at a position
+    call.requests                        [SurfacedRequest]: .q, .n (first surfaced), .listings [(n, entry)]
+    call.decisions                       [RecordedDecision]: the explicit ones, in the caller's order
+    call.executions                      [Execution]: .n, .end, .x, .how, .tool, .arguments, .result, .error
+    call.deliveries                      [DeliveredResult]: each delivery of a result to the model: .n, .text
 
-A rewind forks the history: calls that were there at the save live on in both forks, with what happened up to the save.
-Every fork's calls stand in `history.calls`; whatever happened before the save stands in both.
-
-The turns, forks and exchanges of a journal: the frame that its calls stand in.
-
-What a history remembers around a call: the declared tool, requests, decisions, executions, and what a model was told.
-
-A journal read once from start to end: its turns, forks, conversations and calls.
+A rewind starts a new branch. Calls made before the save are copied into it with what had happened to them up to the
+save, so `history.calls` holds such a call once per branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Approval, Condition, needs_approval
 from pytest_approvals.journal.arguments import normalize_arguments
@@ -57,22 +52,6 @@ from pytest_approvals.journal.events import (
     TurnEnd,
     TurnStart,
 )
-
-if TYPE_CHECKING:
-    pass
-
-
-__all__ = [
-    "APPROVING_VERDICTS",
-    "END_POSITION",
-    "REJECTING_VERDICTS",
-    "SurfacedRequest",
-    "RecordedCall",
-    "ToolDeclaration",
-    "Execution",
-    "RecordedDecision",
-    "DeliveredResult",
-]
 
 
 class _NotComputed:
@@ -600,13 +579,6 @@ class History:
     restores: list[RecordedRestore] = field(default_factory=list)
     agent_starts: list[AgentStart] = field(default_factory=list)
     events_by_class: dict[type[Event], list[Event]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, events: Iterable[Event]) -> History:
-        """Reads a journal, whole or cut off; it judges nothing and raises nothing about what the events say."""
-        from pytest_approvals.journal.history_builder import HistoryBuilder
-
-        return HistoryBuilder(events if isinstance(events, list) else list(events)).read()
 
     @property
     def sessions(self) -> tuple[str, ...]:

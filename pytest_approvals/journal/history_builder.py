@@ -1,13 +1,8 @@
-"""What is known while a journal is read: the lines of its sessions, and what is open in them.
-
-How a journal's models and tools are read: what was asked, answered, run and gated, and whose call it was.
-
-How a journal is read, event by event, once.
-"""
+"""Builder of a `History`: reads a journal once, event by event."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_approvals.journal.arguments import normalize_arguments
@@ -49,8 +44,20 @@ from pytest_approvals.journal.history import (
 )
 
 
-class ReaderState:
-    """The state of reading one journal."""
+def read_history(events: Iterable[Event]) -> History:
+    """Return the history of a journal, whole or cut off; nothing that the events say is judged or refused."""
+    return HistoryBuilder(events if isinstance(events, list) else list(events)).build()
+
+
+class HistoryBuilder:
+    """Builds the history of one journal.
+
+    Attributes:
+        lines: The current branch of each session.
+        all_lines: All branches, by session and number.
+        open: The turns of each session that have not ended.
+        unsaved: The turns of each session that no save has followed.
+    """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.history = History(events)
@@ -78,9 +85,141 @@ class ReaderState:
         self.history.calls.extend(line.calls)
         return line
 
+    def build(self) -> History:
+        for event in self.history.events:
+            reads = _HANDLERS.get(type(event))
+            if reads is None:
+                self.history.events_by_class.setdefault(type(event), []).append(event)
+            else:
+                reads(self, event)
+        return self.history
 
-class SideReader(ReaderState):
-    """Reads what happens on the sides of models and tools."""
+    # --- the frame ---
+
+    def header(self, event: Header) -> None:
+        self.history.header = event
+        self.history.declared = {name: ToolDeclaration.of(name, tool) for name, tool in event.tools.items()}
+        for tool in self.history.declared.values():
+            self.declared.setdefault(tool.name, []).append(tool)
+
+    def end(self, event: RunEnd) -> None:
+        self.history.end = event
+        for entry in event.pending:
+            known = next((line for line in self.lines.values() if entry.get("q") in line.by_q), None)
+            line = known or self.line(event.session)
+            self._list(line, event.n, (entry,), [])
+
+    def agent_start(self, event: AgentStart) -> None:
+        self.history.agent_starts.append(event)
+
+    # --- the caller's side ---
+
+    def turn_start(self, event: TurnStart) -> None:
+        line = self.line(event.session)
+        turn = RecordedTurn(
+            number=event.turn, session=event.session, fork=line.fork.number, start=event, before=line.last_turn
+        )
+        others = self.open.setdefault(event.session, [])
+        for other in others:
+            other.overlaps = turn.overlaps = True
+        others.append(turn)
+        self.unsaved.setdefault(event.session, []).append(turn)
+        line.last_turn = self.turns[event.session, event.turn] = turn
+        self.history.turns.append(turn)
+        self._hand_in(line, turn, event)
+
+    def _hand_in(self, line: BranchBuilder, turn: RecordedTurn, event: TurnStart) -> None:
+        for given in line.staged:
+            given.turn = turn
+            turn.decisions.append(given)
+        line.staged = []
+        for n in event.decisions:
+            given_now = self.decisions.get(n)
+            if given_now is not None:
+                given_now.taken, given_now.turn = event.n, turn
+                turn.decisions.append(given_now)
+
+    def turn_end(self, event: TurnEnd) -> None:
+        turn = self.turns.get((event.session, event.turn))
+        if turn is None:
+            return
+        turn.end = event
+        self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
+        line = self.lines[event.session] = self.all_lines[event.session, turn.fork]
+        self._list(line, event.n, event.requests, turn.listed)
+
+    def _list(
+        self, line: BranchBuilder, n: int, entries: Sequence[Mapping[str, Any]], taken: list[RecordedCall]
+    ) -> None:
+        for entry in entries:
+            asked, fresh = line.list_request(n, entry, taken)
+            if asked.call is not None:
+                taken.append(asked.call)
+            if fresh:
+                self.history.requests.append(asked)
+
+    def decide(self, event: DecisionMade) -> None:
+        given = self.line(event.session).decide(event)
+        self.decisions[event.n] = given
+        self.history.decisions.append(given)
+
+    def stage(self, event: DecisionsStaged) -> None:
+        line = self.line(event.session)
+        for n in event.decisions:
+            given = self.decisions.get(n)
+            if given is not None:
+                given.taken, given.staged, given.lost = event.n, True, event.error is not None
+                line.staged.append(given)
+        self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
+
+    def hang_up(self, event: CallerHungUp) -> None:
+        turn = self.turns.get((event.session, event.turn))
+        if turn is not None:
+            turn.hung_up = event.n
+
+    def shown(self, event: StreamShown) -> None:
+        turn = self.turns.get((event.session, event.turn))
+        if turn is not None:
+            turn.shown.append(event)
+
+    # --- the store's side ---
+
+    def save(self, event: StateSaved) -> None:
+        """Turns on two copies of one state are saved after both of them, in their order."""
+        unsaved = self.unsaved.get(event.session, [])
+        if event.mode == "none":
+            unsaved.clear()
+        turn = unsaved.pop(0) if unsaved else None
+        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
+        seen = RecordedSave(event=event, fork=line.fork.number, turn=line.last_turn)
+        self.history.saves.append(seen)
+        if event.error is None:
+            self.saves[event.session, event.name] = seen
+
+    def restore(self, event: StateRestored) -> None:
+        seen = RecordedRestore(event=event, save=self.saves.get((event.session, event.name)))
+        self.history.restores.append(seen)
+        if event.error is None:
+            self._list(self._line_of_save(event, seen.save), event.n, event.pending, seen.listed)
+
+    def _line_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
+        """A restore of a save after which a turn ran is a rewind: it forks the line that was saved."""
+        if saved is None:
+            return self.line(event.session)
+        number, n = saved.fork, saved.event.n
+        line = self.all_lines[event.session, number]
+        if line.last_turn is None or line.last_turn.start.n < n:
+            self.lines[event.session] = line
+            return line
+        new = Branch(
+            number=sum(1 for fork in self.history.forks if fork.session == event.session),
+            session=event.session,
+            parent=number,
+            save=n,
+            n=event.n,
+            mode=event.mode,
+        )
+        return self._new_line(line.fork_at(n, new))
 
     # --- models ---
 
@@ -282,6 +421,30 @@ class SideReader(ReaderState):
             run.end, run.ended, run.how = event, event.n, event.how
 
 
+_HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
+    Header: HistoryBuilder.header,
+    AgentStart: HistoryBuilder.agent_start,
+    RunEnd: HistoryBuilder.end,
+    TurnStart: HistoryBuilder.turn_start,
+    TurnEnd: HistoryBuilder.turn_end,
+    DecisionMade: HistoryBuilder.decide,
+    DecisionsStaged: HistoryBuilder.stage,
+    CallerHungUp: HistoryBuilder.hang_up,
+    StreamShown: HistoryBuilder.shown,
+    ModelRequest: HistoryBuilder.question,
+    ModelAnswer: HistoryBuilder.answer,
+    ModelFailure: HistoryBuilder.reply,
+    ModelRefusal: HistoryBuilder.reply,
+    ModelExhausted: HistoryBuilder.reply,
+    PolicyAsked: HistoryBuilder.gate,
+    ToolStart: HistoryBuilder.tool_start,
+    ToolEnd: HistoryBuilder.tool_end,
+    StateSaved: HistoryBuilder.save,
+    StateRestored: HistoryBuilder.restore,
+}
+"""What each event does to the reading; the others are kept as they are (skips, signals, cancels, losses, trims)."""
+
+
 def _decides_unexecuted(turn: RecordedTurn, call: RecordedCall | None) -> bool:
     """Whether the turn came with a decision about the call and has not run it yet."""
     decided = any(given.call is not None and given.call is call for given in turn.decisions)
@@ -307,167 +470,3 @@ def _agent_input(call: RecordedCall, exchange: Exchange) -> Any:
     if not texts or not isinstance(wanted, Mapping) or list(wanted) != ["input"]:
         return arguments
     return {"input": texts[-1] if texts[-1] == wanted["input"] else texts[0]}
-
-
-class HistoryBuilder(SideReader):
-    """Reads a journal into a `History`."""
-
-    def read(self) -> History:
-        for event in self.history.events:
-            reads = _HANDLERS.get(type(event))
-            if reads is None:
-                self.history.events_by_class.setdefault(type(event), []).append(event)
-            else:
-                reads(self, event)
-        return self.history
-
-    # --- the frame ---
-
-    def header(self, event: Header) -> None:
-        self.history.header = event
-        self.history.declared = {name: ToolDeclaration.of(name, tool) for name, tool in event.tools.items()}
-        for tool in self.history.declared.values():
-            self.declared.setdefault(tool.name, []).append(tool)
-
-    def end(self, event: RunEnd) -> None:
-        self.history.end = event
-        for entry in event.pending:
-            known = next((line for line in self.lines.values() if entry.get("q") in line.by_q), None)
-            line = known or self.line(event.session)
-            self._list(line, event.n, (entry,), [])
-
-    def build(self, event: AgentStart) -> None:
-        self.history.agent_starts.append(event)
-
-    # --- the caller's side ---
-
-    def turn_start(self, event: TurnStart) -> None:
-        line = self.line(event.session)
-        turn = RecordedTurn(
-            number=event.turn, session=event.session, fork=line.fork.number, start=event, before=line.last_turn
-        )
-        others = self.open.setdefault(event.session, [])
-        for other in others:
-            other.overlaps = turn.overlaps = True
-        others.append(turn)
-        self.unsaved.setdefault(event.session, []).append(turn)
-        line.last_turn = self.turns[event.session, event.turn] = turn
-        self.history.turns.append(turn)
-        self._hand_in(line, turn, event)
-
-    def _hand_in(self, line: BranchBuilder, turn: RecordedTurn, event: TurnStart) -> None:
-        for given in line.staged:
-            given.turn = turn
-            turn.decisions.append(given)
-        line.staged = []
-        for n in event.decisions:
-            given_now = self.decisions.get(n)
-            if given_now is not None:
-                given_now.taken, given_now.turn = event.n, turn
-                turn.decisions.append(given_now)
-
-    def turn_end(self, event: TurnEnd) -> None:
-        turn = self.turns.get((event.session, event.turn))
-        if turn is None:
-            return
-        turn.end = event
-        self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
-        line = self.lines[event.session] = self.all_lines[event.session, turn.fork]
-        self._list(line, event.n, event.requests, turn.listed)
-
-    def _list(
-        self, line: BranchBuilder, n: int, entries: Sequence[Mapping[str, Any]], taken: list[RecordedCall]
-    ) -> None:
-        for entry in entries:
-            asked, fresh = line.list_request(n, entry, taken)
-            if asked.call is not None:
-                taken.append(asked.call)
-            if fresh:
-                self.history.requests.append(asked)
-
-    def decide(self, event: DecisionMade) -> None:
-        given = self.line(event.session).decide(event)
-        self.decisions[event.n] = given
-        self.history.decisions.append(given)
-
-    def stage(self, event: DecisionsStaged) -> None:
-        line = self.line(event.session)
-        for n in event.decisions:
-            given = self.decisions.get(n)
-            if given is not None:
-                given.taken, given.staged, given.lost = event.n, True, event.error is not None
-                line.staged.append(given)
-        self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
-
-    def hang_up(self, event: CallerHungUp) -> None:
-        turn = self.turns.get((event.session, event.turn))
-        if turn is not None:
-            turn.hung_up = event.n
-
-    def shown(self, event: StreamShown) -> None:
-        turn = self.turns.get((event.session, event.turn))
-        if turn is not None:
-            turn.shown.append(event)
-
-    # --- the store's side ---
-
-    def save(self, event: StateSaved) -> None:
-        """Turns on two copies of one state are saved after both of them, in their order."""
-        unsaved = self.unsaved.get(event.session, [])
-        if event.mode == "none":
-            unsaved.clear()
-        turn = unsaved.pop(0) if unsaved else None
-        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
-        seen = RecordedSave(event=event, fork=line.fork.number, turn=line.last_turn)
-        self.history.saves.append(seen)
-        if event.error is None:
-            self.saves[event.session, event.name] = seen
-
-    def restore(self, event: StateRestored) -> None:
-        seen = RecordedRestore(event=event, save=self.saves.get((event.session, event.name)))
-        self.history.restores.append(seen)
-        if event.error is None:
-            self._list(self._line_of_save(event, seen.save), event.n, event.pending, seen.listed)
-
-    def _line_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
-        """A restore of a save after which a turn ran is a rewind: it forks the line that was saved."""
-        if saved is None:
-            return self.line(event.session)
-        number, n = saved.fork, saved.event.n
-        line = self.all_lines[event.session, number]
-        if line.last_turn is None or line.last_turn.start.n < n:
-            self.lines[event.session] = line
-            return line
-        new = Branch(
-            number=sum(1 for fork in self.history.forks if fork.session == event.session),
-            session=event.session,
-            parent=number,
-            save=n,
-            n=event.n,
-            mode=event.mode,
-        )
-        return self._new_line(line.fork_at(n, new))
-
-
-_HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
-    Header: HistoryBuilder.header,
-    AgentStart: HistoryBuilder.build,
-    RunEnd: HistoryBuilder.end,
-    TurnStart: HistoryBuilder.turn_start,
-    TurnEnd: HistoryBuilder.turn_end,
-    DecisionMade: HistoryBuilder.decide,
-    DecisionsStaged: HistoryBuilder.stage,
-    CallerHungUp: HistoryBuilder.hang_up,
-    StreamShown: HistoryBuilder.shown,
-    ModelRequest: HistoryBuilder.question,
-    ModelAnswer: HistoryBuilder.answer,
-    ModelFailure: HistoryBuilder.reply,
-    ModelRefusal: HistoryBuilder.reply,
-    ModelExhausted: HistoryBuilder.reply,
-    PolicyAsked: HistoryBuilder.gate,
-    ToolStart: HistoryBuilder.tool_start,
-    ToolEnd: HistoryBuilder.tool_end,
-    StateSaved: HistoryBuilder.save,
-    StateRestored: HistoryBuilder.restore,
-}
-"""What each event does to the reading; the others are kept as they are (skips, signals, cancels, losses, trims)."""

@@ -49,6 +49,7 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.journal.formatting import format_call, format_call_lifecycle
 from pytest_approvals.journal.history import History, RecordedTurn
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.normalization import (
     LAST_POSITION,
     CallPosition,
@@ -77,7 +78,7 @@ class Transcript:
     @classmethod
     def of(cls, events: Iterable[Event]) -> Transcript:
         """Makes the transcript of a journal, whole or cut off."""
-        return cls.of_history(History.of(events))
+        return cls.of_history(read_history(events))
 
     @classmethod
     def of_history(cls, history: History) -> Transcript:

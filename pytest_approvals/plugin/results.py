@@ -17,6 +17,7 @@ from pytest_approvals.checks import CHECKS, Verdict
 from pytest_approvals.errors import TranscriptMismatch
 from pytest_approvals.journal.events import Event, event_from_dict
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.reporting.findings import to_verdict_line
 from pytest_approvals.reporting.judged_run import JudgedRun
 from pytest_approvals.reporting.report import (
@@ -182,7 +183,7 @@ class SessionResults:
 
     def take_journals(self, group: Group) -> list[History]:
         """Gives the journals of a group, and forgets them."""
-        return [History.of(decompress_journal(journal)) for journal in self._journals.pop(group, ())]
+        return [read_history(decompress_journal(journal)) for journal in self._journals.pop(group, ())]
 
     def open_groups(self) -> list[Group]:
         """Names the groups whose journals were not taken yet."""

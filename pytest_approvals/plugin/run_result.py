@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import Execution, History, RecordedCall, SurfacedRequest
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.runner.run import RecordedRun
 
@@ -95,7 +96,7 @@ class RunResult:
     @cached_property
     def history(self) -> History:
         """The journal, read into turns, calls, requests and decisions."""
-        return History.of(self.events)
+        return read_history(self.events)
 
     @property
     def calls(self) -> CallsByTool:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pytest_approvals.errors import UsageError
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.scenario.build import call, calls, fails, say
 from pytest_approvals.scenario.model import Call, ScriptedReply
 
@@ -123,9 +124,8 @@ class ScriptedModel(Sequence[ScriptedReply]):
             return list(self.runs[-1].history.exchanges)
         if "wire" not in self.__dict__ or self.wire.play is None:
             raise UsageError("the scripted model was not asked yet: hand it to approvals.run(model=...) or to a client")
-        from pytest_approvals.journal.history import History
 
-        return History.of(self.wire.events).exchanges
+        return read_history(self.wire.events).exchanges
 
     def judge(self, item: pytest.Item, bench: ApprovalsSession, config: Mapping[str, Any]) -> None:
         """

@@ -22,6 +22,7 @@ from pytest_approvals.checks import (
 from pytest_approvals.errors import CheckFailed, RequirementWarning
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.reporting.findings import PrintedFinding, render_findings, to_verdict_line
 from pytest_approvals.reporting.subject import Subject
@@ -119,7 +120,7 @@ def judge_run(
 ) -> JudgedRun:
     """Judges a recorded run by all checks, also those that others bring."""
     load_extension_checks()
-    history = History.of(events)
+    history = read_history(events)
     verdicts = mark_implied(judge(history))
     found = root_findings(verdicts)
     covered = {

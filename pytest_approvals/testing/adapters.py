@@ -37,7 +37,7 @@ from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
 from pytest_approvals.agent_side.contract.types import Parameter
 from pytest_approvals.journal.events import Event, ModelRequest
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
@@ -405,7 +405,7 @@ class AdapterTests:
         source = InProcessSource(name="agent", adapter=self.adapter, facts=describe_adapter(self.adapter))
         variant = Variant(protocol=protocol, stream=stream, oracle="approve_all")
         run = asyncio.run(run_scenario(PAY_SCENARIO, variant, source))
-        return Transcript.of_history(History.of([_without_instructions(event) for event in run.events])).render()
+        return Transcript.of_history(read_history([_without_instructions(event) for event in run.events])).render()
 
 
 def _item_texts(items: Sequence[Any], kind: str) -> list[str | None]:

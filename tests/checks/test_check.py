@@ -7,7 +7,7 @@ import pytest
 from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, judge
 from pytest_approvals.checks._check import create_check, describe_call
 from pytest_approvals.errors import UnknownName, UsageError
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 STORY = """
@@ -93,13 +93,13 @@ class TestCheck:
 class TestJudge:
     def test_nothing_looked_at(self):
         """A check that yields nothing does not apply."""
-        verdicts = unregistered(lambda history: iter(())).judge(History.of(parse_notation(STORY)))
+        verdicts = unregistered(lambda history: iter(())).judge(read_history(parse_notation(STORY)))
 
         assert ["not-applicable"] == [verdict.status for verdict in verdicts]
 
     def test_everything_holds(self):
         """One verdict says that everything holds."""
-        verdicts = unregistered(lambda history: iter([None, None])).judge(History.of(parse_notation(STORY)))
+        verdicts = unregistered(lambda history: iter([None, None])).judge(read_history(parse_notation(STORY)))
 
         assert ["pass"] == [verdict.status for verdict in verdicts]
 
@@ -111,7 +111,7 @@ class TestJudge:
                 yield Failure(call=call, expected="none", actual="one", witness=(call.n, 0))
                 yield Failure(call=call, expected="none", actual="another", witness=(call.n,))
 
-        verdicts = unregistered(every_call).judge(History.of(parse_notation(STORY)))
+        verdicts = unregistered(every_call).judge(read_history(parse_notation(STORY)))
 
         assert [("c1", "one", (5,)), ("c2", "one", (5,))] == [
             (verdict.label, verdict.actual, verdict.witness) for verdict in verdicts
@@ -124,13 +124,13 @@ class TestJudge:
             yield Failure(expected="", actual="weak", witness=(), level="should")
             yield Failure(expected="", actual="strong", witness=())
 
-        assert ["strong"] == [verdict.actual for verdict in unregistered(both).judge(History.of(parse_notation(STORY)))]
+        assert ["strong"] == [verdict.actual for verdict in unregistered(both).judge(read_history(parse_notation(STORY)))]
 
     def test_a_should_is_a_warning(self):
         """What should hold and does not is a warning."""
         failure = Failure(expected="", actual="", witness=())
         verdicts = unregistered(lambda history: iter([failure]), level="should").judge(
-            History.of(parse_notation(STORY))
+            read_history(parse_notation(STORY))
         )
 
         assert ["warning"] == [verdict.status for verdict in verdicts]
@@ -142,7 +142,7 @@ class TestJudge:
             yield None
             raise KeyError("c7")
 
-        (verdict,) = unregistered(crashes).judge(History.of(parse_notation(STORY)))
+        (verdict,) = unregistered(crashes).judge(read_history(parse_notation(STORY)))
 
         assert ("harness-error", "the check raised KeyError: 'c7'") == (verdict.status, verdict.actual)
 
@@ -196,7 +196,7 @@ def test_shoulds():
 
 def test_described():
     """A call is shown as people read it."""
-    calls = History.of(parse_notation("send Go\nmodel c1 pay(amount=5, to=Ann); c2 pay({broken)\nfail X: y")).calls
+    calls = read_history(parse_notation("send Go\nmodel c1 pay(amount=5, to=Ann); c2 pay({broken)\nfail X: y")).calls
 
     assert ['c1 pay(amount=5, to="Ann")', 'c2 pay("{broken")'] == [describe_call(call) for call in calls]
 

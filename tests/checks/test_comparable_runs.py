@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_approvals.checks import judge_group
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 KEPT = """
@@ -22,7 +22,7 @@ LOST = KEPT.replace("run c1 -> paid 5", "tell c1 lost")
 
 
 def fails(*runs):
-    return any(verdict.fails for verdict in judge_group([History.of(run) for run in runs]))
+    return any(verdict.fails for verdict in judge_group([read_history(run) for run in runs]))
 
 
 def saved_by(release, lines):

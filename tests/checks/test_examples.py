@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import CHECKS
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.journal.validation import find_violations
 
@@ -18,7 +18,7 @@ BAD = {"fail": {"fail", "harness-error"}, "warning": {"warning"}, "pass": {"pass
 
 
 def histories(example):
-    return [History.of(parse_notation(part)) for part in example.lines.split("---\n")]
+    return [read_history(parse_notation(part)) for part in example.lines.split("---\n")]
 
 
 @pytest.mark.parametrize(("check", "example"), EXAMPLES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks._traits import TRAITS, observe_traits
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 ASKED = "send Pay\nmodel c1 pay(amount=5)\npause c1"
@@ -82,7 +82,7 @@ def test_trait(trait, lines):
     """A journal shows what the agent does."""
     name, value = trait
 
-    assert value == observe_traits(History.of(parse_notation(lines))).get(name)
+    assert value == observe_traits(read_history(parse_notation(lines))).get(name)
 
 
 def test_every_trait_is_shown():
@@ -99,9 +99,9 @@ def test_several_values():
     """A journal that shows two of them says so."""
     lines = f"{DONE}\napprove c1\ngo\nfinish Done.\napprove c1\ngo\nfail UserError: late"
 
-    assert "ignored or refused" == observe_traits(History.of(parse_notation(lines)))["late-decision"]
+    assert "ignored or refused" == observe_traits(read_history(parse_notation(lines)))["late-decision"]
 
 
 def test_none():
     """A journal in which nothing happened shows nothing."""
-    assert {} == observe_traits(History.of(parse_notation("send Hello\ndone")))
+    assert {} == observe_traits(read_history(parse_notation("send Hello\ndone")))

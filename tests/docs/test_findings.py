@@ -18,6 +18,7 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.checks import CHECKS, judge, judge_group
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
@@ -82,7 +83,7 @@ def played(page: Page, variant: Variant) -> History:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run = get_session_loop().wait_for(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
-    return History.of(run.events)
+    return read_history(run.events)
 
 
 def test_there_are_pages() -> None:

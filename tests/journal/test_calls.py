@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pytest_approvals.journal.events import Header, ModelAnswer, ModelRequest, ToolEnd, ToolStart, TurnEnd, TurnStart
-from pytest_approvals.journal.history import History, ToolDeclaration
+from pytest_approvals.journal.history import ToolDeclaration
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 
 def read(lines):
-    return History.of(parse_notation(lines))
+    return read_history(parse_notation(lines))
 
 
 def numbered(*events):
@@ -236,7 +237,7 @@ class TestPolicies:
         """)
         events[0].tools["helper/pay"] = {"approval": "never", "agent": "helper"}
 
-        assert not History.of(events).call("o1/c1").gated
+        assert not read_history(events).call("o1/c1").gated
 
 
 class TestDecisions:
@@ -373,7 +374,7 @@ class TestTurns:
         """A journal that was cut off has a turn that is open."""
         events = parse_notation("send Go\ndone")[:4]
 
-        assert ["open"] == [turn.outcome for turn in History.of(events).turns]
+        assert ["open"] == [turn.outcome for turn in read_history(events).turns]
 
     def test_turns_at_the_same_time(self):
         """Of two turns at the same time each has what belongs to it."""
@@ -450,7 +451,7 @@ class TestForeignJournals:
             {"id": "c1", "tool": "read", "arguments": {"path": "a"}},
         ]
         nested = [{"id": "c1", "tool": "read", "arguments": {}}, {"id": None, "tool": "read", "arguments": {}}]
-        history = History.of(
+        history = read_history(
             numbered(
                 TurnStart(turn=1, text="Go"),
                 ModelRequest(m=1, conversation="main", agent="main", items=[]),
@@ -466,7 +467,7 @@ class TestForeignJournals:
         """Requests without label and number are matched with calls by id, tool and arguments, each once."""
         calls = [{"id": "c1", "tool": "pay", "arguments": {"amount": n}} for n in (5, 6)]
         requests = [{"id": f"r{n}", "call_id": "c1", "tool": "pay", "arguments": {"amount": n}} for n in (6, 5)]
-        history = History.of(
+        history = read_history(
             numbered(
                 Header(scenario="x", agent="y", tools={"pay": {"approval": "always"}}),
                 TurnStart(turn=1, text="Go"),
@@ -480,7 +481,7 @@ class TestForeignJournals:
 
     def test_half_a_journal(self):
         """A journal that begins in the middle is read as far as it goes."""
-        history = History.of(
+        history = read_history(
             numbered(ToolStart(x=1, tool="pay", arguments={}), ToolEnd(x=1), TurnEnd(turn=3, outcome="x"))
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 REWOUND = """
@@ -26,7 +26,7 @@ REWOUND = """
 
 
 def read(lines):
-    return History.of(parse_notation(lines))
+    return read_history(parse_notation(lines))
 
 
 def test_a_restore_of_the_latest_save_is_no_fork():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_approvals.journal.coverage import count_reached
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.scenario.vocabulary import REACHES
 
@@ -86,14 +86,14 @@ def test_everything():
         "model_refused": 1,
         "exhausted": 1,
         "nested": 1,
-    } == count_reached(History.of(parse_notation(EVERYTHING)))
+    } == count_reached(read_history(parse_notation(EVERYTHING)))
 
 
 def test_no_word_is_forgotten():
     """What is counted are the words of the scenario language."""
-    assert set(REACHES) == set(count_reached(History.of(parse_notation(EVERYTHING))))
+    assert set(REACHES) == set(count_reached(read_history(parse_notation(EVERYTHING))))
 
 
 def test_nothing():
     """What did not happen is left out."""
-    assert {} == count_reached(History.of([]))
+    assert {} == count_reached(read_history([]))

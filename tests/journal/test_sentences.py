@@ -36,12 +36,12 @@ from pytest_approvals.journal.events import (
     TurnEnd,
     TurnStart,
 )
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 
 def told(events: Sequence[Event]) -> list[str]:
-    sentences = EventDescriber(History.of(events))
+    sentences = EventDescriber(read_history(events))
     return [f"{event.n:>2} {line}" for event in events for line in sentences.of(event)]
 
 
@@ -225,7 +225,7 @@ class TestEventsAlone:
         """Every event can be said by itself, whatever else the journal lacks."""
         events = numbered(event)
 
-        assert [line] == EventDescriber(History.of(events)).of(event)
+        assert [line] == EventDescriber(read_history(events)).of(event)
 
     def test_every_kind_of_event_is_said(self) -> None:
         """No event is without words."""
@@ -438,5 +438,5 @@ def last_question(events: Sequence[Event]) -> int:
 def fate_of(label: str, events: Sequence[Event]) -> str:
     from pytest_approvals.journal.formatting import format_call_lifecycle
 
-    call: Any = History.of(events).call(label)
+    call: Any = read_history(events).call(label)
     return format_call_lifecycle(call)

@@ -4,6 +4,7 @@ import pytest
 
 from pytest_approvals.checks._verdicts import Verdict
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.reporting.findings import to_verdict_line
@@ -50,7 +51,7 @@ STREAMED = Variant(serialize="json", stream=True, source="restored")
 @pytest.fixture
 def history() -> History:
     """A run in which an approved call ran twice."""
-    return History.of(parse_notation(TWICE))
+    return read_history(parse_notation(TWICE))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from pytest_approvals.checks._verdicts import Verdict
 from pytest_approvals.devtools.pages.catalogue import CATALOGUE_FAMILIES
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
@@ -135,7 +136,7 @@ def a_few(scenario: Scenario, reference: InProcessSource) -> list[Variant]:
 
 def play(scenario: Scenario, variant: Variant, reference: InProcessSource) -> History:
     run = asyncio.run(run_scenario(scenario, variant, reference, limit=RunLimits(seconds=30)))
-    return History.of(run.events)
+    return read_history(run.events)
 
 
 def findings(scenario: Scenario, history: History) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_approvals.checks import CHECKS, judge
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.launchers import CommandLauncher
 from pytest_approvals.processes.process_pool import ProcessPool
 from pytest_approvals.processes.remote_agents import SharedProcessSource, SubprocessFactory
@@ -52,7 +52,7 @@ def run_catalogue(command: Sequence[str], agent: str, scenarios: Sequence[str]) 
 def _first_failure(story: Scenario, source: SharedProcessSource, loop: SessionLoop) -> Iterator[HostFinding]:
     for variant in plan_variants(story, source.facts):
         run = loop.wait_for(run_scenario(story, variant, source, limit=RunLimits(seconds=RUN_TIME_LIMIT)))
-        for verdict in judge(History.of(run.events)):
+        for verdict in judge(read_history(run.events)):
             if verdict.fails:
                 sentence = CHECKS[verdict.check].requirement.rstrip(".")
                 what = f"expected {verdict.expected}, and saw {verdict.actual}"

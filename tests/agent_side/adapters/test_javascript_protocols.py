@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals import calls, returns, say, tool
-from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
 from pytest_approvals.scenario.model import Variant
@@ -27,7 +27,7 @@ SPOKEN = [
 def _transcript(play: Callable[..., Any], agent: str, protocol: str, stream: bool) -> str:
     variant = Variant(protocol=protocol, stream=stream, serialize="json", source="rebuilt", oracle="approve_all")
     played = play(agent, calls("pay", amount=5), say("Done."), tools=[PAY], variant=variant)
-    return Transcript.of_history(History.of(played.run.events)).render()
+    return Transcript.of_history(read_history(played.run.events)).render()
 
 
 @pytest.mark.parametrize(("agent", "protocol", "stream"), SPOKEN)
