@@ -16,7 +16,7 @@ from pathlib import Path
 Graph = Mapping[str, frozenset[str]]
 """The modules that each module imports, by dotted name."""
 
-_ROW = re.compile(r"^\| `(?P<room>\w+)` \| (?P<sentence>[^|]+) \| (?P<imports>[^|]*) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?P<room>\w+)` \| [^|]+ \|(?P<imports>[^|]*)\|$", re.MULTILINE)
 
 
 def read_import_graph(package: Path) -> Graph:
