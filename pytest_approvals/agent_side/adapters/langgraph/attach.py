@@ -1,56 +1,50 @@
-"""
-A person's own agent: probes in its tools, and the scripted model behind its own.
+"""Attached agents: probes in their tools, the scripted model in place of their own.
 
-A compiled graph holds its model and its middleware in the closures of its nodes, and offers no way to put others in
-their place. So the objects themselves are found there and get probes, which are taken out again when the last session
-lets go; whatever is bound to the model, and whatever wraps the tools, stays as it is.
+A compiled graph holds its model and its middleware in the closures of its nodes and has no API to replace them. So the
+objects themselves are found there and probed until the last session is closed. Whatever is bound to the model, and
+whatever wraps the tools, stays as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial, wraps
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
 
-from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...kit.context import current_world
+from ...kit.probes import Undo, patch_shared, undo_all
+from ...kit.tool_schema import read_parameters
 from .agents import AgentGraph
 from .model import ScriptedModel, complete_reply, stream_reply
 
-Undo = Callable[[], None]
-
 
 def attach_agents(attachment: Attachment) -> AgentGraph:
-    """Makes a crew of the graph that a person hands over, or that their factory makes of the scripted model."""
+    """Build the agent graph of an attached graph, or of the one its factory builds."""
     subject = attachment.subject
     graph = subject if hasattr(subject, "ainvoke") else subject(ScriptedModel())
-    held = list(_find_held_objects(graph))
-    models = [one for one in held if isinstance(one, BaseChatModel)]
+    candidates = list(_find_held_objects(graph))
+    models = [candidate for candidate in candidates if isinstance(candidate, BaseChatModel)]
     if not models:
         raise Unsupported("attach", "the graph shows no chat model; hand over a factory that takes one")
     tools = _find_tools(graph)
-    gates = [one for one in held if isinstance(getattr(one, "interrupt_on", None), dict)]
-    probes = [_probe_model(one) for one in models if not isinstance(one, ScriptedModel)]
+    gates = [candidate for candidate in candidates if isinstance(getattr(candidate, "interrupt_on", None), dict)]
+    probes = [_probe_model(candidate) for candidate in models if not isinstance(candidate, ScriptedModel)]
     probes += [_probe_tool(tool, stub=name in attachment.stubs) for name, tool in tools.items()]
 
-    def release() -> None:
-        for undo in reversed(probes):
-            undo()
-
-    async def main(saver: Any) -> Any:
+    async def build_main(saver: Any) -> Any:
         return graph.copy({"checkpointer": saver})
 
     return AgentGraph(
-        main=main,
+        build_main=build_main,
         tools=tuple(_to_spec(tool, gates) for tool in tools.values()),
         options=dict(attachment.run_options),
         saver=graph.checkpointer or None,
-        release=release,
+        release=undo_all(probes),
     )
 
 
@@ -58,7 +52,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
 
 
 def _find_held_objects(graph: Any) -> Iterator[Any]:
-    """Gives the models and middleware that the nodes of *graph* hold, each once."""
+    """Yield the models and middleware that the nodes of *graph* hold, each once."""
     seen: set[int] = set()
     for node in graph.nodes.values():
         bound = node.bound
@@ -87,50 +81,39 @@ def _cell_contents(cell: Any) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
-        # The cell of a name that was never given a value.
+        # The cell is of a name that has no value yet.
         return None
 
 
 def _find_tools(graph: Any) -> dict[str, BaseTool]:
-    found: dict[str, BaseTool] = {}
+    tools: dict[str, BaseTool] = {}
     for node in graph.nodes.values():
-        found |= getattr(node.bound, "tools_by_name", {})
-    return found
+        tools |= getattr(node.bound, "tools_by_name", {})
+    return tools
 
 
 def _to_spec(tool: BaseTool, gates: list[Any]) -> ToolSpec:
     schema: Any = tool.tool_call_schema
-    described: dict[str, Any] = schema if isinstance(schema, dict) else schema.model_json_schema()
-    required = described.get("required", ())
+    json_schema: dict[str, Any] = schema if isinstance(schema, dict) else schema.model_json_schema()
     return ToolSpec(
         name=tool.name,
         description=tool.description,
-        parameters={
-            name: Parameter(type=_type(one), required=name in required, default=one.get("default"))
-            for name, one in described.get("properties", {}).items()
-        },
+        parameters=read_parameters(json_schema),
         approval="always" if any(_always_asks(gate, tool.name) for gate in gates) else "never",
     )
 
 
 def _always_asks(gate: Any, tool: str) -> bool:
-    # What a person's own policy will say is not known before it is asked.
+    # The result of the user's own policy is not known before it is called.
     policy = gate.interrupt_on.get(tool)
     return bool(policy) and not policy.get("when")
-
-
-def _type(schema: dict[str, Any]) -> str:
-    if isinstance(schema.get("type"), str):
-        return str(schema["type"])
-    choices = [one.get("type") for one in schema.get("anyOf", ()) if one.get("type") not in (None, "null")]
-    return str(choices[0]) if choices else "object"
 
 
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
 def _probe_model(model: BaseChatModel) -> Undo:
-    """Lets the world answer for *model*; what a person bound to it is bound still."""
+    """Let the world answer for *model*; whatever is bound to the model stays bound."""
 
     async def generate(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
         return await complete_reply(messages, MAIN, _offered_names(options))
@@ -139,91 +122,56 @@ def _probe_model(model: BaseChatModel) -> Undo:
         async for chunk in stream_reply(messages, MAIN, _offered_names(options)):
             yield chunk
 
-    return _insert_probe(model, _agenerate=generate, _astream=stream)
+    return patch_shared(model, lambda: {"_agenerate": generate, "_astream": stream})
 
 
 def _offered_names(options: dict[str, Any]) -> list[str]:
-    described = (one.get("function", one) for one in options.get("tools", ()) if isinstance(one, dict))
-    return [str(one.get("name", "")) for one in described]
+    functions = (tool.get("function", tool) for tool in options.get("tools", ()) if isinstance(tool, dict))
+    return [str(tool.get("name", "")) for tool in functions]
 
 
 def _probe_tool(tool: BaseTool, *, stub: bool) -> Undo:
-    """Lets the world run the body of *tool*, with the arguments that the framework made of the call."""
-    blocks = getattr(tool, "coroutine", _NO_ATTRIBUTE) is None
-    body = _wrap_blocking(tool._run) if blocks else tool._arun
+    """Let the world run the body of *tool*, with the arguments the framework made."""
 
-    # The framework hands over what the signature asks for.
-    @wraps(body)
-    async def run(*given: Any, **named: Any) -> Any:
-        async def real() -> Any:
-            return await body(*given, **named)
+    def build() -> dict[str, Any]:
+        blocks = getattr(tool, "coroutine", _NO_ATTRIBUTE) is None
+        body = _wrap_blocking(tool._run) if blocks else tool._arun
 
-        arguments, call_id = _read_arguments(tool, named)
-        return await current_world().run(tool.name, arguments, call_id, real=None if stub else real)
+        # The framework passes the arguments that the signature asks for.
+        @wraps(body)
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            async def real() -> Any:
+                return await body(*args, **kwargs)
 
-    # A tool that has no coroutine is not asked for one.
-    return _insert_probe(tool, _arun=run, coroutine=run) if blocks else _insert_probe(tool, _arun=run)
+            arguments, call_id = _read_arguments(tool, kwargs)
+            return await current_world().run(tool.name, arguments, call_id, real=None if stub else real)
+
+        # The framework only awaits tools that have a coroutine.
+        return {"_arun": run, "coroutine": run} if blocks else {"_arun": run}
+
+    return patch_shared(tool, build)
 
 
 _NO_ATTRIBUTE = object()
 
 
 def _wrap_blocking(body: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Runs a body that blocks as the framework does."""
+    """Run a blocking body in a thread, as the framework does."""
 
     @wraps(body)
-    async def run(*given: Any, run_manager: Any = None, **named: Any) -> Any:
+    async def run(*args: Any, run_manager: Any = None, **kwargs: Any) -> Any:
         if run_manager is not None:
-            named["run_manager"] = run_manager.get_sync()
-        return await asyncio.to_thread(body, *given, **named)
+            kwargs["run_manager"] = run_manager.get_sync()
+        return await asyncio.to_thread(body, *args, **kwargs)
 
     return run
 
 
-def _read_arguments(tool: BaseTool, named: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Gives what the model had to say about the call, and the call's id where the body is told it."""
+def _read_arguments(tool: BaseTool, kwargs: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Return the model's arguments, and the call's id if the body receives it."""
     from pydantic_core import to_jsonable_python
 
-    injected = [value for value in named.values() if hasattr(value, "tool_call_id")]
-    call_id = named.get("tool_call_id") or next((one.tool_call_id for one in injected), None)
-    shown = {name: value for name, value in named.items() if name in tool.args}
+    injected = [value for value in kwargs.values() if hasattr(value, "tool_call_id")]
+    call_id = kwargs.get("tool_call_id") or next((value.tool_call_id for value in injected), None)
+    shown = {name: value for name, value in kwargs.items() if name in tool.args}
     return to_jsonable_python(shown, fallback=repr), call_id
-
-
-@dataclass(slots=True)
-class _Probe:
-    """The probes in one object, and what was there before; shared by all sessions that use the object."""
-
-    owner: Any
-    before: dict[str, Any]
-    users: int = 0
-
-
-_PROBES: dict[int, _Probe] = {}
-
-
-def _insert_probe(owner: Any, **methods: Any) -> Undo:
-    """Lays *methods* over those of one object, which pydantic would not let anybody do."""
-    probe = _PROBES.get(id(owner))
-    if probe is None:
-        before = {name: vars(owner)[name] for name in methods if name in vars(owner)}
-        probe = _PROBES[id(owner)] = _Probe(owner, before)
-        for name, method in methods.items():
-            object.__setattr__(owner, name, method)
-    probe.users += 1
-
-    def undo() -> None:
-        probe.users -= 1
-        if probe.users == 0:
-            _remove_probe(probe, methods)
-
-    return undo
-
-
-def _remove_probe(probe: _Probe, names: Iterable[str]) -> None:
-    del _PROBES[id(probe.owner)]
-    for name in names:
-        if name in probe.before:
-            object.__setattr__(probe.owner, name, probe.before[name])
-        else:
-            object.__delattr__(probe.owner, name)

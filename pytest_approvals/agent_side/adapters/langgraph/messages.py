@@ -1,6 +1,6 @@
-"""Messages of the framework in the neutral form, as its class for Chat Completions would send them.
+"""Messages and stream events of the framework in the neutral form.
 
-What the framework's stream shows to its consumer.
+Messages are read as the framework's class for Chat Completions would send them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 ANSWER = "Answer"
-"""The name of the output tool that a structured answer is a call of."""
+"""Name of the output tool; a structured answer is a call of it."""
 
 
 def to_items(messages: Iterable[BaseMessage]) -> list[Item]:
-    """Gives the input of the model as a provider would get it."""
+    """Return the model input as a provider would get it."""
     return [item for number, message in enumerate(messages) for item in _message_items(message, number)]
 
 
@@ -39,7 +39,7 @@ def _message_items(message: Any, number: int) -> Iterator[Item]:
 def _assistant_items(message: Any, text: str, number: int) -> Iterator[Item]:
     if text:
         yield Item(kind="say", text=text, message=number)
-    # Calls whose arguments could not be parsed are sent again, too, as the text that they were.
+    # Calls with unparsable arguments are sent again, too, with the original text.
     for call in (*message.tool_calls, *message.invalid_tool_calls):
         if call["name"] == ANSWER:
             yield Item(kind="other", text=json.dumps(call["args"], separators=(",", ":")), message=number)
@@ -48,7 +48,7 @@ def _assistant_items(message: Any, text: str, number: int) -> Iterator[Item]:
 
 
 def text_of(message: Any) -> str:
-    """Gives what a message says, out of all its text blocks."""
+    """Return the text of a message, from all its text blocks."""
     content = message.content
     if isinstance(content, str):
         return content
@@ -59,7 +59,10 @@ ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_chunk(mode: str, chunk: Any) -> ShownEvents:
-    """Gives what one chunk of the stream shows besides interrupts, as arguments for `World.shown`."""
+    """Yield what one chunk of the stream shows, as arguments for `World.shown`.
+
+    Interrupts are not included; see `read_interrupts`.
+    """
     if mode == "messages":
         yield from _read_token(chunk[0])
     elif mode == "updates":
@@ -78,7 +81,7 @@ def _read_token(message: Any) -> ShownEvents:
 
 
 def _read_updates(chunk: dict[str, Any]) -> ShownEvents:
-    # What was done before and is only told again is marked by the framework.
+    # The framework marks results of earlier runs that it only repeats.
     if (chunk.get("__metadata__") or {}).get("cached"):
         return
     for update in chunk.values():
@@ -88,7 +91,7 @@ def _read_updates(chunk: dict[str, Any]) -> ShownEvents:
 
 
 def read_interrupts(mode: str, chunk: Any) -> tuple[Any, ...]:
-    """Gives the interrupts that one chunk shows."""
+    """Return the interrupts that one chunk shows."""
     if mode not in ("updates", "values") or not isinstance(chunk, dict):
         return ()
     return tuple(chunk.get("__interrupt__", ()))

@@ -1,4 +1,4 @@
-"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from ...contract.capabilities import CAPABILITIES
-
 ISSUES = "https://github.com/langchain-ai/langchain/issues"
 
 POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
-"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+"""Address of a PostgreSQL server; empty if there is none. The option `postgres` takes precedence."""
 
 STORES: Mapping[str, str] = {
     "sqlite": "`AsyncSqliteSaver` on a file",
@@ -19,8 +17,8 @@ STORES: Mapping[str, str] = {
 }
 
 
-def _lacks(package: str) -> bool:
-    """Says whether the framework is here without a distribution that it has for some purpose."""
+def _is_missing(package: str) -> bool:
+    """Return whether the framework is installed without one of its optional distributions."""
     return find_spec("langchain") is not None and find_spec(package) is None
 
 
@@ -38,7 +36,7 @@ _ALL: Mapping[str, str] = {
     "hosted_mcp": "`HumanInTheLoopMiddleware` sees calls of functions; a hosted server's request ends the run as text",
     "serialize.json": _STATE,
     "history.append": _STATE,
-    **({"mcp": "`langchain-mcp-adapters` is not installed"} if _lacks("langchain_mcp_adapters") else {}),
+    **({"mcp": "`langchain-mcp-adapters` is not installed"} if _is_missing("langchain_mcp_adapters") else {}),
     **({} if POSTGRES else {"native.postgres": "no server is given: `PYTEST_APPROVALS_POSTGRES` is its address"}),
 }
 
@@ -55,21 +53,21 @@ MISSING: Mapping[str, str] = {
     **_SLOW,
     "partial_answers": "a list of decisions that is shorter than that of the calls is refused with `ValueError`",
 }
-"""Where one request asks about all calls of a reply."""
+"""For flavours in which one request asks about all calls of a reply."""
 
 PER_CALL_MISSING: Mapping[str, str] = {
     **_ALL,
     **_SLOW,
     "edit_tool": "`response_schema` pins the name of the tool in an edit, and another one is refused",
 }
-"""Where each call is asked about by itself."""
+"""For flavours that ask about each call."""
 
 INTERRUPT_MISSING: Mapping[str, str] = {
     **_ALL,
     "unknown_request": _UNADDRESSED["unknown_request"],
     "edit_tool": "`interrupt()` gives the answer to the body of one tool, which cannot become another one",
 }
-"""Where tools ask from within."""
+"""For flavours whose tools ask themselves."""
 
 _BARE = "a graph of one's own has no middleware; what it does besides is its owner's"
 
@@ -83,21 +81,16 @@ OWN_MISSING: Mapping[str, str] = {
     "mcp": "`ToolNode` does not stop the calls beside one that asks; a server gets some of them after the turn",
     "structured_answer": _BARE,
 }
-"""Where a graph of one's own runs all calls of a reply in one node."""
+"""For a custom graph that runs all calls of a reply in one node."""
 
 _CLIENTS = {"chat": "langchain_openai", "responses": "langchain_openai", "messages": "langchain_anthropic"}
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
-    protocol: {} for protocol, client in _CLIENTS.items() if not _lacks(client)
+    protocol: {} for protocol, client in _CLIENTS.items() if not _is_missing(client)
 }
-"""The protocols of the chat model classes that are installed: they are distributions of their own."""
+"""Protocols of the installed chat model classes, which are separate distributions."""
 
 _RACE = {"nested_parallel": "in one `ToolNode` an answer goes to whoever asks first; over a network that is a race"}
 
 OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = dict.fromkeys(PROTOCOLS, _RACE)
-"""The same where one node runs all calls of a reply."""
-
-
-def claimed(missing: Mapping[str, str]) -> frozenset[str]:
-    """Gives all other capabilities."""
-    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)
+"""The same if one node runs all calls of a reply."""

@@ -1,11 +1,9 @@
-"""The scripted model: a chat model class of the framework that asks the world of the running turn.
+"""Models of an agent: the scripted one, and the framework's own on a provider's client.
 
-A reply becomes a message just as it does in the framework's class for Chat Completions: complete calls are parsed with
-`parse_tool_call`, and those that cannot be parsed become invalid ones; a stream is made of chunks of calls.
-
-The structured answer: an output tool, as `ToolStrategy` has it, which every model that calls tools can use.
-
-The framework's own chat model classes, on the clients of providers.
+The scripted model is a chat model class of the framework that asks the world of the running turn. A reply becomes a
+message as in the framework's class for Chat Completions: complete calls are parsed with `parse_tool_call`, and those
+that cannot be parsed become invalid ones; a stream consists of chunks of calls. A structured answer is a call of an
+output tool, as with `ToolStrategy`, which every model that calls tools can use.
 """
 
 from __future__ import annotations
@@ -21,7 +19,8 @@ from langchain_core.messages.tool import tool_call, tool_call_chunk
 from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, parse_tool_call
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Parameter, Reply
+from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Parameter, Reply
+from ...kit.arguments import write_arguments
 from ...kit.clients import API_KEY, build_anthropic_client, build_openai_client
 from ...kit.context import current_world
 from ...kit.tool_schema import to_annotation
@@ -29,7 +28,7 @@ from .messages import ANSWER, to_items
 
 
 class ScriptedModel(BaseChatModel):
-    """The model of one agent."""
+    """Scripted model of one agent."""
 
     agent: str = MAIN
 
@@ -59,7 +58,7 @@ class ScriptedModel(BaseChatModel):
 
 
 async def complete_reply(messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]) -> ChatResult:
-    """Asks for the next reply to *messages*."""
+    """Ask for the next reply to *messages*."""
     reply = await current_world().model(to_items(messages), agent=agent, tools=offered)
     message = _to_message(reply)
     if reply.answer is not None:
@@ -70,7 +69,7 @@ async def complete_reply(messages: Sequence[BaseMessage], agent: str, offered: S
 async def stream_reply(
     messages: Sequence[BaseMessage], agent: str, offered: Sequence[str]
 ) -> AsyncIterator[ChatGenerationChunk]:
-    """Asks for the next reply to *messages* and plays its chunks."""
+    """Ask for the next reply to *messages* and play its chunks."""
     reply = await current_world().model(to_items(messages), agent=agent, stream=True, tools=offered)
     for chunk in reply.chunks or (Chunk(),):
         yield ChatGenerationChunk(message=_to_message_chunk(chunk))
@@ -85,16 +84,12 @@ def _to_message(reply: Reply) -> AIMessage:
     calls: list[Any] = []
     invalid: list[Any] = []
     for call in reply.calls:
-        raw = {"id": call.id, "function": {"name": call.tool, "arguments": _call_arguments_text(call)}}
+        raw = {"id": call.id, "function": {"name": call.tool, "arguments": write_arguments(call.arguments)}}
         try:
             calls.append(parse_tool_call(raw, return_id=True))
         except OutputParserException as error:
             invalid.append(make_invalid_tool_call(raw, str(error)))
     return AIMessage(content=reply.say or "", tool_calls=calls, invalid_tool_calls=invalid)
-
-
-def _call_arguments_text(call: ModelCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
 
 
 def _to_message_chunk(chunk: Chunk) -> AIMessageChunk:
@@ -105,31 +100,31 @@ def _to_message_chunk(chunk: Chunk) -> AIMessageChunk:
 
 
 def build_response_format(fields: Mapping[str, Parameter]) -> Any:
-    """Gives what `create_agent` is told of the answer: a `TypedDict`, whose values any store can keep."""
+    """Build the response format for `create_agent`: a `TypedDict`, which any store can keep."""
     from langchain.agents.structured_output import ToolStrategy
 
-    # pydantic wants these, before Python 3.12.
+    # Before Python 3.12 pydantic only accepts those of typing_extensions.
     from typing_extensions import NotRequired, TypedDict  # noqa: UP035
 
-    kinds: dict[str, Any] = {name: to_annotation(one) for name, one in fields.items()}
+    kinds: dict[str, Any] = {name: to_annotation(field) for name, field in fields.items()}
     make: Any = TypedDict
     schema = make(ANSWER, {name: kind if fields[name].required else NotRequired[kind] for name, kind in kinds.items()})
     return ToolStrategy(schema)
 
 
 def answer_call(answer: Mapping[str, Any], messages: Sequence[Any]) -> dict[str, Any]:
-    """Gives the call of the output tool that *answer* is, with an id that no other one of the thread has."""
+    """Return the output tool's call for *answer*, with an id that is unique in the thread."""
     return {"id": f"answer-{len(messages)}", "name": ANSWER, "args": dict(answer)}
 
 
 def answer_chunk(answer: Mapping[str, Any], messages: Sequence[Any], index: int) -> dict[str, Any]:
-    """Gives the same call as the chunk of a stream that comes at *index* among the calls."""
-    called = answer_call(answer, messages)
-    return {**called, "args": json.dumps(called["args"]), "index": index}
+    """Return the same call as a stream's chunk at *index* among the calls."""
+    call = answer_call(answer, messages)
+    return {**call, "args": json.dumps(call["args"]), "index": index}
 
 
 def build_provider_model(agent: str, address: ModelAddress) -> Any:
-    """Gives the model of *agent*, which is asked at *address*."""
+    """Build the framework's model of *agent* that asks the provider at *address*."""
     return (
         _build_anthropic_model(agent, address)
         if address.protocol == "messages"
@@ -142,7 +137,7 @@ def _build_openai_model(agent: str, address: ModelAddress) -> Any:
 
     client = build_openai_client(address)
     chat = client.chat.completions
-    # Without a blocking client, which nothing asks here, the class makes one.
+    # Without a blocking client, which is never used here, the class would create one.
     clients = {"root_async_client": client, "async_client": chat, "client": chat}
     return ChatOpenAI(model=agent, use_responses_api=address.protocol == "responses", **clients)
 
@@ -151,6 +146,6 @@ def _build_anthropic_model(agent: str, address: ModelAddress) -> Any:
     from langchain_anthropic import ChatAnthropic
 
     model = ChatAnthropic(model=agent, api_key=API_KEY)
-    # The class takes no client, and makes its own where it is first asked for one.
+    # The class accepts no client; it creates one on first access unless this attribute is set.
     model._async_client = build_anthropic_client(address)
     return model

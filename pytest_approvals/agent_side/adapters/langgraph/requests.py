@@ -1,7 +1,4 @@
-"""Interrupts as approval requests.
-
-Decisions as the framework takes them: the value of `Command(resume=...)`.
-"""
+"""Interrupts as approval requests, and decisions as values of `Command(resume=...)`."""
 
 from __future__ import annotations
 
@@ -17,14 +14,14 @@ if TYPE_CHECKING:
 
 
 SEPARATOR = "/"
-"""Stands between an interrupt's id and the position of a call in it, where one interrupt asks about several."""
+"""Separates an interrupt's id and the position of a call, if one interrupt asks about several calls."""
 
 
 def read_requests(interrupts: Iterable[Interrupt], tools: Sequence[ToolSpec]) -> tuple[Request, ...]:
-    """
-    Gives what a person is shown.
+    """Return the approval requests that *interrupts* show.
 
-    Arguments:
+    Args:
+        interrupts: What the framework shows.
         tools: The tools of all agents: a description may name one of these agents, and no request says whose tool it is
             about.
     """
@@ -43,28 +40,27 @@ def _read_interrupt(interrupt: Any, tools: Sequence[ToolSpec]) -> Iterator[Reque
 
 
 def _build_request(
-    id: str, call_id: str | None, shown: Mapping[str, Any], tools: Sequence[ToolSpec], handle: Any
+    id: str, call_id: str | None, action: Mapping[str, Any], tools: Sequence[ToolSpec], handle: Any
 ) -> Request:
-    agent = next((spec.agent for spec in tools if spec.agent == shown.get("description")), MAIN)
-    asked = next((spec for spec in tools if (spec.agent, spec.name) == (agent, shown["name"])), None)
+    agent = next((spec.agent for spec in tools if spec.agent == action.get("description")), MAIN)
+    spec = next((spec for spec in tools if (spec.agent, spec.name) == (agent, action["name"])), None)
     return Request(
         id=id,
         call_id=call_id,
-        tool=shown["name"],
-        arguments=shown["args"],
-        kind="function" if asked is None else asked.kind,
-        server=None if asked is None else asked.server,
+        tool=action["name"],
+        arguments=action["args"],
+        kind="function" if spec is None else spec.kind,
+        server=None if spec is None else spec.server,
         agent=agent,
         handle=handle,
     )
 
 
 def waiting_interrupts(state: StateSnapshot) -> list[Interrupt]:
-    """
-    Gives what a thread waits for, by task, in the order of the calls.
+    """Return the interrupts a thread waits for, by task, in the order of the calls.
 
-    A task that runs another graph has that one's interrupts in the order in which they came up, which differs from run
-    to run; they are told by the ids of their calls.
+    A task that runs another graph has the interrupts of that graph in the order in which they came up, which differs
+    from run to run; these are sorted by the ids of their calls.
     """
     return [interrupt for task in state.tasks for interrupt in sorted(task.interrupts, key=_call_id_of)]
 
@@ -75,52 +71,52 @@ def _call_id_of(interrupt: Any) -> str:
 
 
 def sort_interrupts(shown: Collection[Interrupt], waiting: Iterable[Interrupt]) -> list[Interrupt]:
-    """
-    Gives the interrupts that a run has *shown*, each once, in the order of the state.
+    """Return the interrupts that a run has *shown*, each once, in the order of the state.
 
     A run shows them in the order in which they came up, which differs from run to run.
     """
-    place = {interrupt.id: number for number, interrupt in enumerate(waiting)}
-    once = {interrupt.id: interrupt for interrupt in shown}
-    return sorted(once.values(), key=lambda one: place.get(one.id, len(place)))
+    positions = {interrupt.id: number for number, interrupt in enumerate(waiting)}
+    unique = {interrupt.id: interrupt for interrupt in shown}
+    return sorted(unique.values(), key=lambda interrupt: positions.get(interrupt.id, len(positions)))
 
 
 DecisionWriter = Callable[[Sequence[Decision], int], Any]
-"""Gives the value to resume with, of decisions and of how many interrupts are waiting."""
+"""Returns the value to resume with, from decisions and the number of waiting interrupts."""
 
 _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def write_by_position(decisions: Sequence[Decision], waiting: int) -> Any:
-    """
-    Gives the documented answer to a batched request: a list by position, which names nothing.
+    """Return the documented answer to a batched request: a list by position.
 
-    Where several interrupts wait, the framework wants their ids.
+    It names nothing. If several interrupts wait, the framework needs their ids.
     """
-    listed: dict[str, list[tuple[int, Any]]] = {}
+    by_interrupt: dict[str, list[tuple[int, Any]]] = {}
     answers: dict[str, Any] = {}
     for decision in decisions:
         if decision.request is None:
             raise Unsupported("malformed_address", "a list of decisions has no place for an address")
-        asked, _, position = decision.request.id.partition(SEPARATOR)
+        interrupt_id, _, position = decision.request.id.partition(SEPARATOR)
         if not position:
-            # A tool that asks from within asks about itself alone.
-            answers[asked] = write_verdict(decision)
+            # A tool that asks itself asks about its own call only.
+            answers[interrupt_id] = write_verdict(decision)
             continue
-        listed.setdefault(asked, []).append((int(position), write_verdict(decision)))
-        answers[asked] = {"decisions": [answer for _, answer in sorted(listed[asked], key=lambda pair: pair[0])]}
+        by_interrupt.setdefault(interrupt_id, []).append((int(position), write_verdict(decision)))
+        answers[interrupt_id] = {
+            "decisions": [answer for _, answer in sorted(by_interrupt[interrupt_id], key=lambda pair: pair[0])]
+        }
     return next(iter(answers.values())) if len(answers) == 1 and waiting < 2 else answers
 
 
 def write_by_id(decisions: Sequence[Decision], _: int) -> Any:
-    """Gives answers by the ids of interrupts; one whose address is None names no interrupt."""
+    """Return decisions by interrupt ids; a decision whose address is None is bare."""
     if [decision.address for decision in decisions if decision.request is None] == [None]:
         return write_verdict(decisions[0])
     return {_interrupt_id(decision): write_verdict(decision) for decision in decisions}
 
 
 def write_bare_if_single(decisions: Sequence[Decision], waiting: int) -> Any:
-    """Gives the answer itself where one interrupt waits, as the guides have it, and else answers by id."""
+    """Return the bare decision if one interrupt waits, as in the guides, else by id."""
     if len(decisions) == 1 and waiting < 2:
         return write_verdict(decisions[0])
     return write_by_id(decisions, waiting)
@@ -129,13 +125,17 @@ def write_bare_if_single(decisions: Sequence[Decision], waiting: int) -> Any:
 def _interrupt_id(decision: Decision) -> Any:
     if decision.request is None:
         return decision.address
-    asked = decision.request.id
-    # An id that was never asked is put into the form that ids have, or it would be no id at all.
-    return asked if _INTERRUPT_ID.fullmatch(asked) else hashlib.md5(asked.encode(), usedforsecurity=False).hexdigest()
+    request_id = decision.request.id
+    # An unknown id needs the form of an id, or the framework would not take it for one.
+    return (
+        request_id
+        if _INTERRUPT_ID.fullmatch(request_id)
+        else hashlib.md5(request_id.encode(), usedforsecurity=False).hexdigest()
+    )
 
 
 def write_verdict(decision: Decision) -> Any:
-    """Gives the decision about one call."""
+    """Return the decision about one call."""
     return _VERDICT_WRITERS[decision.verdict](decision)
 
 

@@ -1,4 +1,4 @@
-"""One session: a thread of a graph, and the flavours of it."""
+"""Sessions: a thread of a graph, and the flavours of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Session(Agent):
-    """A session is one thread; flavours differ in what gates calls and in how answers are addressed."""
+    """One thread; flavours differ in the gate and in how decisions are addressed."""
 
     framework = "langchain"
     wire_rules = "chat"
@@ -31,17 +31,17 @@ class Session(Agent):
     connects = True
     streamed: ClassVar[tuple[str, ...]] = ("updates", "messages")
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
-        self._crew.sessions.add(id(self))
-        self._opened: OpenedSaver | None = beside._opened if beside else None
-        self._borrowed = beside is not None
-        self._graph: Any = beside._graph if beside else None
+        self._agents: AgentGraph = shared_with._agents if shared_with else self._create_agents(blueprint)
+        self._agents.add_session(self)
+        self._opened: OpenedSaver | None = shared_with._opened if shared_with else None
+        self._borrowed = shared_with is not None
+        self._graph: Any = shared_with._graph if shared_with else None
         self._thread = ""
         self._checkpoint: str | None = None
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
             from .attach import attach_agents
 
@@ -52,40 +52,40 @@ class Session(Agent):
 
     @abstractmethod
     def _gate(self) -> GateFactory | None:
-        """What gates the tools of a built agent; None where they ask from within."""
+        """Return what gates the tools of a built agent; None if they ask themselves."""
 
     @abstractmethod
-    def _form(self) -> DecisionWriter:
-        """How answers are addressed."""
+    def _decision_writer(self) -> DecisionWriter:
+        """Return what writes decisions."""
 
     # --- the thread ---------------------------------------------------------------------------------------------------
 
     async def _ready(self) -> Any:
-        """Gives the graph on its checkpointer, which can be opened in a running loop only."""
+        """Return the graph on its checkpointer, which must be opened in a running loop."""
         if self._graph is None:
-            await self._use(self._opened or await self._saver())
+            await self._use_saver(self._opened or await self._open_saver())
         if not self._thread:
             self._thread = str(uuid4())
         return self._graph
 
     @property
     def _config(self) -> dict[str, Any]:
-        """The thread, and the checkpoint to go on from where it is not the newest one."""
+        """The thread, and the checkpoint to resume from if it is not the newest one."""
         place = {"thread_id": self._thread}
         if self._checkpoint is not None:
             place |= {"checkpoint_ns": "", "checkpoint_id": self._checkpoint}
         return {"configurable": place}
 
-    async def _saver(self) -> OpenedSaver:
+    async def _open_saver(self) -> OpenedSaver:
         from .state import OpenedSaver, open_memory_saver, open_saver
 
-        if self._crew.saver is not None and self.blueprint.serialize == "none":
-            return OpenedSaver(saver=self._crew.saver, close=open_memory_saver().close)
+        if self._agents.saver is not None and self.blueprint.serialize == "none":
+            return OpenedSaver(saver=self._agents.saver, close=open_memory_saver().close)
         return await open_saver(self.blueprint)
 
-    async def _use(self, saver: OpenedSaver) -> None:
+    async def _use_saver(self, saver: OpenedSaver) -> None:
         self._opened = saver
-        self._graph = await self._crew.main(saver.saver)
+        self._graph = await self._agents.build_main(saver.saver)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -93,13 +93,13 @@ class Session(Agent):
         """See `Agent.turn`."""
         with use_world(self.world):
             graph = await self._ready()
-            given = await self._input(text, decisions)
+            graph_input = await self._input(text, decisions)
             try:
-                shown = await (self._streamed(graph, given) if stream else self._plain(graph, given))
+                interrupts = await (self._streamed(graph, graph_input) if stream else self._run(graph, graph_input))
             finally:
-                # Whatever checkpoint the run began at, what it did is the newest one.
+                # Whatever checkpoint the run began at, the run itself wrote the newest one.
                 self._checkpoint = None
-            return await self._outcome(graph, shown)
+            return await self._outcome(graph, interrupts)
 
     async def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         from langgraph.types import Command
@@ -107,47 +107,49 @@ class Session(Agent):
         messages = None if text is None else {"messages": [{"role": "user", "content": text}]}
         if not decisions:
             return messages
-        resume = self._form()(decisions, len(await self._waiting()))
+        resume = self._decision_writer()(decisions, len(await self._waiting_interrupts()))
         return Command(resume=resume) if messages is None else Command(resume=resume, update=messages)
 
-    async def _plain(self, graph: Any, given: Any) -> Sequence[Any]:
-        done = await graph.ainvoke(given, self._config, **self._crew.options)
-        shown: Sequence[Any] = (done or {}).get("__interrupt__", ())
-        return shown
+    async def _run(self, graph: Any, graph_input: Any) -> Sequence[Any]:
+        result = await graph.ainvoke(graph_input, self._config, **self._agents.options)
+        interrupts: Sequence[Any] = (result or {}).get("__interrupt__", ())
+        return interrupts
 
-    async def _streamed(self, graph: Any, given: Any) -> Sequence[Any]:
+    async def _streamed(self, graph: Any, graph_input: Any) -> Sequence[Any]:
         from .messages import read_chunk, read_interrupts
         from .requests import read_requests
 
-        shown: list[Any] = []
-        options = {"subgraphs": True, **self._crew.options} if self._crew.inner else self._crew.options
-        async for *_, mode, chunk in graph.astream(given, self._config, stream_mode=list(self.streamed), **options):
-            for what, told in read_chunk(mode, chunk):
-                self.world.shown(what, **told)
-            # A request of a graph inside comes from that one and from the one around it.
-            new = [one for one in read_interrupts(mode, chunk) if one not in shown]
-            shown += new
-            for request in read_requests(new, self._crew.tools):
+        interrupts: list[Any] = []
+        options = {"subgraphs": True, **self._agents.options} if self._agents.inner else self._agents.options
+        async for *_, mode, chunk in graph.astream(
+            graph_input, self._config, stream_mode=list(self.streamed), **options
+        ):
+            for kind, values in read_chunk(mode, chunk):
+                self.world.shown(kind, **values)
+            # An inner graph's request comes twice: from that graph and from the one around it.
+            new = [interrupt for interrupt in read_interrupts(mode, chunk) if interrupt not in interrupts]
+            interrupts += new
+            for request in read_requests(new, self._agents.tools):
                 self.world.shown("request", id=request.id)
         self.world.shown("end")
-        return shown
+        return interrupts
 
-    async def _outcome(self, graph: Any, shown: Sequence[Any]) -> Outcome:
+    async def _outcome(self, graph: Any, interrupts: Sequence[Any]) -> Outcome:
         from .messages import text_of
         from .requests import read_requests, sort_interrupts, waiting_interrupts
 
         state = await graph.aget_state(self._config)
         messages = state.values.get("messages", ())
-        if shown:
-            requests = read_requests(sort_interrupts(shown, waiting_interrupts(state)), self._crew.tools)
-            return Paused(requests=requests, text=_text_beside_calls(messages))
+        if interrupts:
+            requests = read_requests(sort_interrupts(interrupts, waiting_interrupts(state)), self._agents.tools)
+            return Paused(requests=requests, text=_text_with_calls(messages))
         if self.blueprint.answer:
             return Finished(output=state.values.get("structured_response"))
         return Finished(output=text_of(messages[-1]) if messages else None)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    async def _waiting(self) -> Sequence[Any]:
+    async def _waiting_interrupts(self) -> Sequence[Any]:
         from .requests import waiting_interrupts
 
         graph = await self._ready()
@@ -157,24 +159,23 @@ class Session(Agent):
         """See `Agent.pending`."""
         from .requests import read_requests
 
-        return read_requests(await self._waiting(), self._crew.tools)
+        return read_requests(await self._waiting_interrupts(), self._agents.tools)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def dump(self) -> str:
-        """Gives the reference into the store: the thread, and the checkpoint that it stands at."""
+        """Return the reference into the store: the thread and its current checkpoint."""
         self._needs_store()
         graph = await self._ready()
         place = (await graph.aget_state(self._config)).config["configurable"]
         return json.dumps({"thread": self._thread, "checkpoint": place.get("checkpoint_id")})
 
     async def load(self, parts: Sequence[str]) -> None:
-        """
-        See `Agent.load`.
+        """See `Agent.load`.
 
-        A thread that stands there still is simply gone on with. One that went on since is run from that checkpoint
-        again, as the guide "Time travel" has it; with the option `pinned` every thread is, because clients that show
-        checkpoints send the id of the newest one along, too.
+        A thread that is still at the checkpoint is just continued. One that has moved on is run from that checkpoint
+        again, as in the guide "Time travel". With the option `pinned` every thread is, because clients that show
+        checkpoints send the id of the newest one, too.
         """
         self._needs_store()
         place = json.loads(parts[-1])
@@ -195,28 +196,28 @@ class Session(Agent):
         assert isinstance(other, Session)
         await other._ready()
         assert other._opened is not None
-        await self._use(copy_saver(other._opened))
+        await self._use_saver(copy_saver(other._opened))
         self._thread, self._checkpoint = other._thread, other._checkpoint
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
         await self._ready()
-        return type(self)(world, self.blueprint, beside=self)
+        return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
-        return self._crew.tools
+        return self._agents.tools
 
     async def close(self) -> None:
         """See `Agent.close`."""
         opened, self._opened, self._graph = self._opened, None, None
         if opened is not None and not self._borrowed:
             await opened.close()
-        self._crew.let_go(self)
+        self._agents.remove_session(self)
 
 
-def _text_beside_calls(messages: Sequence[Any]) -> str | None:
-    """Gives what the model said beside the calls that wait."""
+def _text_with_calls(messages: Sequence[Any]) -> str | None:
+    """Return the text of the model's message with the pending calls."""
     from .messages import text_of
 
     last = next((message for message in reversed(messages) if message.type == "ai"), None)
@@ -224,9 +225,11 @@ def _text_beside_calls(messages: Sequence[Any]) -> str | None:
 
 
 class BatchedSession(Session):
-    """`HumanInTheLoopMiddleware` asks once for all gated calls of a reply; answers are a list by position."""
+    """`HumanInTheLoopMiddleware` asks once for all gated calls of a reply.
 
-    capabilities = metadata.claimed(metadata.MISSING)
+    Decisions are a list by position.
+    """
+
     missing = metadata.MISSING
 
     def _gate(self) -> GateFactory | None:
@@ -234,16 +237,15 @@ class BatchedSession(Session):
 
         return batched_gate
 
-    def _form(self) -> DecisionWriter:
+    def _decision_writer(self) -> DecisionWriter:
         from .requests import write_by_position
 
         return write_by_position
 
 
 class PerCallSession(Session):
-    """`HumanInTheLoopMiddleware` asks for each gated call; answers go by the interrupt's id."""
+    """`HumanInTheLoopMiddleware` asks for each gated call; decisions go by interrupt id."""
 
-    capabilities = metadata.claimed(metadata.PER_CALL_MISSING)
     missing = metadata.PER_CALL_MISSING
 
     def _gate(self) -> GateFactory | None:
@@ -251,14 +253,14 @@ class PerCallSession(Session):
 
         return per_call_gate
 
-    def _form(self) -> DecisionWriter:
+    def _decision_writer(self) -> DecisionWriter:
         from .requests import write_by_id
 
         return write_by_id
 
 
 class RetrySession(PerCallSession):
-    """As `PerCallSession`, and a `ToolRetryMiddleware` stands around the gate."""
+    """As `PerCallSession`, with a `ToolRetryMiddleware` around the gate."""
 
     def _gate(self) -> GateFactory | None:
         from .agents import retry_gate
@@ -267,31 +269,29 @@ class RetrySession(PerCallSession):
 
 
 class InterruptSession(Session):
-    """The tools ask with `interrupt()` from within, and a consumer of the stream follows the state's values."""
+    """The tools call `interrupt()`; a stream's consumer follows the state's values."""
 
-    capabilities = metadata.claimed(metadata.INTERRUPT_MISSING)
     missing = metadata.INTERRUPT_MISSING
     streamed = ("values", "messages")
 
     def _gate(self) -> GateFactory | None:
         return None
 
-    def _form(self) -> DecisionWriter:
+    def _decision_writer(self) -> DecisionWriter:
         from .requests import write_bare_if_single
 
         return write_bare_if_single
 
 
 class ToolNodeSession(InterruptSession):
-    """As `InterruptSession`, in a graph of one's own, where one `ToolNode` runs all calls of a reply."""
+    """As `InterruptSession`, in a custom graph whose one `ToolNode` runs all calls."""
 
-    capabilities = metadata.claimed(metadata.OWN_MISSING)
     missing = metadata.OWN_MISSING
     protocols = metadata.OWN_PROTOCOLS
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
-            return super()._crew_of(blueprint)
+            return super()._create_agents(blueprint)
         from .agents import build_agents
 
         return build_agents(blueprint, None, own=True)

@@ -1,4 +1,4 @@
-"""The checkpointers: in memory, or the framework's own for SQLite and PostgreSQL."""
+"""Checkpointers: in memory, or the framework's own for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OpenedSaver:
 
 
 async def open_saver(blueprint: Blueprint) -> OpenedSaver:
-    """Opens the checkpointer that a serialize mode asks for."""
+    """Open the checkpointer that a serialize mode asks for."""
     if blueprint.serialize == "native.sqlite":
         return await _open_sqlite(
             os.path.join(blueprint.directory, "checkpoints.db") if blueprint.directory else ":memory:"
@@ -32,19 +32,19 @@ async def open_saver(blueprint: Blueprint) -> OpenedSaver:
 
 
 def open_memory_saver() -> OpenedSaver:
-    """Gives an empty checkpointer in memory."""
+    """Open an empty checkpointer in memory."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     return OpenedSaver(saver=InMemorySaver(), close=_close_nothing)
 
 
 def copy_saver(other: OpenedSaver) -> OpenedSaver:
-    """Gives a deep copy of a checkpointer in memory, and of all that is in it."""
+    """Return a deep copy of a checkpointer in memory, with all its content."""
     return OpenedSaver(saver=deepcopy(other.saver), close=_close_nothing)
 
 
 async def _close_nothing() -> None:
-    """There is nothing to close."""
+    """Close nothing: a checkpointer in memory holds nothing open."""
 
 
 async def _open_sqlite(path: str) -> OpenedSaver:

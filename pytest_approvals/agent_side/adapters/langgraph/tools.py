@@ -1,12 +1,10 @@
-"""Tools made from tool specs.
+"""Tools made from tool specs, and tools of MCP servers.
 
-Only a body that asks by itself knows of approvals: with `interrupt()`, which starts the body again from its beginning
+Only a body that asks itself knows of approvals: it calls `interrupt()`, which runs the body again from its beginning
 when the answer is there.
 
-Tools of MCP servers that the agent connects to, with LangChain's own client, which is a distribution of its own.
-
-As its documentation has it, the tools are listed before the graph is made, and each call connects anew. A server is not
-told the id of a call.
+Tools of MCP servers use LangChain's own client, which is a separate distribution. As documented, the tools are listed
+before the graph is built, and each call connects anew. A server does not receive the id of a call.
 """
 
 from __future__ import annotations
@@ -20,33 +18,36 @@ from langgraph.func import task
 from langgraph.types import interrupt
 
 from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import build_fields_model
 from .messages import text_of
 
 Agents = Mapping[str, Any]
-"""The graphs of all agents by name, complete by the time that a tool is called."""
+"""The graphs of all agents by name; complete before any tool is called."""
 
 _CALL = "tool_call_id"
 
 
 def build_tool(spec: ToolSpec, agents: Agents, *, asking: bool) -> StructuredTool:
-    """
-    Gives the tool that *spec* describes.
+    """Build the tool that *spec* describes.
 
-    Arguments:
-        asking: Where the spec is gated, the body asks.
+    Args:
+        spec: The tool.
+        agents: The graphs that tools may run.
+        asking: If the tool is gated, its body asks.
     """
     run = _delegate_body(spec, agents) if spec.runs else _world_body(spec)
     return _build_structured_tool(spec, _asking_body(spec, run) if asking and spec.approval != "never" else run)
 
 
 def build_server_tool(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
-    """
-    Gives the server's *tool* that *spec* describes.
+    """Build the server's *tool* that *spec* describes.
 
-    Arguments:
-        asking: Where the spec is gated, a tool around it asks, as the guide "Human-in-the-loop" has it for any tool.
+    Args:
+        spec: The tool.
+        tool: The framework's tool for it.
+        asking: If the tool is gated, a tool around it asks, as the guide "Human-in-the-loop" does for any tool.
     """
 
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
@@ -56,6 +57,7 @@ def build_server_tool(spec: ToolSpec, tool: Any, *, asking: bool) -> Any:
 
 
 ToolBody = Callable[[dict[str, Any], str], Awaitable[Any]]
+"""Runs a call, from its arguments and its id."""
 
 
 def _build_structured_tool(spec: ToolSpec, run: ToolBody) -> StructuredTool:
@@ -74,11 +76,10 @@ def _world_body(spec: ToolSpec) -> ToolBody:
 
 
 def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
-    """
-    Asks in the middle of the body.
+    """Return a body that asks in its middle.
 
-    What stands before the question is a `task`, as the guide "Durable execution" has it, so that it is not done again
-    when the body is started again with the answer.
+    The part before the question is a `task`, as in the guide "Durable execution", so that it is not executed again when
+    the body is run again with the answer.
     """
 
     @task
@@ -89,20 +90,20 @@ def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
             return []
 
     async def asking_again(arguments: dict[str, Any], call_id: str) -> Any:
-        while not (done := await asks(arguments, call_id)):
+        while not (results := await asks(arguments, call_id)):
             answer = ask_until_answered(build_question(spec, arguments, call_id))
             if answer["type"] == "reject":
                 return rejection_text(answer)
             arguments = _edited_arguments(answer, arguments)
-        return done[0]
+        return results[0]
 
     return asking_again
 
 
 def _delegate_body(spec: ToolSpec, agents: Agents) -> ToolBody:
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
-        done = await agents[str(spec.runs)].ainvoke({"messages": [{"role": "user", "content": arguments["input"]}]})
-        return text_of(done["messages"][-1])
+        state = await agents[str(spec.runs)].ainvoke({"messages": [{"role": "user", "content": arguments["input"]}]})
+        return text_of(state["messages"][-1])
 
     return run
 
@@ -111,7 +112,7 @@ def _delegate_body(spec: ToolSpec, agents: Agents) -> ToolBody:
 
 
 def _asking_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
-    """Asks as the guide "Human-in-the-loop" has it for tools: approve, edit or reject."""
+    """Return a body that asks: approve, edit or reject, as in "Human-in-the-loop"."""
 
     async def asking(arguments: dict[str, Any], call_id: str) -> Any:
         if not await _needs_approval(spec, arguments, call_id):
@@ -124,10 +125,10 @@ def _asking_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     return asking
 
 
-def ask_until_answered(asked: dict[str, Any]) -> dict[str, Any]:
-    """Asks until the answer is one, as the guide has it for answers that have to be validated."""
+def ask_until_answered(question: dict[str, Any]) -> dict[str, Any]:
+    """Ask until the answer is valid, as the guide does for answers that need validation."""
     while True:
-        answer = interrupt(asked)
+        answer = interrupt(question)
         if isinstance(answer, dict) and answer.get("type") in ("approve", "edit", "reject"):
             return answer
 
@@ -139,7 +140,7 @@ async def _needs_approval(spec: ToolSpec, arguments: dict[str, Any], call_id: st
 
 
 def build_question(spec: ToolSpec, arguments: Mapping[str, Any], call_id: str) -> dict[str, Any]:
-    """Gives what a person is asked, in the form in which the middleware asks about one call."""
+    """Build the question in the form in which the middleware asks about one call."""
     return {
         "type": "tool_approval",
         "tool_call_id": call_id,
@@ -154,32 +155,29 @@ def _edited_arguments(answer: Mapping[str, Any], arguments: dict[str, Any]) -> d
 
 
 def rejection_text(answer: Mapping[str, Any]) -> str:
-    """Gives what the model is told of a rejection."""
+    """Return the result that the model gets for a rejected call."""
     reason = answer.get("message")
     return f"The user rejected this call: {reason}" if reason else "The user rejected this call."
 
 
-MCP_TIMEOUT = timedelta(minutes=10)
-"""How long a tool may take: the harness has a limit of its own."""
-
 ServerTools = Mapping[tuple[str, str], Any]
-"""The framework's tools for those that servers offer, by agent and name."""
+"""The framework's tools for those of MCP servers, by agent and name."""
 
 
 async def list_server_tools(addresses: Iterable[ServerAddress]) -> ServerTools:
-    """Lists the tools of the servers at *addresses*."""
-    found: dict[tuple[str, str], Any] = {}
+    """List the tools of the servers at *addresses*."""
+    tools: dict[tuple[str, str], Any] = {}
     for address in addresses:
         from langchain_mcp_adapters.client import MultiServerMCPClient
 
         client = MultiServerMCPClient({address.name: _connection_options(address)})
-        found |= {(address.agent, tool.name): tool for tool in await client.get_tools()}
-    return found
+        tools |= {(address.agent, tool.name): tool for tool in await client.get_tools()}
+    return tools
 
 
 def _connection_options(address: ServerAddress) -> Any:
     if address.url:
-        patience = {"timeout": MCP_TIMEOUT, "sse_read_timeout": MCP_TIMEOUT}
-        return {"transport": "streamable_http", "url": address.url, **patience}
-    program, *arguments = address.command
+        timeout = timedelta(seconds=MCP_TIMEOUT)
+        return {"transport": "streamable_http", "url": address.url, "timeout": timeout, "sse_read_timeout": timeout}
+    program, arguments = split_command(address)
     return {"transport": "stdio", "command": program, "args": arguments}
