@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Request
-    from pytest_approvals.errors import ApprovalsError, CheckFailed, ScenarioError, UsageError
+    from pytest_approvals.checks import CheckFailed
+    from pytest_approvals.errors import ApprovalsError, ScenarioError, UsageError
     from pytest_approvals.plugin.approvals import Approvals
     from pytest_approvals.plugin.run_result import RunResult
     from pytest_approvals.plugin.scripted_model import ScriptedModel

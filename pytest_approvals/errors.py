@@ -1,23 +1,23 @@
-"""
-Everything that pytest-approvals raises at its users.
+"""Errors and warnings that pytest-approvals raises at its users.
 
     ApprovalsError
-    ├── UsageError              a word, option or argument that cannot be used; says what is valid
-    │   ├── UnknownName         an unknown scenario, agent, option, mode or check; names the nearest valid one
-    │   └── AgentUnavailable    an agent that cannot be started here, and what to do about it
-    ├── ScenarioError           a mistake in a scenario: file, line, what, and the nearest valid word
+    ├── UsageError              a word, option or argument that cannot be used; the message says what is valid
+    │   ├── UnknownName         an unknown scenario, agent, option, mode or check; the message suggests the nearest one
+    │   └── AgentUnavailable    an agent that cannot be started here; the message says what to do about it
+    ├── FileError               a mistake in a file: path, line, what
+    │   ├── ScenarioError       a scenario, from a file or built in Python
+    │   ├── JournalError        a damaged journal
+    │   ├── ReportError         a damaged report
+    │   ├── WaiverError         a file of waivers
+    │   └── TableError          a table of known bugs
     ├── AdapterError            an adapter that breaks its contract
-    │   └── HostError           an agent process that died, hung or answered nonsense
-    ├── JournalError            a damaged journal: file, line, what
-    ├── ReportError             a damaged report: file, line, what
-    ├── WaiverError             a mistake in a waiver file
-    ├── TableError              a mistake in a table of known bugs: file, line, what
-    ├── ContentError            a mistake in messages of Microsoft.Extensions.AI: where in the document, what
+    │   └── HostError           an agent process that died, hung or sent an invalid response
+    ├── ContentError            invalid messages of Microsoft.Extensions.AI: where in the document, what
     ├── HistoryError            a stored conversation that cannot be read: file, line, where in the document, what
-    ├── TranscriptDiffers       a transcript that is not the stored one (an AssertionError, too)
-    ├── Leaked                  something that left for another machine in a test (an AssertionError, too)
-    ├── AgentFailed             an agent whose last turn failed in a person's own test (an AssertionError, too)
-    └── CheckFailed             a recorded run that broke a requirement (an AssertionError, too)
+    ├── TranscriptMismatch      a transcript that differs from the stored one (also an AssertionError)
+    ├── NetworkAccessDenied     connections to other machines that a test tried (also an AssertionError)
+    ├── AgentFailed             the last turn of a user's agent failed (also an AssertionError)
+    └── checks.CheckFailed      a recorded run that broke a requirement (also an AssertionError)
 
     RequirementWarning          a requirement that should hold and does not (a UserWarning)
 
@@ -28,63 +28,77 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pytest_approvals.checks._verdicts import Finding
 
 
 class ApprovalsError(Exception):
-    """The root of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class UsageError(ApprovalsError):
-    """A word, option or argument cannot be used."""
+    """A word, option or argument that cannot be used."""
 
 
 class UnknownName(UsageError):
-    """
-    A name is not one of the valid ones.
+    """A name that is not one of the valid ones.
 
-    Arguments:
-        what: What kind of thing is named: `scenario`, `agent`, `check`.
-        name: The name as given.
-        valid: The names that would do.
+    Args:
+        what: The kind of thing that is named: `scenario`, `agent`, `check`.
+        name: The unknown name.
+        valid: The valid names.
     """
 
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
         self.what = what
         self.name = name
-        super().__init__(f"no {what} is called {name!r}{suggest_name(name, valid)}")
+        super().__init__(f"unknown {what} {name!r}{suggest_name(name, valid)}")
 
 
 class AgentUnavailable(UsageError):
-    """An agent cannot be started here; *remedy* says what to do."""
+    """An agent that cannot be started here; *remedy* says what to do."""
 
     def __init__(self, agent: str, why: str, remedy: str) -> None:
         self.agent = agent
         super().__init__(f"agent {agent!r} cannot be started: {why}; {remedy}")
 
 
-class ScenarioError(ApprovalsError):
-    """
-    A scenario has a mistake.
+class FileError(ApprovalsError):
+    """A mistake in a file.
 
-    Arguments:
-        where: The file or the name of the scenario.
-        line: The line in the file, from 1; None for a scenario built in Python.
-        what: The mistake, in one sentence, with the nearest valid word where there is one.
+    Args:
+        path: The file; for a scenario that is built in Python, its name.
+        line: The line, from 1; None if the mistake is not in a single line.
+        what: The mistake in one sentence, with the nearest valid word if there is one.
     """
 
-    def __init__(self, where: str, line: int | None, what: str) -> None:
-        self.where = where
+    def __init__(self, path: str, line: int | None, what: str) -> None:
+        self.path = path
         self.line = line
         self.what = what
-        super().__init__(f"{where}:{line}: {what}" if line is not None else f"{where}: {what}")
+        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+
+
+class ScenarioError(FileError):
+    """A mistake in a scenario, from a file or built in Python."""
+
+
+class JournalError(FileError):
+    """A damaged journal."""
+
+
+class ReportError(FileError):
+    """A damaged report."""
+
+
+class WaiverError(FileError):
+    """A mistake in a file of waivers."""
+
+
+class TableError(FileError):
+    """A mistake in a table of known bugs."""
 
 
 class AdapterError(ApprovalsError):
-    """An adapter breaks its contract."""
+    """An adapter that breaks its contract."""
 
     def __init__(self, agent: str, what: str) -> None:
         self.agent = agent
@@ -93,7 +107,7 @@ class AdapterError(ApprovalsError):
 
 
 class HostError(AdapterError):
-    """An agent process died, hung or answered nonsense; *stderr* holds the end of what it printed there."""
+    """An agent process that died, hung or sent an invalid response; *stderr* holds the end of what it printed there."""
 
     def __init__(self, agent: str, what: str, stderr: str = "") -> None:
         self.stderr = stderr
@@ -101,46 +115,10 @@ class HostError(AdapterError):
         super().__init__(agent, what + tail)
 
 
-class JournalError(ApprovalsError):
-    """A journal is damaged: *line* counts from 1."""
-
-    def __init__(self, path: str, line: int | None, what: str) -> None:
-        self.path = path
-        self.line = line
-        self.what = what
-        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
-
-
-class ReportError(ApprovalsError):
-    """A report is damaged: *line* counts from 1."""
-
-    def __init__(self, path: str, line: int | None, what: str) -> None:
-        self.path = path
-        self.line = line
-        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
-
-
-class WaiverError(ApprovalsError):
-    """A waiver file has a mistake."""
-
-    def __init__(self, path: str, line: int | None, what: str) -> None:
-        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
-
-
-class TableError(ApprovalsError):
-    """A table of known bugs has a mistake: *line* counts from 1."""
-
-    def __init__(self, path: str, line: int | None, what: str) -> None:
-        self.path = path
-        self.line = line
-        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
-
-
 class ContentError(ApprovalsError):
-    """
-    Messages of Microsoft.Extensions.AI, or a case made of them, have a mistake.
+    """A mistake in messages of Microsoft.Extensions.AI, or in a case made of them.
 
-    Arguments:
+    Args:
         where: The place in the document, as `messages[1].contents[0].callId`; empty for the document itself.
         what: The mistake, and what to do about it.
     """
@@ -152,13 +130,13 @@ class ContentError(ApprovalsError):
 
 
 class HistoryError(ApprovalsError):
-    """
-    A stored conversation cannot be read.
+    """A stored conversation that cannot be read.
 
-    Arguments:
+    Args:
         what: The mistake, and what to do about it.
         at: The names and numbers that lead to the place in the document; empty for the document itself.
-        file, line: Where the document stands; filled in by whoever knows.
+        file: The file that holds the document; filled in by the reader of the file.
+        line: The line of the document in the file.
     """
 
     def __init__(
@@ -174,31 +152,31 @@ class HistoryError(ApprovalsError):
 
 
 class TranscriptMismatch(ApprovalsError, AssertionError):
-    """
-    A transcript is not the stored one.
+    """A transcript that differs from the stored one.
 
-    Arguments:
-        path: The file of the stored one.
-        differences: The lines that differ, with those around them; None where nothing is stored.
+    Args:
+        path: The file of the stored transcript.
+        differences: The lines that differ, with their context; None if nothing is stored.
     """
 
     def __init__(self, path: str, differences: Sequence[str] | None) -> None:
         self.path = path
         self.differences = differences
         if differences is None:
-            text = f"no transcript is stored in {path}; --snapshot-update stores it"
+            text = f"No transcript is stored in {path} (store it with --snapshot-update)"
         else:
             lines = "\n".join(f"  {line}" for line in differences)
-            text = f"the transcript is not the stored one in {path}; --snapshot-update takes it over\n{lines}"
+            text = f"Transcript differs from {path} (update with --snapshot-update)\n{lines}"
         super().__init__(text)
 
 
 class AgentFailed(ApprovalsError, AssertionError):
-    """
-    An agent's last turn failed in a person's own test, and nobody let it fail on purpose.
+    """The last turn of a user's agent failed, and neither the script nor a stub fails on purpose.
 
-    Arguments:
-        kind, message: What it failed with.
+    Args:
+        agent: The agent as reports name it.
+        kind: The type of the failure.
+        message: The message of the failure.
     """
 
     def __init__(self, agent: str, kind: str, message: str) -> None:
@@ -207,45 +185,31 @@ class AgentFailed(ApprovalsError, AssertionError):
 
 
 class NetworkAccessDenied(ApprovalsError, AssertionError):
-    """
-    Something left for another machine while a scripted model was active, and was refused.
+    """Connections to other machines that were tried and refused while a scripted model was active.
 
-    Arguments:
+    Args:
         places: What was refused, `HOST:PORT` or `HOST`, and how often.
         hosts: The hosts among them.
     """
 
     def __init__(self, places: Mapping[str, int], hosts: Sequence[str]) -> None:
         self.places = dict(places)
-        named = ", ".join(f"{place} ({often} times)" if often > 1 else place for place, often in places.items())
+        named = ", ".join(f"{place} ({count} times)" if count > 1 else place for place, count in places.items())
         super().__init__(
-            f"not all that the test asked was the scripted model: connections to {named} were refused; let the client "
-            f"ask the scripted model, or allow what the test needs: --approvals-allow-host={','.join(hosts)}"
+            f"Network access to {named} was blocked. Point the client at the scripted model, or allow what the test "
+            f"needs with --approvals-allow-host={','.join(hosts)}"
         )
 
 
-class CheckFailed(ApprovalsError, AssertionError):
-    """
-    A recorded run broke a requirement.
-
-    Arguments:
-        findings: What failed, the weakest violated requirements first.
-        text: The findings as they are printed in every report.
-    """
-
-    def __init__(self, findings: Sequence[Finding], text: str) -> None:
-        self.findings = tuple(findings)
-        super().__init__(text)
-
-
 class RequirementWarning(UserWarning):
-    """A requirement that should hold does not; with `--approvals-strict` it fails the run instead."""
+    """A requirement that should hold and does not; with `--approvals-strict` it fails the run instead."""
 
 
 def suggest_name(name: str, valid: Iterable[str]) -> str:
-    """
-    Gives the end of a sentence that names the nearest of the *valid* names, or all of them where none is near and they
-    are few.
+    """Return the end of a message: the nearest of the *valid* names, or all of them if none is near and they are few.
+
+    >>> suggest_name("jsno", ["json", "copy"]), suggest_name("x", ["json", "copy"])
+    ("; did you mean 'json'?", '; valid: copy, json')
     """
     names = sorted(set(valid))
     close = get_close_matches(name, names, n=1, cutoff=0.6)

@@ -1,25 +1,26 @@
-"""How journals are judged, and which of the failures stand for themselves."""
+"""Evaluation of journals: verdicts of all checks, and the root causes among the failures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from pytest_approvals.checks._check import CHECKS, Check
+from pytest_approvals.checks._check import Check
+from pytest_approvals.checks._registry import CHECKS, implied_checks
 from pytest_approvals.checks._verdicts import SHOWN_STATUSES, Finding, Verdict
-from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 
 
 def judge(subject: History | Iterable[Event], checks: Iterable[Check] | None = None) -> list[Verdict]:
-    """
-    Takes all verdicts on one journal.
+    """Return all verdicts on one journal.
 
     A check that holds, or that the journal cannot decide, gives one verdict; one that does not hold gives one for each
-    call concerned. What a check that guards the run says counts only where no other check says why.
+    call concerned. A check that guards the run counts only if no other check explains what went wrong.
 
-    Arguments:
+    Args:
+        subject: The journal, or the history that was read from it.
         checks: All of `CHECKS` by default; those that compare several journals are left out.
     """
     history = subject if isinstance(subject, History) else read_history(subject)
@@ -31,15 +32,14 @@ def judge(subject: History | Iterable[Event], checks: Iterable[Check] | None = N
             guards.append(check)
         elif check.function is not None:
             verdicts += check.judge(history)
-    explained = any(verdict.status in SHOWN_STATUSES for verdict in verdicts)
+    is_explained = any(verdict.status in SHOWN_STATUSES for verdict in verdicts)
     for check in guards:
-        verdicts += [check.plain["not-applicable"]] if explained else check.judge(history)
+        verdicts += [check.constant_verdicts["not-applicable"]] if is_explained else check.judge(history)
     return verdicts
 
 
 def judge_group(histories: Sequence[History], checks: Iterable[Check] | None = None) -> list[Verdict]:
-    """
-    Takes the verdicts on the journals that one scenario left in its variants on one agent.
+    """Return the verdicts on the journals of one scenario in its variants on one agent.
 
     Runs that failed a check of their own differ for that reason; leave them out.
     """
@@ -48,26 +48,26 @@ def judge_group(histories: Sequence[History], checks: Iterable[Check] | None = N
 
 
 def root_findings(verdicts: Sequence[Verdict]) -> list[Finding]:
-    """
-    Gives the findings: of what does not hold, only that which does not follow from something else that does not hold.
+    """Return the failures that do not follow from another failure, each with those that follow from it.
 
     A failure follows from that of another check that implies it, for the same call, or for a call of an agent that it
     runs. A warning explains no failure.
     """
-    bad = [verdict for verdict in verdicts if verdict.status in SHOWN_STATUSES]
-    causes = {id(verdict): _find_cause(verdict, bad) for verdict in bad}
-    roots = [verdict for verdict in bad if causes[id(verdict)] is None]
-    return [_build_finding(root, bad, causes) for root in roots]
+    shown = [verdict for verdict in verdicts if verdict.status in SHOWN_STATUSES]
+    # By identity: equal verdicts of two sessions or forks are still two.
+    causes = {id(verdict): _find_cause(verdict, shown) for verdict in shown}
+    roots = [verdict for verdict in shown if causes[id(verdict)] is None]
+    return [_build_finding(root, shown, causes) for root in roots]
 
 
 def mark_implied(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Gives the same verdicts, those that follow from another one with the slug that they follow from."""
-    bad = [verdict for verdict in verdicts if verdict.status in SHOWN_STATUSES]
-    return [_with_cause(verdict, _find_cause(verdict, bad)) if verdict in bad else verdict for verdict in verdicts]
+    """Return the same verdicts, with `implied_by` set on those that follow from another one."""
+    shown = [verdict for verdict in verdicts if verdict.status in SHOWN_STATUSES]
+    return [_with_cause(verdict, _find_cause(verdict, shown)) if verdict in shown else verdict for verdict in verdicts]
 
 
-def _build_finding(root: Verdict, bad: Sequence[Verdict], causes: dict[int, Verdict | None]) -> Finding:
-    implied = tuple(_with_cause(verdict, root) for verdict in bad if _find_root(verdict, causes) is root)
+def _build_finding(root: Verdict, shown: Sequence[Verdict], causes: dict[int, Verdict | None]) -> Finding:
+    implied = tuple(_with_cause(verdict, root) for verdict in shown if _find_root(verdict, causes) is root)
     return Finding(
         verdict=root,
         requirement=CHECKS[root.check].requirement if root.check in CHECKS else "",
@@ -81,13 +81,11 @@ def _find_root(verdict: Verdict, causes: dict[int, Verdict | None]) -> Verdict:
 
 
 def _with_cause(verdict: Verdict, cause: Verdict | None) -> Verdict:
-    from dataclasses import replace
-
     return verdict if cause is None else replace(verdict, implied_by=cause.check)
 
 
-def _find_cause(verdict: Verdict, bad: Sequence[Verdict]) -> Verdict | None:
-    return next((other for other in bad if other is not verdict and _explains(other, verdict)), None)
+def _find_cause(verdict: Verdict, shown: Sequence[Verdict]) -> Verdict | None:
+    return next((other for other in shown if other is not verdict and _explains(other, verdict)), None)
 
 
 def _explains(cause: Verdict, verdict: Verdict) -> bool:
@@ -98,54 +96,3 @@ def _explains(cause: Verdict, verdict: Verdict) -> bool:
     if cause.label is None or verdict.label is None or cause.label == verdict.label:
         return True
     return verdict.label.startswith(f"{cause.label}/") or cause.label.startswith(f"{verdict.label}/")
-
-
-def implied_checks(slug: str) -> frozenset[str]:
-    """Gives the checks whose failures follow from a failure of this one, directly or over others."""
-    if slug not in _implied_checks:
-        found: set[str] = set()
-        waiting = [slug]
-        while waiting:
-            check = CHECKS.get(waiting.pop())
-            fresh = [each for each in check.implies if each not in found] if check is not None else []
-            found.update(fresh)
-            waiting += fresh
-        _implied_checks[slug] = frozenset(found)
-    return _implied_checks[slug]
-
-
-_implied_checks: dict[str, frozenset[str]] = {}
-
-
-def find_check(slug: str) -> Check:
-    """
-    Gives a check.
-
-    Errors:
-        UnknownName: None has that slug.
-    """
-    if slug not in CHECKS:
-        raise UnknownName("check", slug, CHECKS)
-    return CHECKS[slug]
-
-
-def explain(slug: str) -> str:
-    """
-    Gives all that is known of a check, as text.
-
-    Errors:
-        UnknownName: None has that slug.
-    """
-    check = find_check(slug)
-    facts = [
-        ("implies", ", ".join(check.implies)),
-        ("needs", ", ".join(check.needs)),
-        ("sources", ", ".join(check.sources)),
-    ]
-    lines = [f"{check.slug} ({check.level}, {check.family})", "", check.requirement, "", check.why, ""]
-    lines += [f"{name}: {what}" for name, what in facts if what]
-    for example in check.examples:
-        caption = f", {example.caption}" if example.caption else ""
-        verb = {"pass": "passes", "fail": "fails", "warning": "warns"}[example.status]
-        lines += ["", f"{verb}{caption}:", *(f"    {line}" for line in example.lines.splitlines())]
-    return "\n".join(lines) + "\n"

@@ -1,12 +1,13 @@
-"""
-Traits: design choices of an agent that are neither right nor wrong, read off its journals.
+"""Traits: design choices of an agent that are neither right nor wrong, observed in its journals.
 
-Where good agents differ, checks accept every one of the alternatives; which one was seen is a trait.
+If good agents differ, checks accept all of the alternatives; which one was seen is a trait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 from pytest_approvals.checks._queries import (
@@ -30,22 +31,49 @@ from pytest_approvals.journal.history import (
 
 TraitFunction = Callable[[History], Iterator[str]]
 
-TRAITS: dict[str, TraitFunction] = {}
-"""What is looked for, by name; the docstring says what the values mean."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trait:
+    """One design choice.
+
+    Attributes:
+        name: Its name: `ungated-siblings`.
+        description: What is looked at, with the values that can be seen in backticks.
+        function: Yields the values that a journal shows.
+    """
+
+    name: str
+    description: str
+    function: TraitFunction
 
 
-def observe_traits(history: History) -> dict[str, str]:
-    """Gives the traits that one journal shows; several values of one are joined with `or`."""
-    found: dict[str, str] = {}
-    for name, trait in TRAITS.items():
-        values = sorted(set(trait(history)))
-        if values:
-            found[name] = " or ".join(values)
-    return found
+TRAITS: dict[str, Trait] = {}
+"""All traits by name."""
+
+
+def observe_traits(history: History) -> dict[str, tuple[str, ...]]:
+    """Return the traits that one journal shows: the sorted values of each, without those that it does not show."""
+    observed = ((name, tuple(sorted(set(trait.function(history))))) for name, trait in TRAITS.items())
+    return {name: values for name, values in observed if values}
+
+
+def merge_traits(observed: Iterable[Mapping[str, Iterable[str]]]) -> dict[str, tuple[str, ...]]:
+    """Return the traits that several journals show, in the order of `TRAITS`.
+
+    >>> merge_traits([{"raising-tool": ["model"]}, {"raising-tool": ["fail"], "raising-policy": ["ask"]}])
+    {'raising-policy': ('ask',), 'raising-tool': ('fail', 'model')}
+    """
+    merged: dict[str, set[str]] = {name: set() for name in TRAITS}
+    for traits in observed:
+        for name, values in traits.items():
+            merged[name].update(values)
+    return {name: tuple(sorted(values)) for name, values in merged.items() if values}
 
 
 def _register_trait(function: TraitFunction) -> TraitFunction:
-    TRAITS[str(getattr(function, "__name__", "")).replace("_", "-")] = function
+    name = str(getattr(function, "__name__", "")).replace("_", "-")
+    description = " ".join((inspect.getdoc(function) or "").split())
+    TRAITS[name] = Trait(name=name, description=description, function=function)
     return function
 
 

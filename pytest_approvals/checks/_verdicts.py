@@ -1,10 +1,12 @@
-"""What checks say: a verdict a check where it holds or cannot be decided, one a check and call where it does not."""
+"""Verdicts: what a check says about a journal or a call, and findings made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from pytest_approvals.errors import ApprovalsError
 
 Status = Literal["pass", "fail", "warning", "unknown", "not-applicable", "not-observable", "harness-error"]
 
@@ -17,20 +19,19 @@ SHOWN_STATUSES: frozenset[str] = FAILING_STATUSES | {"warning"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """
-    What one check says about one journal, or about one call in it.
+    """What one check says about one journal, or about one call in it.
 
     Attributes:
         check: The slug.
         status: `pass`, `fail`, `warning` (a `should` that does not hold), `unknown` (the journal cannot decide it),
-            `not-applicable` (nothing in it is concerned), `not-observable` (its maker could not record what the check
+            `not-applicable` (nothing in it is concerned), `not-observable` (its recorder could not see what the check
             needs), `harness-error` (the check crashed, or the run is no evidence).
-        label: The call that it is about; None where it is about the whole journal.
+        label: The call that it is about; None if it is about the whole journal.
         session: The session of that call.
-        call: The call as people read it: `c1 pay(amount=5)`.
+        call: The call as findings show it: `c1 pay(amount=5)`.
         expected, actual: What should have been seen, and what was, in a few words.
         witness: The positions of the events that show it, in order.
-        implied_by: The slug of the failure that this one follows from; None where it stands for itself.
+        implied_by: The slug of the failure that this one follows from; None for a root cause.
     """
 
     check: str
@@ -51,10 +52,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """
-    A verdict that stands for itself, with those that follow from it.
+    """A verdict that follows from no other one, with those that follow from it.
 
     Attributes:
+        verdict: The root cause.
         requirement: The sentence of the check.
         implied: The verdicts that would not be there without it.
     """
@@ -64,8 +65,21 @@ class Finding:
     implied: tuple[Verdict, ...] = ()
 
 
+class CheckFailed(ApprovalsError, AssertionError):
+    """A recorded run broke a requirement.
+
+    Args:
+        findings: What failed, root causes first.
+        text: The findings as reports print them.
+    """
+
+    def __init__(self, findings: Sequence[Finding], text: str) -> None:
+        self.findings = tuple(findings)
+        super().__init__(text)
+
+
 def count_statuses(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """Counts verdicts by status, in the order in which the statuses first come."""
+    """Return the number of verdicts by status, in the order in which the statuses first come."""
     counts: dict[str, int] = {}
     for verdict in verdicts:
         counts[verdict.status] = counts.get(verdict.status, 0) + 1
@@ -73,7 +87,7 @@ def count_statuses(verdicts: Iterable[Verdict]) -> dict[str, int]:
 
 
 def worst_status(verdicts: Sequence[Verdict]) -> Status:
-    """Gives the status of several verdicts together: the worst of them, `not-applicable` where there is none."""
+    """Return the worst status of several verdicts; `not-applicable` if there are none."""
     return min((verdict.status for verdict in verdicts), key=_SEVERITY_ORDER.index, default="not-applicable")
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_approvals.errors import ApprovalsError, CheckFailed, ScenarioError
+from pytest_approvals.checks import CheckFailed
+from pytest_approvals.errors import ApprovalsError, ScenarioError
 from pytest_approvals.plugin.snapshot import (
     hide_from_other_extensions,
     is_transcript_stored,

@@ -14,7 +14,7 @@ from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.runner.run import RecordedRun
 
 if TYPE_CHECKING:
-    from pytest_approvals.checks._verdicts import Verdict
+    from pytest_approvals.checks import Verdict
 
 
 class ToolCalls:

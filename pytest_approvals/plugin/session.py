@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from pytest_approvals import extensions
-from pytest_approvals.errors import CheckFailed, TranscriptMismatch
+from pytest_approvals.errors import TranscriptMismatch
 from pytest_approvals.plugin.settings import read_settings
 from pytest_approvals.scenario.catalogue import find_root, stock_folder
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -224,9 +224,7 @@ class ApprovalsSession:
         """Puts what came of an item's runs on its report, and their transcripts on that of a failure."""
         records = item.stash.get(_RECORDS, [])
         vars(report)["approvals"] = list(records)
-        vars(report)["approvals_told"] = error is not None and isinstance(
-            error.value, (CheckFailed, TranscriptMismatch)
-        )
+        vars(report)["approvals_told"] = error is not None and _is_told(error.value)
         records.clear()
         if report.failed:
             report.sections += [("approvals transcript", text) for text in item.stash.get(_TEXTS, [])]
@@ -271,3 +269,11 @@ def _is_base_variant(variant: Variant) -> bool:
 
 def _journal_file_name(*words: str) -> str:
     return re.sub(r"[^\w.=-]+", "-", "__".join(words))
+
+
+def _is_told(error: BaseException) -> bool:
+    """Return whether the error is one that this plugin prints itself."""
+    # Imported on the first failure only: all checks come with it.
+    from pytest_approvals.checks import CheckFailed
+
+    return isinstance(error, (CheckFailed, TranscriptMismatch))

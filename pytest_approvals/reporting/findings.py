@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_approvals.checks._verdicts import SHOWN_STATUSES, Finding, Verdict
+from pytest_approvals.checks import SHOWN_STATUSES, Finding, Verdict
 from pytest_approvals.journal.descriptions import EventDescriber
 from pytest_approvals.journal.history import History
 from pytest_approvals.reporting.report import Report, ReportHeader, VerdictLine, WitnessLine

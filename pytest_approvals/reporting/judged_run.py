@@ -1,113 +1,139 @@
-"""What a run comes to: its verdicts, what a waiver covers, and what is raised, warned of and reported."""
+"""Judged runs: verdicts, waivers, and what is raised, warned of and reported.
+
+One step of the way of a run, each a function of the one before:
+
+    run_scenario → read_history → judge_run → JudgedRun → verdict_lines → report
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Protocol
 
 from pytest_approvals import extensions
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.checks import (
     FAILING_STATUSES,
     SHOWN_STATUSES,
+    CheckFailed,
     Finding,
     Verdict,
     judge,
+    judge_group,
     mark_implied,
     root_findings,
 )
-from pytest_approvals.errors import CheckFailed, RequirementWarning
+from pytest_approvals.errors import RequirementWarning
 from pytest_approvals.journal.events import Event
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.reporting.findings import PrintedFinding, render_findings, to_verdict_line
+from pytest_approvals.reporting.report import VerdictLine
 from pytest_approvals.reporting.subject import Subject
+
+_UNREPORTED = ("not-applicable", "not-observable")
+
+
+class RunPlace(Protocol):
+    """The scenario, the variant and the release that a verdict is about: a `Subject` or a `VerdictLine`."""
+
+    @property
+    def scenario(self) -> str:
+        """The id of the scenario."""
+
+    @property
+    def variant(self) -> str:
+        """The id of the variant."""
+
+    @property
+    def version(self) -> str | None:
+        """The release of the agent's framework."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedRun:
-    """
-    A judged run.
+    """A judged run.
 
     Attributes:
+        history: What was judged; None if it is all variants of a scenario together.
+        findings: The failures that do not follow from another one.
         waived: The waiver of each check that failed and is covered by one.
-        strict: A `should` that does not hold fails the run.
+        strict: Whether a `should` that does not hold fails the run.
     """
 
     subject: Subject
-    history: History
+    history: History | None
     verdicts: tuple[Verdict, ...]
-    found: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     waived: Mapping[str, Waiver]
     strict: bool
 
     @property
     def failing(self) -> tuple[Finding, ...]:
         """The findings that fail the run."""
-        weak = () if self.strict else ("warning",)
-        return tuple(one for one in self.unwaived if one.verdict.status not in weak)
+        tolerated = () if self.strict else ("warning",)
+        return tuple(finding for finding in self.unwaived if finding.verdict.status not in tolerated)
 
     @property
     def unwaived(self) -> tuple[Finding, ...]:
         """The findings that no waiver covers."""
-        return tuple(one for one in self.found if one.verdict.check not in self.waived)
+        return tuple(finding for finding in self.findings if finding.verdict.check not in self.waived)
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         """Whether no check failed, waived or not."""
-        return not any(one.verdict.status in FAILING_STATUSES for one in self.found)
+        return not any(finding.verdict.status in FAILING_STATUSES for finding in self.findings)
 
     @property
     def transcript(self) -> Transcript:
         """What happened, as text."""
+        assert self.history is not None
         return Transcript.of_history(self.history)
 
-    def printed(self, found: Sequence[Finding]) -> str:
-        """Gives findings as they are printed everywhere."""
-        return render_findings(PrintedFinding.of(one, self.subject, self.history) for one in found)
+    def render(self, findings: Iterable[Finding]) -> str:
+        """Return findings as every report prints them."""
+        return render_findings(PrintedFinding.of(finding, self.subject, self.history) for finding in findings)
 
     def raise_findings(self) -> None:
-        """
-        Raises what fails the run.
+        """Raise what fails the run.
 
-        Errors:
-            CheckFailed: Something does.
+        Raises:
+            CheckFailed: A finding fails the run.
         """
         __tracebackhide__ = True
         if self.failing:
-            raise CheckFailed(self.failing, self.printed(self.failing))
+            raise CheckFailed(self.failing, self.render(self.failing))
 
     def warnings(self) -> list[RequirementWarning]:
-        """Gives a warning for each requirement that should hold and does not."""
-        weak = [one for one in self.unwaived if one not in self.failing]
-        return [RequirementWarning(self.printed([one])) for one in weak]
+        """Return a warning for each requirement that should hold and does not."""
+        tolerated = [finding for finding in self.unwaived if finding not in self.failing]
+        return [RequirementWarning(self.render([finding])) for finding in tolerated]
 
     def warn(self, stacklevel: int) -> None:
-        """Warns, in the caller's name, of requirements that should hold and do not."""
+        """Warn, in the caller's name, of requirements that should hold and do not."""
         for warning in self.warnings():
             warnings.warn(warning, stacklevel=stacklevel + 1)
 
-    def lines(self) -> list[dict[str, Any]]:
-        """Gives the verdicts that say something as lines of the report, by their fields."""
-        said = [one for one in self.verdicts if one.status not in ("not-applicable", "not-observable")]
-        return [self._line(one) for one in said]
+    def verdict_lines(self) -> list[VerdictLine]:
+        """Return the lines of the report for the verdicts that say something."""
+        return [self._verdict_line(verdict) for verdict in self.verdicts if verdict.status not in _UNREPORTED]
 
-    def _root(self, verdict: Verdict) -> str:
-        """Names the check whose failure a verdict follows from, if it does."""
-        about = (verdict.check, verdict.label, verdict.session)
-        for one in self.found:
-            if any(about == (each.check, each.label, each.session) for each in one.implied):
-                return one.verdict.check
-        return verdict.check
-
-    def _line(self, verdict: Verdict) -> dict[str, Any]:
-        waiver = self.waived.get(self._root(verdict)) if verdict.status in SHOWN_STATUSES else None
+    def _verdict_line(self, verdict: Verdict) -> VerdictLine:
+        waiver = self.waived.get(self._root_check(verdict)) if verdict.status in SHOWN_STATUSES else None
         reason = f"{waiver.reason} ({waiver.issue})" if waiver is not None else None
-        return to_verdict_line(verdict, self.subject, self.history, waiver=reason).model_dump(exclude_defaults=True)
+        return to_verdict_line(verdict, self.subject, self.history, waiver=reason)
+
+    def _root_check(self, verdict: Verdict) -> str:
+        """Return the check whose failure a verdict follows from, or its own."""
+        key = (verdict.check, verdict.label, verdict.session)
+        for finding in self.findings:
+            if any(key == (implied.check, implied.label, implied.session) for implied in finding.implied):
+                return finding.verdict.check
+        return verdict.check
 
 
 def judge_run(
@@ -118,39 +144,72 @@ def judge_run(
     waivers: Sequence[Waiver] = (),
     strict: bool = False,
 ) -> JudgedRun:
-    """Judges a recorded run by all checks, also those that others bring."""
+    """Judge a recorded run by all checks, those of extensions included.
+
+    Args:
+        events: The journal.
+        subject: What was run.
+        flavour: The flavour of the agent, which a waiver may name.
+        waivers: The known failures of the agent.
+        strict: Let a `should` that does not hold fail the run.
+    """
     load_extension_checks()
     history = read_history(events)
-    verdicts = mark_implied(judge(history))
-    found = root_findings(verdicts)
-    covered = {
-        one.verdict.check: waiver
-        for one in found
-        if (waiver := find_waiver(waiver_outcome(one.verdict, subject, flavour), waivers)) is not None
+    verdicts = tuple(mark_implied(judge(history)))
+    return _apply_waivers(subject, history, verdicts, flavour, waivers, strict)
+
+
+def judge_variants(
+    histories: Sequence[History],
+    subject: Subject,
+    *,
+    flavour: str = "",
+    waivers: Sequence[Waiver] = (),
+    strict: bool = False,
+) -> JudgedRun:
+    """Judge the runs of one scenario in all its variants together; the arguments are those of `judge_run`."""
+    return _apply_waivers(subject, None, tuple(judge_group(histories)), flavour, waivers, strict)
+
+
+def _apply_waivers(
+    subject: Subject,
+    history: History | None,
+    verdicts: tuple[Verdict, ...],
+    flavour: str,
+    waivers: Sequence[Waiver],
+    strict: bool,
+) -> JudgedRun:
+    findings = tuple(root_findings(verdicts))
+    waived = {
+        finding.verdict.check: waiver
+        for finding in findings
+        if (waiver := find_waiver(outcome_of(finding.verdict.check, subject, flavour), waivers)) is not None
     }
     return JudgedRun(
-        subject=subject,
-        history=history,
-        verdicts=tuple(verdicts),
-        found=tuple(found),
-        waived=covered,
-        strict=strict,
+        subject=subject, history=history, verdicts=verdicts, findings=findings, waived=waived, strict=strict
     )
 
 
 @cache
 def load_extension_checks() -> None:
-    """Sees that the checks that others bring are among all checks; importing one registers it."""
+    """Register the checks of extensions; importing one registers it."""
     extensions.load_all("checks")
 
 
-def waiver_outcome(verdict: Verdict, subject: Subject, flavour: str) -> CheckOutcome:
-    """Gives what waivers have to know of a verdict."""
+def outcome_of(check: str, place: RunPlace, flavour: str, *, failed: bool = True) -> CheckOutcome:
+    """Return what waivers have to know of a verdict.
+
+    Args:
+        check: The slug.
+        place: The run that the verdict is about.
+        flavour: The flavour of the agent.
+        failed: Whether the verdict needs a waiver.
+    """
     return CheckOutcome(
-        scenario=subject.scenario,
-        variant=subject.variant,
-        check=verdict.check,
-        failed=verdict.status in SHOWN_STATUSES,
+        scenario=place.scenario,
+        variant=place.variant,
+        check=check,
+        failed=failed,
         flavour=flavour,
-        version=subject.version,
+        version=place.version,
     )

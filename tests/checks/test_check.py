@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, judge
-from pytest_approvals.checks._check import create_check, describe_call
+from pytest_approvals.checks._check import describe_call
+from pytest_approvals.checks._registry import create_check
 from pytest_approvals.errors import UnknownName, UsageError
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
@@ -73,17 +74,17 @@ class TestCheck:
                 """A reply must hold two calls."""
 
         assert (
-            "check 'Two Calls': its slug is not kebab-case; "
-            "its requirement, the first paragraph of the docstring, does not say 'should'; "
-            "its docstring does not say why; "
-            "it needs events that do not exist: model.anwser; "
-            "its docstring has no journal on which it passes (Passes:); "
-            "its docstring has no journal on which it fails (Fails: or Warns:)"
+            "Invalid check 'Two Calls': the slug must be kebab-case; "
+            "the requirement (first paragraph of the docstring) must contain 'should'; "
+            "the docstring must say why; "
+            "unknown events in `needs`: model.anwser; "
+            "the docstring has no journal on which it passes (Passes:); "
+            "the docstring has no journal on which it fails (Fails: or Warns:)"
         ) == str(caught.value)
 
     def test_slugs_are_unique(self, registry):
         """Two checks cannot have one slug."""
-        with pytest.raises(UsageError, match="another check has its slug"):
+        with pytest.raises(UsageError, match="another check has this slug"):
 
             @check("run-ends")
             def run_ends(history):
@@ -124,7 +125,8 @@ class TestJudge:
             yield Failure(expected="", actual="weak", witness=(), level="should")
             yield Failure(expected="", actual="strong", witness=())
 
-        assert ["strong"] == [verdict.actual for verdict in unregistered(both).judge(read_history(parse_notation(STORY)))]
+        verdicts = unregistered(both).judge(read_history(parse_notation(STORY)))
+        assert ["strong"] == [verdict.actual for verdict in verdicts]
 
     def test_a_should_is_a_warning(self):
         """What should hold and does not is a warning."""
@@ -235,5 +237,5 @@ warns:
 
 def test_an_unknown_check():
     """A slug that nobody has is refused, with the nearest one named."""
-    with pytest.raises(UnknownName, match="no check is called 'run-end'; did you mean 'run-ends'"):
+    with pytest.raises(UnknownName, match="unknown check 'run-end'; did you mean 'run-ends'"):
         find_check("run-end")

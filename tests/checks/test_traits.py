@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks._traits import TRAITS, observe_traits
+from pytest_approvals.checks import TRAITS, merge_traits, observe_traits
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
@@ -82,7 +82,7 @@ def test_trait(trait, lines):
     """A journal shows what the agent does."""
     name, value = trait
 
-    assert value == observe_traits(read_history(parse_notation(lines))).get(name)
+    assert (value,) == observe_traits(read_history(parse_notation(lines))).get(name)
 
 
 def test_every_trait_is_shown():
@@ -91,17 +91,27 @@ def test_every_trait_is_shown():
 
 
 def test_values_are_documented():
-    """The docstring of a trait names its values."""
-    assert [] == [(name, value) for name, value in SHOWN if f"`{value}" not in (TRAITS[name].__doc__ or "")]
+    """The description of a trait names its values."""
+    assert [] == [(name, value) for name, value in SHOWN if f"`{value}" not in TRAITS[name].description]
 
 
 def test_several_values():
     """A journal that shows two of them says so."""
     lines = f"{DONE}\napprove c1\ngo\nfinish Done.\napprove c1\ngo\nfail UserError: late"
 
-    assert "ignored or refused" == observe_traits(read_history(parse_notation(lines)))["late-decision"]
+    assert ("ignored", "refused") == observe_traits(read_history(parse_notation(lines)))["late-decision"]
 
 
 def test_none():
     """A journal in which nothing happened shows nothing."""
     assert {} == observe_traits(read_history(parse_notation("send Hello\ndone")))
+
+
+def test_merged():
+    """The values that several journals show are joined, in the order of the registry."""
+    observed = [observe_traits(read_history(parse_notation(lines))) for lines in SHOWN.values()]
+
+    merged = merge_traits(observed)
+
+    assert list(TRAITS) == list(merged)
+    assert ("fail", "model") == merged["raising-tool"]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_approvals.checks._verdicts import Verdict
+from pytest_approvals.checks import Verdict
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation

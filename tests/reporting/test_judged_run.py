@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.agents.waivers import Waiver
-from pytest_approvals.errors import CheckFailed
+from pytest_approvals.checks import CheckFailed
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.reporting.judged_run import JudgedRun, judge_run

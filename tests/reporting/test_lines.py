@@ -117,11 +117,11 @@ DAMAGED = {
     "no event": (f'{HEADER}\n{{"a":1}}', "report.jsonl:2: this line is no JSON object with an event"),
     "unknown event": (
         f'{HEADER}\n{{"event":"verdit"}}',
-        "report.jsonl:2: no line is called 'verdit'; did you mean 'verdict'?",
+        "report.jsonl:2: unknown line 'verdit'; did you mean 'verdict'?",
     ),
     "unknown field": (
         f'{HEADER}\n{VERDICT[:-1]},"scenaro":1}}',
-        "report.jsonl:2: no field is called 'scenaro'; did you mean 'scenario'?",
+        "report.jsonl:2: unknown field 'scenaro'; did you mean 'scenario'?",
     ),
     "missing field": (f'{HEADER}\n{{"event":"stale","agent":"x"}}', "report.jsonl:2: field 'waiver': field required"),
     "unknown status": (

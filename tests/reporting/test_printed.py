@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from pytest_approvals.checks._verdicts import Finding, Verdict
+from pytest_approvals.checks import Finding, Verdict
 from pytest_approvals.journal.events import Header
 from pytest_approvals.journal.history import History
 from pytest_approvals.reporting.findings import (

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_approvals.checks import judge, judge_group
-from pytest_approvals.checks._verdicts import Verdict
+from pytest_approvals.checks import Verdict, judge, judge_group
 from pytest_approvals.devtools.pages.catalogue import CATALOGUE_FAMILIES
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History

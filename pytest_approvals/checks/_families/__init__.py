@@ -1,1 +1,32 @@
-"""To be described."""
+"""Families of checks, in the order in which pages and reports list them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from pytest_approvals.checks._families import (
+    asking,
+    decisions,
+    ending,
+    execution,
+    execution_arguments,
+    harness,
+    state,
+    state_outcome,
+    telling,
+    telling_inputs,
+)
+
+FAMILIES: tuple[ModuleType, ...] = (
+    execution,
+    execution_arguments,
+    asking,
+    telling,
+    telling_inputs,
+    state,
+    state_outcome,
+    decisions,
+    ending,
+    harness,
+)
+"""The modules; the part of a module's name before `_` is the family of its checks."""

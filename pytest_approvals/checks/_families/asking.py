@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Condition
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
     has_pending_siblings,
@@ -17,6 +17,7 @@ from pytest_approvals.checks._queries import (
     was_dropped,
     was_rewritten_between,
 )
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_match, parse_arguments
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check, describe_call
+from pytest_approvals.checks._check import OK, Evaluations, Failure, describe_call
 from pytest_approvals.checks._queries import (
     cancelled_position,
     is_contradicted,
@@ -15,6 +15,7 @@ from pytest_approvals.checks._queries import (
     pending_before,
     settled_position,
 )
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import is_malformed
 from pytest_approvals.journal.history import (
     DeliveredResult,

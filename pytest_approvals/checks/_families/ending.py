@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
     is_ancestor,
@@ -18,6 +18,7 @@ from pytest_approvals.checks._queries import (
     pending_before,
     settled_position,
 )
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match
 from pytest_approvals.journal.events import CallerStuck, ModelExhausted, ModelFailure
 from pytest_approvals.journal.formatting import format_call

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import (
     cannot_run,
     has_pending_siblings,
@@ -16,6 +16,7 @@ from pytest_approvals.checks._queries import (
     superseded_by,
     was_dropped,
 )
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedDecision
 
 

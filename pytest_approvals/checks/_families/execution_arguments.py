@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import was_changed_between
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_satisfy
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.events import AgentLost, StepSkipped
 from pytest_approvals.journal.history import History

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import PendingCalls, cannot_run, pending_after, was_rewritten_between
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.events import AgentStart, StateRestored
 from pytest_approvals.journal.history import (
     END_POSITION,

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, group_check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
+from pytest_approvals.checks._registry import group_check
 from pytest_approvals.journal.events import EVENTS
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.outcome import extract_outcome

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import was_trimmed_between
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.history import (
     DeliveredResult,
     Exchange,

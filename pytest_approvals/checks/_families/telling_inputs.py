@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_approvals.checks._check import OK, Evaluations, Failure, Level, check
+from pytest_approvals.checks._check import OK, Evaluations, Failure, Level
 from pytest_approvals.checks._families.telling import following_exchanges
 from pytest_approvals.checks._queries import is_on_branch, was_rewritten_between, was_trimmed_between
+from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_satisfy
 from pytest_approvals.journal.events import ModelRefusal
 from pytest_approvals.journal.formatting import format_call

@@ -11,8 +11,7 @@ from typing import Any
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
-from pytest_approvals.checks import CHECKS, judge, judge_group
-from pytest_approvals.checks._verdicts import Verdict
+from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
 from pytest_approvals.conversations.reproduce.shrink import shrink
@@ -31,10 +30,9 @@ _UNSOUND = frozenset({"fail", "harness-error", "unknown"})
 
 
 class TrialAgent:
-    """
-    An agent that drafts are tried on.
+    """An agent that drafts are tried on.
 
-    Arguments:
+    Args:
         name: Its spec.
         limit: How far one run may go.
     """
@@ -48,26 +46,24 @@ class TrialAgent:
             raise AgentUnavailable(name, self._suspect.unavailable, "name another one")
 
     def lacks(self, draft: ScenarioDraft) -> list[str]:
-        """Gives the capabilities that the draft needs and the agent does not claim; with any, it cannot play it."""
+        """Return the capabilities that the draft needs and the agent does not claim; with any, it cannot play it."""
         return sorted(required_by_content(build_scenario(draft)) - self._suspect.source.facts.capabilities)
 
     def failing(self, draft: ScenarioDraft) -> dict[str, Variant | None]:
-        """
-        Gives the checks that fail, in the order of all checks, each with the first variant in which it does; None for
+        """Return the checks that fail, in the order of all checks, each with the first variant in which it does; None for
         one that is taken on all variants together.
         """
         return self.failing_checks_of(build_scenario(draft))
 
     def failing_checks_of(self, scenario: Scenario) -> dict[str, Variant | None]:
-        """Gives the same for a scenario."""
+        """Return the same for a scenario."""
         found: dict[str, Variant | None] = {}
         for variant, verdict in self._failures(scenario):
             found.setdefault(verdict.check, variant)
         return {slug: found[slug] for slug in CHECKS if slug in found}
 
     def fails(self, draft: ScenarioDraft, check: str, variant: Variant | None) -> bool:
-        """
-        Says whether a check fails in that variant, or in any where the draft does not have it; none does where the
+        """Return whether a check fails in that variant, or in any where the draft does not have it; none does where the
         draft is no scenario.
         """
         try:
@@ -76,19 +72,19 @@ class TrialAgent:
             return False
 
     def is_valid(self, draft: ScenarioDraft) -> bool:
-        """Says whether the draft is a scenario, and nothing is wrong with it on this agent."""
+        """Return whether the draft is a scenario, and nothing is wrong with it on this agent."""
         try:
             return next(self.wrong(draft), None) is None
         except ScenarioError:
             return False
 
     def wrong(self, draft: ScenarioDraft) -> Iterator[Verdict]:
-        """Gives what is wrong with the draft on this agent."""
+        """Return what is wrong with the draft on this agent."""
         for _, _, verdicts in self._runs(build_scenario(draft)):
             yield from (one for one in verdicts if one.status in _UNSOUND)
 
     def reached(self, draft: ScenarioDraft) -> Mapping[str, int]:
-        """Gives what happens at least so often in every run."""
+        """Return what happens at least so often in every run."""
         counts = [
             count_reached(self._suspect.history(name, variant))
             for name, variant in self._planned(build_scenario(draft))
@@ -97,7 +93,7 @@ class TrialAgent:
         return {word: count for word, count in least.items() if count}
 
     def _failures(self, scenario: Scenario, only: Variant | None = None) -> Iterator[tuple[Variant | None, Verdict]]:
-        """Gives what fails in each run, and then what fails on those together in which nothing does."""
+        """Return what fails in each run, and then what fails on those together in which nothing does."""
         clean: list[History] = []
         for variant, history, verdicts in self._runs(scenario, only):
             yield from ((variant, one) for one in verdicts if one.status == "fail" and one.implied_by is None)
@@ -115,7 +111,7 @@ class TrialAgent:
             yield variant, history, judge(history)
 
     def _planned(self, scenario: Scenario) -> list[tuple[str, Variant]]:
-        """Gives the variants in this process, under a name that the agent has not played yet."""
+        """Return the variants in this process, under a name that the agent has not played yet."""
         self._count += 1
         name = f"{SCENARIO_NAME}-{self._count}"
         self._catalogue.clear()
@@ -128,10 +124,9 @@ class TrialAgent:
 
 
 def build_scenario(draft: ScenarioDraft) -> Scenario:
-    """
-    Gives the scenario that a draft is.
+    """Return the scenario that a draft is.
 
-    Errors:
+    Raises:
         ScenarioError: It is none.
     """
     text: Any = format_yaml(build_document(draft))
@@ -153,8 +148,7 @@ class FailingCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """
-    What came of it.
+    """What came of it.
 
     Attributes:
         origin: Where the conversation comes from, in a sentence.
@@ -190,10 +184,9 @@ class Reproduction:
 
 
 class Reproducer:
-    """
-    Tries drafts on agents.
+    """Tries drafts on agents.
 
-    Arguments:
+    Args:
         agents: Their specs.
         limit: How far one run may go.
         most: How many drafts are tried to make one small.
@@ -207,13 +200,12 @@ class Reproducer:
         self._tell = tell
 
     def reproduce(self, draft: ScenarioDraft, origin: str, check: str | None = None) -> Reproduction:
-        """
-        Gives a scenario that fails as the whole conversation does, and is small.
+        """Return a scenario that fails as the whole conversation does, and is small.
 
-        Arguments:
+        Args:
             check: The check to look at; None for the first one that fails on some of the agents and not on all.
 
-        Errors:
+        Raises:
             UsageError: The whole conversation is no scenario, or the reference agent fails on it.
         """
         wrong = next(self._reference.wrong(draft), None)
