@@ -18,7 +18,8 @@ from pytest_approvals.agent_side.contract.types import Item, Reply
 from pytest_approvals.errors import UnknownName
 from pytest_approvals.journal.events import Event, Header
 from pytest_approvals.journal.files import Journal
-from pytest_approvals.protocols.codec import CODECS, PROTOCOL_PATHS, ParsedRequest, ProtocolCodec, create_codec
+from pytest_approvals.protocols import CODECS, PROTOCOL_PATHS, create_codec
+from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
 from pytest_approvals.protocols.endpoint import Endpoint, HttpResponse, unknown_path_error
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import get_stream_style
@@ -98,14 +99,14 @@ class ServedConversation:
     @property
     def protocol(self) -> str:
         """What it speaks; `any` where the first request is to say so and has not come."""
-        return self.wishes.protocol if self._endpoint is None else self._endpoint.format.name
+        return self.wishes.protocol if self._endpoint is None else self._endpoint.codec.name
 
     @property
     def responses(self) -> ResponsesCodec | None:
         """Its side of Responses, which keeps things between requests; None for other protocols."""
-        if self._endpoint is None or self._endpoint.format.name != "responses":
+        if self._endpoint is None or self._endpoint.codec.name != "responses":
             return None
-        return cast("ResponsesCodec", self._endpoint.format)
+        return cast("ResponsesCodec", self._endpoint.codec)
 
     @property
     def play(self) -> RunContext | None:
@@ -163,7 +164,7 @@ class ServedConversation:
     async def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
         asked = strip_base_path(path)
         if method == "GET" and asked == "models":
-            return HttpResponse.of({"object": "list", "data": [_model_entry(agent) for agent in self.scenario.agents]})
+            return HttpResponse.from_json({"object": "list", "data": [_model_entry(agent) for agent in self.scenario.agents]})
         protocol = "responses" if asked == "conversations" else PROTOCOL_PATHS.get(asked)
         if method != "POST" or protocol is None or self.protocol not in (protocol, ANY_PROTOCOL):
             spoken = create_codec(protocol or ("chat" if self.protocol == ANY_PROTOCOL else self.protocol))
@@ -171,13 +172,13 @@ class ServedConversation:
             return await self._turned_away(unknown_path_error(spoken, text), spoken)
         endpoint = self._speak(protocol)
         if asked == "conversations" and self.responses is not None:
-            return HttpResponse.of(self.responses.begin_conversation(list_objects(_parse_body(raw).get("items"))))
+            return HttpResponse.from_json(self.responses.begin_conversation(list_objects(_parse_body(raw).get("items"))))
         return await endpoint.post(raw)
 
     async def _turned_away(self, complaint: ProviderError, spoken: ProtocolCodec) -> HttpResponse:
         if self.protocol != ANY_PROTOCOL:
-            await self._speak(self.protocol).turn_away(complaint)
-        return HttpResponse.refusal(spoken, complaint)
+            await self._speak(self.protocol).reject_unreadable(complaint)
+        return HttpResponse.from_error(spoken, complaint)
 
     async def _model(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
         world = self._world
@@ -185,7 +186,7 @@ class ServedConversation:
         if self.wishes.again and all(item.kind in ("user", "other") for item in items):
             world.reset()
             if self.responses is not None:
-                self.responses.kept.forget()
+                self.responses.store.clear()
         world.play.scenario = self.scenario
         return await world.asked(items, asked)
 

@@ -32,7 +32,8 @@ from pytest_approvals.model_server.conversation import (
     run_without_loop,
     strip_base_path,
 )
-from pytest_approvals.protocols.codec import PROTOCOL_PATHS, ProtocolCodec, create_codec
+from pytest_approvals.protocols import PROTOCOL_PATHS, create_codec
+from pytest_approvals.protocols.codec import ProtocolCodec
 from pytest_approvals.protocols.endpoint import HttpResponse, unknown_path_error
 from pytest_approvals.protocols.http.server import HttpServer
 from pytest_approvals.scenario.model import Scenario
@@ -188,18 +189,18 @@ class ScriptedModelServer:
         first, _, rest = path.strip("/").partition("/")
         try:
             if first == "health" and not rest:
-                return HttpResponse.of({"ok": True, "conversations": len(self._conversations)})
+                return HttpResponse.from_json({"ok": True, "conversations": len(self._conversations)})
             if first == "astray" and not rest:
-                return HttpResponse.of(list(self._astray))
+                return HttpResponse.from_json(list(self._astray))
             if first == "conversations":
                 return self._control(method, rest, raw)
             return self._model(method, first, rest, raw)
         except ApprovalsError as error:
-            return HttpResponse.of({"error": {"message": str(error)}}, 400)
+            return HttpResponse.from_json({"error": {"message": str(error)}}, 400)
         except ModelDown:
             raise
         except Exception as error:
-            return HttpResponse.of({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
+            return HttpResponse.from_json({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
 
     def _model(self, method: str, name: str, rest: str, raw: bytes) -> HttpResponse:
         conversation = self._conversations.get(name)
@@ -207,7 +208,7 @@ class ScriptedModelServer:
             spoken = _get_codec(rest)
             near = suggest_name(name, self._conversations)
             self._astray.append({"method": method, "path": f"/{name}/{rest}".rstrip("/")})
-            return HttpResponse.refusal(spoken, unknown_path_error(spoken, f"there is no conversation {name!r}{near}"))
+            return HttpResponse.from_error(spoken, unknown_path_error(spoken, f"there is no conversation {name!r}{near}"))
         return self._answered(conversation, conversation.serve(method, rest, raw))
 
     def _answered(self, conversation: ServedConversation, served: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
@@ -229,7 +230,7 @@ class ScriptedModelServer:
         complaint = replace(spoken.failure(413), rule="too-large")
         conversation = self._conversations.get(name)
         if conversation is None:
-            return HttpResponse.refusal(spoken, complaint)
+            return HttpResponse.from_error(spoken, complaint)
         return self._answered(conversation, conversation.turn_away(complaint, spoken))
 
     # --- the interface ---
@@ -240,18 +241,18 @@ class ScriptedModelServer:
             return (
                 self._begun_by(raw)
                 if method == "POST"
-                else HttpResponse.of([one.facts for one in self._conversations.values()])
+                else HttpResponse.from_json([one.facts for one in self._conversations.values()])
             )
         conversation = self._conversations.get(name)
         if conversation is None:
             raise UnknownName("conversation", name, self._conversations)
         if method == "DELETE":
             self.end(name)
-            return HttpResponse.of(conversation.facts)
+            return HttpResponse.from_json(conversation.facts)
         if what == "journal":
             lines = "".join(json.dumps(event.to_dict()) + "\n" for event in list(conversation.events))
             return HttpResponse(status=200, content_type="application/jsonl", pieces=iter([lines.encode()]))
-        return HttpResponse.of(conversation.facts)
+        return HttpResponse.from_json(conversation.facts)
 
     def _begun_by(self, raw: bytes) -> HttpResponse:
         body = _parse_object(raw)
@@ -265,7 +266,7 @@ class ScriptedModelServer:
             if word not in known:
                 raise UnknownName("field of a conversation", word, known)
         begun = self.begin(self._scenario(body), _parse_options(body), name=str(body.get("name") or ""))
-        return HttpResponse.of({**begun.facts, "base_url": self.url(begun.name)}, 201)
+        return HttpResponse.from_json({**begun.facts, "base_url": self.url(begun.name)}, 201)
 
     def _scenario(self, body: Mapping[str, Any]) -> Scenario:
         if "text" in body:

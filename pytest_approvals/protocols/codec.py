@@ -1,39 +1,43 @@
-"""A request to a model, as every protocol says it in its own way.
+"""Codec interface: parsed requests in, replies and errors out.
 
-The protocols that clients of models speak.
-
-A `ProtocolCodec` serves one conversation: it reads requests, writes replies, as JSON and as a stream, and words refusals. What
-it has no part in: HTTP, the script, and the journal.
+A codec serves one conversation in one protocol. It has no part in HTTP, the script or the journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from itertools import count
+from typing import Any, ClassVar
 
+from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agent_side.contract.types import Item, Reply
-from pytest_approvals.errors import UnknownName
 from pytest_approvals.protocols.input_rules import RuleViolation
-from pytest_approvals.protocols.provider_errors import ProviderError
+from pytest_approvals.protocols.provider_errors import (
+    BodyRules,
+    ProviderError,
+    openai_error_body,
+    openai_failure,
+    openai_invalid_json,
+)
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRequest:
-    """
-    One request of a client.
+    """One request of a client.
 
     Attributes:
-        body: The request as it came.
-        items: The complete input of the model, with what the provider kept of the conversation.
-        stream: The client wants the answer as a stream.
+        body: The request as it was received.
+        items: The complete input of the model, with what the provider stored of the conversation.
+        stream: The client wants a streamed reply.
         tools: The names of the tools that the model is offered.
         parameters: The parameters of each offered function, by the function's name.
-        formatted: The client wants text in a format of its own, which is where a structured answer goes.
-        complaints: What is wrong with the body itself.
-        broken: All that the provider refuses: the complaints, or else the rules that the items break, once judged.
-        readable: Whether the body has the shape of a request at all; if not, there are no items.
+        wants_json: The client wants text in a format of its own, which is where structured output goes.
+        body_errors: What is wrong with the body itself.
+        violations: All that the provider refuses: the body errors, or else the rules that the items break.
+        is_readable: Whether the body has the shape of a request at all; if not, there are no items.
     """
 
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -42,102 +46,111 @@ class ParsedRequest:
     stream: bool = False
     tools: tuple[str, ...] = ()
     parameters: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    formatted: bool = False
-    complaints: tuple[ProviderError, ...] = ()
-    broken: tuple[RuleViolation, ...] = ()
-    readable: bool = True
+    wants_json: bool = False
+    body_errors: tuple[ProviderError, ...] = ()
+    violations: tuple[RuleViolation, ...] = ()
+    is_readable: bool = True
 
-    def place(self, kind: str, item_id: str) -> int:
-        """Gives the number of the message with the last item of that kind and id; 0 where there is none."""
+    def find_message(self, kind: str, item_id: str) -> int:
+        """Return the number of the message with the last item of that kind and id; 0 if there is none."""
         return next((item.message for item in reversed(self.items) if item.kind == kind and item.id == item_id), 0)
 
 
-PROTOCOL_PATHS = {"chat/completions": "chat", "responses": "responses", "messages": "messages"}
-"""The protocols by the path that their requests are posted to, below the base address and the version."""
-
-
-class ProtocolCodec(Protocol):
-    """
-    One conversation in one protocol.
+class ProtocolCodec(ABC):
+    """One conversation in one protocol.
 
     Attributes:
-        name: What its rules are called: `chat`, `responses` or `messages`.
+        name: The name of its rules: `chat`, `responses` or `messages`.
         path: Where its requests are posted, below the base address that its clients take.
-        opening: The name of the first event of its streams; None where events have no names.
-        keeps: What a request says depends on those before: the provider keeps something of them.
+        id_prefix: What the ids of its replies begin with.
+        first_event: The name of the first event of its streams; None if events have no names.
+        is_stateful: The meaning of a request depends on those before, because the provider stores something of them.
+        shape_rules: The rules without which a body cannot be read at all.
     """
 
-    name: str
-    path: str
-    opening: str | None
-    keeps: bool
+    name: ClassVar[str]
+    path: ClassVar[str]
+    id_prefix: ClassVar[str]
+    first_event: ClassVar[str | None] = None
+    is_stateful: ClassVar[bool] = False
+    shape_rules: ClassVar[BodyRules[Any]]
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
 
     def read(self, body: Any) -> ParsedRequest:
-        """Reads the body of a request, parsed from JSON; what is wrong with it is in `ParsedRequest.complaints`."""
+        """Read the body of a request, parsed from JSON; what is wrong with it is in `ParsedRequest.body_errors`."""
+        errors = self.shape_rules.check(body)
+        if errors:
+            return ParsedRequest(body=body if isinstance(body, Mapping) else {}, body_errors=errors, is_readable=False)
+        return self._parse(body)
 
-    def reply(self, asked: ParsedRequest, reply: Reply) -> dict[str, Any]:
+    @abstractmethod
+    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+        """Read a body that has the shape of a request."""
+
+    @abstractmethod
+    def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
+        """Return a reply as JSON.
+
+        Raises:
+            Unsupported: The protocol cannot express it.
         """
-        Gives a reply as JSON.
 
-        Errors:
-            Unsupported: The protocol has nothing that could say it.
-        """
+    @abstractmethod
+    def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
+        """Return a reply as a stream.
 
-    def events(self, asked: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
-        """
-        Gives a reply as a stream.
-
-        Errors:
+        Raises:
             ModelDown: The stream breaks here, as the reply says.
-            Unsupported: The protocol has nothing that could say it.
+            Unsupported: The protocol cannot express it.
         """
 
-    def worded(self, broken: RuleViolation, asked: ParsedRequest) -> ProviderError:
-        """Gives a broken neutral rule in the provider's words."""
+    def express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
+        """Return a violation in the provider's words; errors of the protocol's own rules are in them already."""
+        return violation if isinstance(violation, ProviderError) else self._express(violation, request)
 
-    def error(self, complaint: ProviderError) -> dict[str, Any]:
-        """Gives the body of an answer that refuses or fails."""
+    @abstractmethod
+    def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
+        """Return the violation of a neutral rule in the provider's words."""
+
+    @abstractmethod
+    def error_body(self, error: ProviderError) -> dict[str, Any]:
+        """Return the body of an error response."""
+
+    @abstractmethod
+    def failure(self, status: int) -> ProviderError:
+        """Return the provider's error of a status: 401, 404, 413, 429, 500, 503, 529."""
+
+    @abstractmethod
+    def invalid_json(self) -> ProviderError:
+        """Return the provider's error for a body that is not JSON."""
+
+    def _next_id(self) -> str:
+        return f"{self.id_prefix}{next(self._numbers)}"
+
+
+class OpenAICodec(ProtocolCodec):
+    """A protocol of OpenAI: all of them share the body and the texts of errors."""
+
+    def error_body(self, error: ProviderError) -> dict[str, Any]:
+        """See `ProtocolCodec.error_body`."""
+        return openai_error_body(error)
 
     def failure(self, status: int) -> ProviderError:
-        """Gives what the provider says when it fails with that status: 401, 404, 413, 429, 500, 503, 529."""
+        """See `ProtocolCodec.failure`."""
+        return openai_failure(status)
 
-    def not_json(self) -> ProviderError:
-        """Gives what the provider says to a body that is not JSON."""
-
-
-def _create_chat() -> ProtocolCodec:
-    from pytest_approvals.protocols.chat import ChatCodec
-
-    return ChatCodec()
+    def invalid_json(self) -> ProviderError:
+        """See `ProtocolCodec.invalid_json`."""
+        return openai_invalid_json()
 
 
-def _create_responses() -> ProtocolCodec:
-    from pytest_approvals.protocols.responses import ResponsesCodec
+def reject_hosted(reply: Reply, reason: str) -> None:
+    """Raise an error if a reply holds anything of hosted MCP.
 
-    return ResponsesCodec()
-
-
-def _create_messages() -> ProtocolCodec:
-    from pytest_approvals.protocols.messages import MessagesCodec
-
-    return MessagesCodec()
-
-
-CODECS: dict[str, Callable[[], ProtocolCodec]] = {
-    "chat": _create_chat,
-    "responses": _create_responses,
-    "messages": _create_messages,
-}
-"""What begins a conversation in each protocol, which is imported when it is spoken."""
-
-
-def create_codec(name: str) -> ProtocolCodec:
+    Raises:
+        Unsupported: It does; *reason* says what the protocol lacks.
     """
-    Gives a new conversation in the protocol called *name*.
-
-    Errors:
-        UnknownName: No protocol has that name.
-    """
-    if name not in CODECS:
-        raise UnknownName("protocol", name, CODECS)
-    return CODECS[name]()
+    if reply.hosted or any(call.kind == "hosted_mcp" for call in reply.calls):
+        raise Unsupported("hosted_mcp", reason)

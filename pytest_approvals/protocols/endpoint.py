@@ -1,9 +1,7 @@
-"""The requests that were read last: a body that comes again is not read and judged anew.
+"""Server side of one conversation: the bytes of a request in, the bytes of a response out.
 
-One conversation at the place where a client reaches it: a request's bytes come in, an answer's bytes go out.
-
-Every transport ends here, so that a script is played and judged the same over all of them: the transport objects for
-client libraries, the routes of a mock, the server on the loopback.
+Every transport ends here, so that a script is played and checked the same over all of them: the transport objects for
+client libraries, the routes of a mock, the model server.
 """
 
 from __future__ import annotations
@@ -28,25 +26,28 @@ MAX_CACHED_BYTES = 16 * 1024
 
 
 class RequestCache:
-    """The last `MAX_CACHED_REQUESTS` requests of a conversation, by their bodies; those larger than `MAX_CACHED_BYTES` are left out."""
+    """The last parsed requests of a conversation, so that a body that comes again is not read and checked anew.
+
+    There are at most `MAX_CACHED_REQUESTS`; bodies larger than `MAX_CACHED_BYTES` are left out.
+    """
 
     def __init__(self) -> None:
         self._read: dict[bytes, ParsedRequest] = {}
 
     def get(self, raw: bytes) -> ParsedRequest | None:
-        """Gives what a body was read as; None where it has to be read."""
+        """Return the request that a body was parsed to, or None."""
         return self._read.get(raw)
 
-    def keep(self, raw: bytes, asked: ParsedRequest) -> None:
-        """Keeps what a body was read as, in place of what was read longest ago."""
+    def add(self, raw: bytes, request: ParsedRequest) -> None:
+        """Add a parsed request, in place of the oldest one."""
         if len(raw) > MAX_CACHED_BYTES:
             return
         while len(self._read) >= MAX_CACHED_REQUESTS:
             del self._read[next(iter(self._read))]
-        self._read[raw] = asked
+        self._read[raw] = request
 
-    def forget(self) -> None:
-        """Forgets everything: the same body is to be read in another way from now on."""
+    def clear(self) -> None:
+        """Remove all requests: the same body has another meaning from now on."""
         self._read.clear()
 
 
@@ -54,21 +55,20 @@ JSON = "application/json"
 STREAM = "text/event-stream; charset=utf-8"
 
 _SINGLE_ITEM_RULES = ("call-without-id", "arguments-not-an-object")
-"""Rules about the fields of one item, which a provider looks at before it reads the conversation."""
+"""Rules about the fields of one item, which a provider checks before it reads the conversation."""
 
 
 class ModelHandler(Protocol):
-    """Who answers: the world of a session, which records and judges."""
+    """The model behind an endpoint: the world of a session, which records and checks."""
 
-    async def __call__(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
-        """
-        Gives the next reply.
+    async def __call__(self, items: Sequence[Item], request: ParsedRequest, /) -> Reply:
+        """Return the next reply.
 
-        Arguments:
-            items: The input of the model; what holds or answers a structured answer is `other` here.
-            asked: The request as it was read and judged.
+        Args:
+            items: The input of the model; what holds or answers a structured output is `other` here.
+            request: The request as it was parsed and checked.
 
-        Errors:
+        Raises:
             ModelRefused: The request breaks a rule, of the conversation or of the body.
             ModelDown: The scenario lets the model fail here.
             ScriptExhausted: The script has no further reply.
@@ -77,144 +77,144 @@ class ModelHandler(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """
-    What goes back to the client.
+    """The response to a client.
 
     Attributes:
-        pieces: The body, piece by piece; raises `ModelDown` where the connection breaks.
-        apart: The pieces are to arrive one by one, because the style of the stream cut them so.
-        headers: What else the head says.
+        pieces: The body, piece by piece; raises `ModelDown` if the connection breaks.
+        flush_each: The pieces must arrive one by one, because the style of the stream cuts them so.
+        headers: Further header fields.
     """
 
     status: int
     content_type: str
     pieces: Iterator[bytes]
-    apart: bool = False
+    flush_each: bool = False
     headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
-        """Gives an answer of JSON."""
+    def from_json(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
+        """Return a JSON response."""
         return cls(status=status, content_type=JSON, pieces=iter([to_json(value).encode()]), headers=headers)
 
     @classmethod
-    def refusal(cls, spoken: ProtocolCodec, complaint: ProviderError) -> HttpResponse:
-        """Gives the provider's answer to what it complains of."""
-        return cls.of(spoken.error(complaint), complaint.status)
+    def from_error(cls, codec: ProtocolCodec, error: ProviderError) -> HttpResponse:
+        """Return the provider's error response."""
+        return cls.from_json(codec.error_body(error), error.status)
 
 
-def unknown_path_error(spoken: ProtocolCodec, text: str) -> ProviderError:
-    """Gives what a provider says to a path that it does not serve."""
-    nothing = spoken.failure(404)
-    return ProviderError(rule="wrong-path", text=text, status=404, kind=nothing.kind, code=nothing.code)
+def unknown_path_error(codec: ProtocolCodec, text: str) -> ProviderError:
+    """Return a provider's error for a path that it does not serve."""
+    not_found = codec.failure(404)
+    return ProviderError(rule="wrong-path", text=text, status=404, kind=not_found.kind, code=not_found.code)
 
 
 class Endpoint:
-    """
-    Answers the requests of one conversation.
+    """Answers the requests of one conversation.
 
-    Arguments:
-        spoken: The protocol that its clients speak.
-        model: Who answers.
+    Args:
+        codec: The protocol that its clients speak.
+        model: What answers.
         style: How streams are written.
     """
 
-    def __init__(self, spoken: ProtocolCodec, model: ModelHandler, *, style: StreamStyle = PLAIN) -> None:
-        self.format = spoken
+    def __init__(self, codec: ProtocolCodec, model: ModelHandler, *, style: StreamStyle = PLAIN) -> None:
+        self.codec = codec
         self._model = model
         self._style = style
-        self._answers = StructuredOutputs()
-        self._recent = RequestCache()
+        self._outputs = StructuredOutputs()
+        self._cache = RequestCache()
         self._number = 0
 
     async def serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
-        """Answers one request to any path; see `transport.Served`."""
-        if method != "POST" or not path.endswith(self.format.path):
-            return await self.turn_away(
-                unknown_path_error(self.format, f"{self.format.failure(404).text} ({method} {path})")
+        """Answer one request to any path; see `RequestHandler`."""
+        if method != "POST" or not path.endswith(self.codec.path):
+            return await self.reject_unreadable(
+                unknown_path_error(self.codec, f"{self.codec.failure(404).text} ({method} {path})")
             )
         return await self.post(raw)
 
     async def post(self, raw: bytes) -> HttpResponse:
-        """
-        Answers one request of its protocol.
+        """Answer one request of its protocol.
 
-        Errors:
+        Raises:
             ModelDown: The connection breaks before there is an answer.
         """
         try:
-            asked = self._recent.get(raw) or self._read(raw)
+            request = self._cache.get(raw) or self._read(raw)
         except (ValueError, RecursionError):
-            return await self.turn_away(self.format.not_json())
+            return await self.reject_unreadable(self.codec.invalid_json())
         try:
-            reply = await self._model(asked.items, asked)
+            reply = await self._model(request.items, request)
         except ModelRefused as refusal:
-            return self.refused(self._complaint(asked, refusal))
+            return self.reject(self._to_error(request, refusal))
         except ScriptExhausted as exhausted:
-            return self.refused(ProviderError(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
+            return self.reject(ProviderError(rule="script-exhausted", text=str(exhausted), code="script_exhausted"))
         except ModelDown as down:
-            return self._failed(asked, down)
-        return self._answer(asked, reply)
+            return self._fail(request, down)
+        return self._respond(request, reply)
 
-    async def turn_away(self, complaint: ProviderError) -> HttpResponse:
-        """Answers a request that cannot be read: the model is asked nothing, and the refusal is recorded as all are."""
+    async def reject_unreadable(self, error: ProviderError) -> HttpResponse:
+        """Reject a request that cannot be read; the model records it as any other refusal."""
         with suppress(ModelRefused):
-            await self._model((), ParsedRequest(complaints=(complaint,), broken=(complaint,), readable=False))
-        return self.refused(complaint)
+            await self._model((), ParsedRequest(body_errors=(error,), violations=(error,), is_readable=False))
+        return self.reject(error)
 
     def _read(self, raw: bytes) -> ParsedRequest:
-        """
-        Reads and judges the body of a request.
+        """Parse and check the body of a request.
 
-        Errors:
+        Raises:
             ValueError, RecursionError: It is not JSON.
         """
-        read = self.format.read(json.loads(raw))
-        items = self._answers.hide_in(read.items)
-        asked = replace(read, items=items, broken=read.complaints or (*check_items(items, self.format.name),))
-        if not self.format.keeps:
-            self._recent.keep(raw, asked)
-        return asked
+        parsed = self.codec.read(json.loads(raw))
+        items = self._outputs.hide_in(parsed.items)
+        request = replace(parsed, items=items, violations=parsed.body_errors or (*check_items(items, self.codec.name),))
+        if not self.codec.is_stateful:
+            self._cache.add(raw, request)
+        return request
 
-    def _failed(self, asked: ParsedRequest, down: ModelDown) -> HttpResponse:
+    def _fail(self, request: ParsedRequest, down: ModelDown) -> HttpResponse:
         if down.status:
-            complaint = self.format.failure(down.status)
+            error = self.codec.failure(down.status)
             wait = () if down.retry_after is None else (("retry-after", f"{down.retry_after:g}"),)
-            return HttpResponse.of(self.format.error(complaint), complaint.status, wait)
+            return HttpResponse.from_json(self.codec.error_body(error), error.status, wait)
         if down.how not in CORRUPTIONS:
             raise down
-        body = corrupt_body(down.how, stream=asked.stream, event=self.format.opening, style=self._style)
-        return HttpResponse(status=200, content_type=STREAM if asked.stream else JSON, pieces=iter([body]))
+        body = corrupt_body(down.how, stream=request.stream, event=self.codec.first_event, style=self._style)
+        return HttpResponse(status=200, content_type=STREAM if request.stream else JSON, pieces=iter([body]))
 
-    def _as_it_arrives(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _corrupt_at_break(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         try:
             yield from pieces
         except ModelDown as down:
             if down.how not in CORRUPTIONS:
                 raise
-            yield corrupt_body(down.how, stream=True, event=self.format.opening, style=self._style)
+            yield corrupt_body(down.how, stream=True, event=self.codec.first_event, style=self._style)
 
-    def refused(self, complaint: ProviderError) -> HttpResponse:
-        """Gives the provider's answer to what it complains of."""
-        return HttpResponse.refusal(self.format, complaint)
+    def reject(self, error: ProviderError) -> HttpResponse:
+        """Return the provider's error response."""
+        return HttpResponse.from_error(self.codec, error)
 
-    def _complaint(self, asked: ParsedRequest, refusal: ModelRefused) -> ProviderError:
-        if not asked.broken:
+    def _to_error(self, request: ParsedRequest, refusal: ModelRefused) -> ProviderError:
+        if not request.violations:
             return ProviderError(rule="refused", text=refusal.reason)
-        return self.format.worded(min(asked.broken, key=lambda one: one.rule not in _SINGLE_ITEM_RULES), asked)
+        return self.codec.express(
+            min(request.violations, key=lambda violation: violation.rule not in _SINGLE_ITEM_RULES), request
+        )
 
-    def _answer(self, asked: ParsedRequest, reply: Reply) -> HttpResponse:
+    def _respond(self, request: ParsedRequest, reply: Reply) -> HttpResponse:
         self._number += 1
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
-            self._answers.given(reply.answer, answer_id)
-            self._recent.forget()
-        told = place_structured_output(reply, asked, answer_id)
+            self._outputs.add(reply.answer, answer_id)
+            self._cache.clear()
+        placed = place_structured_output(reply, request, answer_id)
         try:
-            if asked.stream:
-                pieces = encode_events(self.format.events(asked, told, self._style), self._style)
-                apart = self._style.size is not None
-                return HttpResponse(status=200, content_type=STREAM, pieces=self._as_it_arrives(pieces), apart=apart)
-            return HttpResponse.of(self.format.reply(asked, told))
-        except Unsupported as unsaid:
-            return self.refused(ProviderError(rule="unsupported", text=str(unsaid), code="unsupported"))
+            if request.stream:
+                pieces = encode_events(self.codec.events(request, placed, self._style), self._style)
+                flush_each = self._style.size is not None
+                return HttpResponse(
+                    status=200, content_type=STREAM, pieces=self._corrupt_at_break(pieces), flush_each=flush_each
+                )
+            return HttpResponse.from_json(self.codec.reply(request, placed))
+        except Unsupported as unsupported:
+            return self.reject(ProviderError(rule="unsupported", text=str(unsupported), code="unsupported"))

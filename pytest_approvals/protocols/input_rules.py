@@ -1,13 +1,12 @@
-"""A model input read once, so that each rule of a provider has only to look at what is odd about it.
+"""Rules of what a provider refuses in the input of its model.
 
-What a provider refuses in the input of its model.
-
-A real provider answers status 400 to an input that breaks one of these rules, whatever the agent had run before; so
-does the scripted model. The rules work on neutral items and are pure.
+A real provider answers status 400 to an input that breaks one of these rules, whatever tools the agent has executed
+before; so does the scripted model. The rules work on neutral items and are pure. An input is read once into an
+`InputAnalysis`, so that each rule only looks at its irregularities.
 
 `chat` is OpenAI chat completions, `responses` OpenAI responses, `messages` Anthropic messages; `none` has no rules.
-Results settle by position: a result belongs to the earliest call of its id that stands before it without one, so that
-ids which come again are told apart.
+Results settle by position: a result belongs to the earliest call of its id before it that has none, so that ids which
+come again are told apart.
 """
 
 from __future__ import annotations
@@ -21,20 +20,36 @@ from pytest_approvals.errors import UnknownName
 
 
 class InputAnalysis:
-    """
-    An input, read once: how calls and results, requests and responses settle each other, and what is odd about it.
+    """How calls and results, requests and responses of an input settle each other, and its irregularities.
 
-    Everything is empty for an input that every provider takes, but *closed*, *requests* and *responses*.
+    The lists hold indexes of items. For an input that every provider takes, all are empty but *closed*, *requests* and
+    *responses*.
+
+    Attributes:
+        open: By id, the calls without a result.
+        closed: The ids of calls that have a result.
+        orphans: Results without a call before them.
+        seconds: Results of calls that have one already.
+        late: Results that follow something else than the other results of their message.
+        doubled: Calls with the id of an open call.
+        repeated: Calls with the id of a closed call.
+        nameless: Calls without an id.
+        blank: Texts that hold only white space.
+        textual: Calls whose arguments are not an object.
+        requests: By id, the approval requests.
+        responses: The approval responses.
+        first: The kind of the first item that is not `other`.
     """
 
     __slots__ = (
+        "_delayed",
         "_message",
         "blank",
         "closed",
         "doubled",
         "first",
-        "interrupted",
         "items",
+        "late",
         "nameless",
         "open",
         "orphans",
@@ -51,6 +66,7 @@ class InputAnalysis:
         self.closed: set[str | None] = set()
         self.orphans: list[int] = []
         self.seconds: list[int] = []
+        self.late: list[int] = []
         self.doubled: list[int] = []
         self.repeated: list[int] = []
         self.nameless: list[int] = []
@@ -58,12 +74,13 @@ class InputAnalysis:
         self.textual: list[int] = []
         self.requests: dict[str | None, int] = {}
         self.responses: list[int] = []
-        self.interrupted = False
         self.first = ""
         self._message: int | None = None
+        # By id of a call: whether something other than results has followed it.
+        self._delayed: dict[str | None, bool] = {}
 
     def read(self, items: Sequence[Mapping[str, Any]], start: int = 0) -> InputAnalysis:
-        """Reads *items* from *start* on, where what stands before was read already."""
+        """Read *items* from *start* on; those before it were read already."""
         self.items = items
         for index in range(start, len(items)):
             item = items[index]
@@ -73,17 +90,17 @@ class InputAnalysis:
             if not self.first:
                 self.first = kind
             if kind == "result":
-                self._result(index, item.get("id"))
+                self._read_result(index, item.get("id"))
                 self._message = None
             elif kind != "hosted_result":
-                self._other(index, kind, item)
+                self._read_other(index, kind, item)
         return self
 
-    def _other(self, index: int, kind: str, item: Mapping[str, Any]) -> None:
+    def _read_other(self, index: int, kind: str, item: Mapping[str, Any]) -> None:
         if self.open and (kind == "user" or self._message is None or item.get("message") != self._message):
-            self.interrupted = True
+            self._delayed = dict.fromkeys(self._delayed, True)
         if kind == "call":
-            self._call(index, item)
+            self._read_call(index, item)
             self._message = item.get("message")
         elif kind == "approval_request":
             self.requests[item.get("id")] = index
@@ -92,8 +109,9 @@ class InputAnalysis:
         elif not str(item.get("text") or "").strip():
             self.blank.append(index)
 
-    def _call(self, index: int, item: Mapping[str, Any]) -> None:
+    def _read_call(self, index: int, item: Mapping[str, Any]) -> None:
         call_id = item.get("id")
+        self._delayed[call_id] = False
         if not call_id:
             self.nameless.append(index)
         if not isinstance(item.get("arguments"), Mapping | None):
@@ -106,7 +124,9 @@ class InputAnalysis:
             self.repeated.append(index)
         self.open[call_id] = [index]
 
-    def _result(self, index: int, call_id: str | None) -> None:
+    def _read_result(self, index: int, call_id: str | None) -> None:
+        if self._delayed.pop(call_id, False):
+            self.late.append(index)
         waiting = self.open.get(call_id)
         if waiting:
             waiting.pop(0)
@@ -118,25 +138,29 @@ class InputAnalysis:
 
     @property
     def is_valid_everywhere(self) -> bool:
-        """Whether there is nothing in it that any provider may refuse."""
-        if self.open or self.orphans or self.seconds or self.doubled or self.repeated or self.nameless:
+        """Whether no provider may refuse the input."""
+        if self.open or self.orphans or self.seconds or self.late or self.doubled or self.repeated or self.nameless:
             return False
-        if self.blank or self.textual or self.requests or self.responses or self.interrupted:
+        if self.blank or self.textual or self.requests or self.responses:
             return False
         return self.first == "user" or self.first == "result"
 
     @property
     def is_empty(self) -> bool:
+        """Whether it has no item of a message."""
         return not self.first
 
     @property
     def has_approvals(self) -> bool:
+        """Whether it has approval requests or responses."""
         return bool(self.requests or self.responses)
 
     def id(self, index: int) -> str:
+        """Return the id of an item; empty if it has none."""
         return str(self.items[index].get("id") or "")
 
     def ids(self, indexes: Iterable[int]) -> tuple[str, ...]:
+        """Return the ids of items, each once."""
         return tuple(dict.fromkeys(self.id(index) for index in indexes))
 
 
@@ -145,7 +169,7 @@ PROVIDERS = ("chat", "responses", "messages", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleViolation:
-    """One rule that an input breaks; *ids* are the call or request ids concerned, *text* is in a provider's words."""
+    """A rule that an input breaks; *ids* are those of the calls or requests concerned."""
 
     rule: str
     ids: tuple[str, ...]
@@ -155,35 +179,34 @@ class RuleViolation:
 _Rule = Callable[[InputAnalysis], Iterable[RuleViolation]]
 
 RULES: dict[str, tuple[tuple[str, ...], _Rule]] = {}
-"""Every rule by its name: the providers that have it, and the function, whose docstring says what they answer."""
+"""Every rule by its name: the providers that have it, and the function; its docstring quotes their answers."""
 
 _RULES_BY_PROVIDER: dict[str, list[tuple[str, _Rule]]] = {provider: [] for provider in PROVIDERS}
-"""The rules of each provider, with what of the input must be there for a rule to have anything to say."""
+"""The rules of each provider, each with the attribute of `InputAnalysis` that is falsy if the rule holds."""
 
 
 def check_items(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules: str) -> list[RuleViolation]:
-    """
-    Lists what the provider whose rules are *wire_rules* refuses in *items*; empty for an input that it takes.
+    """Return what a provider refuses in *items*; empty for an input that it takes.
 
-    Arguments:
+    Args:
         items: Neutral items, or the mappings that stand for them in a journal.
+        wire_rules: The provider.
 
-    Errors:
+    Raises:
         UnknownName: No provider has such a name.
     """
-    return check_input(
-        InputAnalysis().read([item if isinstance(item, Mapping) else _to_mapping(item) for item in items]), wire_rules
-    )
+    mappings = [item if isinstance(item, Mapping) else _to_mapping(item) for item in items]
+    return check_input(InputAnalysis().read(mappings), wire_rules)
 
 
-def check_input(read: InputAnalysis, wire_rules: str) -> list[RuleViolation]:
-    """Lists what the provider refuses in an input that was read already; see `check_items`."""
+def check_input(analysis: InputAnalysis, wire_rules: str) -> list[RuleViolation]:
+    """Return what a provider refuses in an input that was read already; see `check_items`."""
     rules = _RULES_BY_PROVIDER.get(wire_rules)
     if rules is None:
         raise UnknownName("set of wire rules", wire_rules, PROVIDERS)
-    if read.is_valid_everywhere:
+    if analysis.is_valid_everywhere:
         return []
-    return [broken for concerns, rule in rules if getattr(read, concerns) for broken in rule(read)]
+    return [violation for concerns, rule in rules if getattr(analysis, concerns) for violation in rule(analysis)]
 
 
 def _to_mapping(item: Item) -> dict[str, Any]:
@@ -218,22 +241,25 @@ def _violation(rule: _Rule, text: str, *ids: str) -> RuleViolation:
 
 
 @_register_rule("is_empty", "chat", "responses", "messages")
-def empty_input(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """Every provider refuses an input without a message: OpenAI as too short an array, Anthropic as a missing one."""
+def empty_input(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Every provider refuses an input without a message.
+
+    To OpenAI the array is too short, to Anthropic a message is missing.
+    """
     yield _violation(empty_input, "the input holds no message")
 
 
 @_register_rule("first", "messages")
-def first_not_user(read: InputAnalysis) -> Iterator[RuleViolation]:
+def first_not_user(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Anthropic refuses a conversation whose first message is not the user's."""
-    if read.first not in ("user", "result"):
+    if analysis.first not in ("user", "result"):
         yield _violation(first_not_user, "the first message must use the user role")
 
 
 @_register_rule("blank", "messages")
-def empty_text(read: InputAnalysis) -> Iterator[RuleViolation]:
+def empty_text(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Anthropic refuses text blocks that hold only white space."""
-    for _ in read.blank:
+    for _ in analysis.blank:
         yield _violation(empty_text, "text content blocks must contain non-whitespace text")
 
 
@@ -241,139 +267,111 @@ def empty_text(read: InputAnalysis) -> Iterator[RuleViolation]:
 
 
 @_register_rule("open", "chat", "responses", "messages")
-def call_without_result(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """
-    Every provider refuses a call that has no result.
+def call_without_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Every provider refuses a call that has no result.
 
     OpenAI chat: the tool call ids "did not have response messages"; OpenAI responses: "no tool output found for
     function call"; Anthropic: tool use ids "were found without tool_result blocks".
     """
-    ids = read.ids(index for indexes in read.open.values() for index in indexes)
+    ids = analysis.ids(index for indexes in analysis.open.values() for index in indexes)
     yield _violation(call_without_result, f"no result for the calls {', '.join(ids)}", *ids)
 
 
 @_register_rule("orphans", "chat", "responses", "messages")
-def result_without_call(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """
-    Every provider refuses a result whose call does not stand before it.
+def result_without_call(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Every provider refuses a result without a call before it.
 
     OpenAI chat: a tool message "must be a response to a preceding message with tool_calls"; OpenAI responses: "no tool
     call found for function call output"; Anthropic: "unexpected tool_use_id found in tool_result blocks".
     """
-    for index in read.orphans:
-        yield _violation(result_without_call, f"no call before the result of {read.id(index)}", read.id(index))
+    for index in analysis.orphans:
+        yield _violation(result_without_call, f"no call before the result of {analysis.id(index)}", analysis.id(index))
 
 
 @_register_rule("seconds", "chat", "responses", "messages")
-def second_result(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """
-    Every provider refuses a second result of one call.
+def second_result(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Every provider refuses a second result of one call.
 
     OpenAI: "duplicate value for tool_call_id"; Anthropic: "each tool_use must have a single result".
     """
-    for index in read.seconds:
-        yield _violation(second_result, f"another result of {read.id(index)} stands before this one", read.id(index))
+    for index in analysis.seconds:
+        yield _violation(
+            second_result, f"another result of {analysis.id(index)} stands before this one", analysis.id(index)
+        )
 
 
 @_register_rule("doubled", "chat", "responses", "messages")
-def duplicate_call_id(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """Every provider refuses two unanswered calls with one id, since no result can be told to be whose."""
-    for index in read.doubled:
-        yield _violation(duplicate_call_id, f"two calls have the id {read.id(index)}", read.id(index))
+def duplicate_call_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Every provider refuses two open calls with one id, since a result could belong to either."""
+    for index in analysis.doubled:
+        yield _violation(duplicate_call_id, f"two calls have the id {analysis.id(index)}", analysis.id(index))
 
 
 @_register_rule("repeated", "messages")
-def repeated_call_id(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """Anthropic refuses an id that comes again anywhere in the conversation: "tool_use ids must be unique"."""
-    for index in read.repeated:
-        yield _violation(repeated_call_id, f"the call id {read.id(index)} was used before", read.id(index))
+def repeated_call_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Anthropic refuses a call id that was used before: "tool_use ids must be unique"."""
+    for index in analysis.repeated:
+        yield _violation(repeated_call_id, f"the call id {analysis.id(index)} was used before", analysis.id(index))
 
 
 @_register_rule("nameless", "chat", "responses", "messages")
-def call_without_id(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """Every provider requires an id of every call; an agent whose model gave none has to make one up."""
-    for index in read.nameless:
-        yield _violation(call_without_id, f"the call of {read.items[index].get('tool')} has no id")
+def call_without_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Every provider requires an id of every call; if the model gave none, the agent has to make one up."""
+    for index in analysis.nameless:
+        yield _violation(call_without_id, f"the call of {analysis.items[index].get('tool')} has no id")
 
 
 @_register_rule("textual", "messages")
-def arguments_not_an_object(read: InputAnalysis) -> Iterator[RuleViolation]:
+def arguments_not_an_object(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """Anthropic carries arguments as an object and refuses anything else; OpenAI carries any text."""
-    for index in read.textual:
-        yield _violation(arguments_not_an_object, "the input of a call should be an object", read.id(index))
+    for index in analysis.textual:
+        yield _violation(arguments_not_an_object, "the input of a call should be an object", analysis.id(index))
 
 
-@_register_rule("interrupted", "chat", "messages")
-def result_not_adjacent(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """
-    Chat completions and Anthropic want the results of a message's calls right after it, before any other message.
+@_register_rule("late", "chat", "messages")
+def result_not_adjacent(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Chat completions and Anthropic require the results of a message's calls right after it.
 
     A result that comes later is, to OpenAI, a call without a response and a tool message without a call; to Anthropic a
     tool use "without tool_result blocks immediately after". OpenAI responses takes them anywhere after the call.
     """
-    late = _late_results(read)
-    if late:
-        ids = tuple(dict.fromkeys(late))
-        yield _violation(
-            result_not_adjacent, f"the results of {', '.join(ids)} do not follow their calls at once", *ids
-        )
-
-
-def _late_results(read: InputAnalysis) -> list[str]:
-    """The ids of results that come after something other than results followed their calls."""
-    waiting: dict[str, bool] = {}
-    message: int | None = None
-    late: list[str] = []
-    for index, item in enumerate(read.items):
-        kind = item["kind"]
-        if kind == "result":
-            if waiting.pop(read.id(index), False):
-                late.append(read.id(index))
-            message = None
-            continue
-        if kind in ("other", "hosted_result"):
-            continue
-        if waiting and (kind == "user" or message is None or item.get("message") != message):
-            waiting = dict.fromkeys(waiting, True)
-        if kind == "call":
-            message = item.get("message")
-            waiting[read.id(index)] = False
-    return late
+    ids = analysis.ids(analysis.late)
+    yield _violation(result_not_adjacent, f"the results of {', '.join(ids)} do not follow their calls at once", *ids)
 
 
 # --- approvals of hosted calls ----------------------------------------------------------------------------------------
 
 
 @_register_rule("has_approvals", "chat", "messages")
-def approval_item_unknown(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """Chat completions and Anthropic have no approval items; a client library refuses them before it sends."""
-    ids = read.ids([*read.requests.values(), *read.responses])
+def approval_item_unknown(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """Chat completions and Anthropic have no approval items; client libraries do not send them."""
+    ids = analysis.ids([*analysis.requests.values(), *analysis.responses])
     yield _violation(approval_item_unknown, "approval items are not part of this protocol", *ids)
 
 
 @_register_rule("requests", "responses")
-def request_without_response(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """OpenAI responses refuses approval requests that the input leaves open: they "do not have an approval"."""
-    answered = {read.items[index].get("id") for index in read.responses}
-    ids = read.ids(index for seen, index in read.requests.items() if seen not in answered)
+def request_without_response(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """OpenAI responses refuses open approval requests: they "do not have an approval"."""
+    answered = {analysis.items[index].get("id") for index in analysis.responses}
+    ids = analysis.ids(index for request_id, index in analysis.requests.items() if request_id not in answered)
     if ids:
         yield _violation(request_without_response, f"no approval response for {', '.join(ids)}", *ids)
 
 
 @_register_rule("responses", "responses")
-def unknown_approval_id(read: InputAnalysis) -> Iterator[RuleViolation]:
-    """OpenAI responses refuses an approval response to a request that does not stand before it."""
-    for index in read.responses:
-        seen = read.items[index].get("id")
-        if read.requests.get(seen, index) >= index:
+def unknown_approval_id(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """OpenAI responses refuses an approval response without a request before it."""
+    for index in analysis.responses:
+        seen = analysis.items[index].get("id")
+        if analysis.requests.get(seen, index) >= index:
             yield _violation(unknown_approval_id, f"no approval request has the id {seen}", str(seen))
 
 
 @_register_rule("responses", "responses")
-def second_response(read: InputAnalysis) -> Iterator[RuleViolation]:
+def second_response(analysis: InputAnalysis) -> Iterator[RuleViolation]:
     """OpenAI responses refuses a second response to one approval request."""
     seen: set[str] = set()
-    for index in read.responses:
-        if read.id(index) in seen:
-            yield _violation(second_response, f"the request {read.id(index)} is answered twice", read.id(index))
-        seen.add(read.id(index))
+    for index in analysis.responses:
+        if analysis.id(index) in seen:
+            yield _violation(second_response, f"the request {analysis.id(index)} is answered twice", analysis.id(index))
+        seen.add(analysis.id(index))

@@ -1,12 +1,9 @@
-"""What a provider answers to a request that it refuses.
+"""Errors of model providers: rule violations in a provider's words, and the sentences that OpenAI's protocols share.
 
-The neutral rules of `rules.py` judge the conversation; a protocol has rules of its own for what only its bodies show. A
-complaint is a broken rule of either kind in the words of one provider.
+Neutral rules (`input_rules.py`) check the conversation; body rules of a protocol check what only its bodies show.
 
-The errors of OpenAI's protocols: their body, and the sentences about a request's shape that all of them share.
-
-The shape is the one of the published API reference ("error codes"); the client libraries read `message`, `type`,
-`param` and `code` from it.
+OpenAI's error body is the one of the published API reference ("error codes"); the client libraries read `message`,
+`type`, `param` and `code` from it.
 """
 
 from __future__ import annotations
@@ -24,11 +21,10 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderError(RuleViolation):
-    """
-    A broken rule as a provider tells it.
+    """A rule violation in the words of a provider.
 
     Attributes:
-        status: The HTTP status of the answer.
+        status: The HTTP status of the response.
         kind: The provider's class of the error: `invalid_request_error`, `not_found_error`, `rate_limit_error`, ...
         param: What is wrong in the request, as OpenAI names it.
         code: OpenAI's code of the error.
@@ -43,28 +39,27 @@ class ProviderError(RuleViolation):
 
 
 class BodyRules(Generic[Body]):
-    """
-    The rules of one protocol about its own bodies; each is a function, and its name the name of the rule.
+    """The rules of one protocol about its own bodies; the name of a rule is that of its function.
 
     Attributes:
-        all: The rules by their names.
+        rules: The rules by their names.
     """
 
     def __init__(self) -> None:
-        self.all: dict[str, Callable[[Body], Iterable[ProviderError]]] = {}
+        self.rules: dict[str, Callable[[Body], Iterable[ProviderError]]] = {}
 
     def __call__(self, rule: Callable[[Body], Iterable[ProviderError]]) -> Callable[[Body], Iterable[ProviderError]]:
-        """Adds a rule, as a decorator."""
-        self.all[str(getattr(rule, "__name__", "")).replace("_", "-")] = rule
+        """Add a rule, as a decorator."""
+        self.rules[str(getattr(rule, "__name__", "")).replace("_", "-")] = rule
         return rule
 
-    def broken(self, request: Body) -> tuple[ProviderError, ...]:
-        """Lists what the provider has to complain of in *request*, in the order of the rules."""
-        return tuple(replace(complaint, rule=name) for name, rule in self.all.items() for complaint in rule(request))
+    def check(self, request: Body) -> tuple[ProviderError, ...]:
+        """Return what the provider refuses in *request*, in the order of the rules."""
+        return tuple(replace(error, rule=name) for name, rule in self.rules.items() for error in rule(request))
 
 
 OPENAI_NAME = re.compile(r"[a-zA-Z0-9_-]+\Z")
-"""What a function may be called."""
+"""The allowed names of functions."""
 
 _OPENAI_FAILURES = {
     401: ("invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
@@ -77,14 +72,13 @@ _OPENAI_FAILURES = {
 }
 
 
-def openai_error_body(complaint: ProviderError) -> dict[str, Any]:
-    """Gives the body of an answer that refuses or fails."""
-    told = {"message": complaint.text, "type": complaint.kind, "param": complaint.param, "code": complaint.code}
-    return {"error": told}
+def openai_error_body(error: ProviderError) -> dict[str, Any]:
+    """Return the body of an error response."""
+    return {"error": {"message": error.text, "type": error.kind, "param": error.param, "code": error.code}}
 
 
 def openai_failure(status: int) -> ProviderError:
-    """Gives what OpenAI says when it fails with that status."""
+    """Return OpenAI's error of a status."""
     kind, code, text = _OPENAI_FAILURES.get(
         status, _OPENAI_FAILURES[500] if status >= 500 else ("invalid_request_error", None, "")
     )
@@ -92,7 +86,7 @@ def openai_failure(status: int) -> ProviderError:
 
 
 def openai_invalid_json() -> ProviderError:
-    """Gives what OpenAI says to a body that is not JSON."""
+    """Return OpenAI's error for a body that is not JSON."""
     text = (
         "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
         "correctly. The API expects a JSON payload, but what was sent was not valid JSON.)"
@@ -101,31 +95,31 @@ def openai_invalid_json() -> ProviderError:
 
 
 def missing_parameter(param: str) -> ProviderError:
-    """Complains of a parameter that is not there."""
+    """Return the error for a missing parameter."""
     return ProviderError(text=f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
 
 
 def invalid_type(param: str, expected: str, value: Any) -> ProviderError:
-    """Complains of a parameter of another type."""
+    """Return the error for a parameter of another type."""
     text = f"Invalid type for '{param}': expected {expected}, but got {json_type_name(value)} instead."
     return ProviderError(text=text, param=param, code="invalid_type")
 
 
 def invalid_value(param: str, value: Any, valid: tuple[str, ...]) -> ProviderError:
-    """Complains of a word that is none of the valid ones."""
-    named = ", ".join(f"'{word}'" for word in valid[:-1])
-    text = f"Invalid value: '{value}'. Supported values are: {named}, and '{valid[-1]}'."
+    """Return the error for a word that is not one of the valid ones."""
+    words = ", ".join(f"'{word}'" for word in valid[:-1])
+    text = f"Invalid value: '{value}'. Supported values are: {words}, and '{valid[-1]}'."
     return ProviderError(text=text, param=param, code="invalid_value")
 
 
 def empty_array(param: str) -> ProviderError:
-    """Complains of an array without elements."""
+    """Return the error for an array without elements."""
     text = f"Invalid '{param}': empty array. Expected an array with minimum length 1, but got an empty array instead."
     return ProviderError(text=text, param=param, code="empty_array")
 
 
 def invalid_name(param: str) -> ProviderError:
-    """Complains of a name with other characters."""
+    """Return the error for a name with other characters."""
     text = (
         f"Invalid '{param}': string does not match pattern. Expected a string that matches the pattern "
         "'^[a-zA-Z0-9_-]+$'."
@@ -134,11 +128,11 @@ def invalid_name(param: str) -> ProviderError:
 
 
 def invalid_names(tools: Any, *path: str) -> Iterator[ProviderError]:
-    """Complains of functions whose names have other characters; *path* leads from a tool to what has the name."""
+    """Yield errors for function names with other characters; *path* leads from a tool to its function."""
     for index, tool in enumerate(list_objects(tools)):
-        held: Any = tool
+        function: Any = tool
         for step in path:
-            held = held.get(step) if isinstance(held, Mapping) else None
-        name = held.get("name") if isinstance(held, Mapping) else None
+            function = function.get(step) if isinstance(function, Mapping) else None
+        name = function.get("name") if isinstance(function, Mapping) else None
         if isinstance(name, str) and not OPENAI_NAME.match(name):
             yield invalid_name(".".join([f"tools[{index}]", *path, "name"]))

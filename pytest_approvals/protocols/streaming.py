@@ -1,20 +1,17 @@
-"""Server-sent events, and the ways in which streams of one protocol differ from provider to provider.
+"""Server-sent events: their encoding, stream styles, corrupted bodies, and the parts of a streamed reply.
 
-A gateway that comments, a proxy with other line ends, a network that tears characters: clients must take them all.
+Streams of one protocol differ from provider to provider: a gateway that comments, a proxy with other line ends, a
+network that cuts characters in two. Clients must take them all.
 
-Answers that arrive and are none: cut off in their middle, or the page of a proxy in place of the provider's JSON.
-
-A streamed reply by its parts.
-
-Chat completions streams the chunks of all parts as they come. Responses and Anthropic begin a part when the one before
-it has ended, so there the chunks of a part stand together; each keeps its size, and empty ones stay.
+Chat Completions streams the chunks of all parts as they come. Responses and Messages begin a part when the one before
+it has ended, so there the chunks of a part are consecutive; each keeps its size, and empty ones stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
 from pytest_approvals.errors import UnknownName
@@ -23,7 +20,7 @@ from pytest_approvals.protocols.text import arguments_text, to_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SseEvent:
-    """One event: its data, as JSON or verbatim, and its name where the protocol has one."""
+    """One event: its data, as JSON or verbatim, and its name if the protocol has one."""
 
     data: Mapping[str, Any] | str
     name: str | None = None
@@ -31,19 +28,18 @@ class SseEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStyle:
-    """
-    How a stream is written.
+    """How a stream is written.
 
     Attributes:
         newline: The end of a line: the standard allows both.
-        comments: A comment stands before every event, as gateways send them to keep a connection alive; Anthropic's own
+        comments: A comment precedes every event, as gateways send them to keep a connection alive; Anthropic's own
             `ping` events, too.
-        named: Events have `event:` lines where the protocol has them; clients may look at the data's `type` only.
+        named: Events have `event:` lines if the protocol has them; without, clients only have the data's `type`.
         done: Chat completions end with `[DONE]`; some compatible servers leave it out.
         usage: Chunks that hold nothing but usage come in the middle, too; the Responses API has none.
         overlapping: A part may begin before another has ended, in the order of the chunks. Chat completions does so
             anyway; Responses and Anthropic number the parts, but were not seen to overlap them.
-        size: How many bytes are sent at a time; None sends an event at a time.
+        size: How many bytes are sent at a time; None sends one event at a time.
     """
 
     newline: str = "\n"
@@ -66,16 +62,15 @@ STREAM_STYLES = {
     "bytes": StreamStyle(size=1),
     "torn": StreamStyle(size=7, newline="\r\n", comments=True, usage=True),
 }
-"""The styles by their names, the one of the providers themselves first."""
+"""The styles by their names; the first is that of the providers themselves."""
 
 PLAIN = STREAM_STYLES["plain"]
 
 
 def get_stream_style(name: str) -> StreamStyle:
-    """
-    Gives a style by its name.
+    """Return the style called *name*.
 
-    Errors:
+    Raises:
         UnknownName: No style has that name.
     """
     if name not in STREAM_STYLES:
@@ -84,7 +79,7 @@ def get_stream_style(name: str) -> StreamStyle:
 
 
 def encode_events(events: Iterable[SseEvent], style: StreamStyle = PLAIN) -> Iterator[bytes]:
-    """Gives a stream as bytes, piece by piece; what *events* raises comes out after the pieces before it."""
+    """Yield a stream as bytes; what *events* raises comes out after the bytes before it."""
     for event in events:
         text = _encode_event(event, style).encode()
         if style.size is None:
@@ -105,16 +100,17 @@ CORRUPTIONS = {
     "truncated": '{"id": "cut_off", "object": "',
     "garbled": "<html><body><h1>502 Bad Gateway</h1></body></html>",
 }
-"""What comes in place of JSON, by the names of `failures.BREAKS`; all other breaks leave nothing behind."""
+"""Text in place of JSON, by the names of `BREAKS`; all other breaks leave nothing behind."""
 
 
 def corrupt_body(how: str, *, stream: bool, event: str | None = None, style: StreamStyle = PLAIN) -> bytes:
-    """
-    Gives what arrives.
+    """Return a corrupted body.
 
-    Arguments:
-        stream: It stands in a stream, as the data of an event.
-        event: The name of that event, in protocols whose clients skip events without a known one.
+    Args:
+        how: A name of `CORRUPTIONS`.
+        stream: The text is the data of an event in a stream.
+        event: The name of that event, for protocols whose clients skip events without a known one.
+        style: How the stream is written.
     """
     text = CORRUPTIONS[how]
     return b"".join(encode_events([SseEvent(data=text, name=event)], style)) if stream else text.encode()
@@ -122,12 +118,11 @@ def corrupt_body(how: str, *, stream: bool, event: str | None = None, style: Str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPart:
-    """
-    The text of a reply, or one of its calls, with its chunks.
+    """The text of a reply, or one of its calls, with its chunks.
 
     Attributes:
         position: The position of the call among the reply's; None for the text.
-        is_whole: Its chunks are all that it has; not so where the stream breaks inside.
+        is_whole: Its chunks are all that it has; not so if the stream breaks inside.
     """
 
     position: int | None = None
@@ -136,8 +131,51 @@ class StreamPart:
     is_whole: bool = True
 
 
-def split_parts(reply: Reply) -> list[StreamPart]:
-    """Gives the parts that a stream of *reply* shows, in their order; of one that breaks, those that it gets to."""
+PartStep = Literal["begin", "end"] | Chunk
+"""What a stream shows of a part: its beginning, one of its chunks, or its end."""
+
+
+def stream_parts(reply: Reply, *, overlapping: bool) -> Iterator[tuple[int, StreamPart, PartStep]]:
+    """Yield the steps of each part of a reply, with the index of the part.
+
+    Args:
+        reply: The reply; of one that breaks, the parts and chunks up to there.
+        overlapping: Keep the order of the chunks, so that parts begin before others have ended.
+    """
+    parts = _split_parts(reply)
+    if overlapping:
+        yield from _stream_overlapping(parts, reply)
+        return
+    for index, part in enumerate(parts):
+        yield index, part, "begin"
+        for chunk in part.chunks:
+            yield index, part, chunk
+        if not part.is_whole:
+            return
+        yield index, part, "end"
+
+
+def _stream_overlapping(parts: list[StreamPart], reply: Reply) -> Iterator[tuple[int, StreamPart, PartStep]]:
+    indexes = {part.position: index for index, part in enumerate(parts)}
+    begun = 0
+    for chunk in reply.chunks:
+        if chunk.call not in indexes:
+            continue
+        index = indexes[chunk.call]
+        # Clients append parts as they begin, so those before one that begins must have begun, too.
+        while begun <= index:
+            yield begun, parts[begun], "begin"
+            begun += 1
+        yield index, parts[index], chunk
+    for index, part in enumerate(parts):
+        if index >= begun:
+            yield index, part, "begin"
+        if part.is_whole:
+            yield index, part, "end"
+
+
+def _split_parts(reply: Reply) -> list[StreamPart]:
+    """Return the parts that a stream of *reply* shows, in their order; of one that breaks, those that it reaches."""
     parts = list(_iter_parts(reply))
     return [part for part in parts if part.chunks] if reply.breaks else parts
 
@@ -148,15 +186,9 @@ def _iter_parts(reply: Reply) -> Iterator[StreamPart]:
         yield StreamPart(chunks=chunks, is_whole=_join(chunk.text for chunk in chunks) == reply.say)
     for position, call in enumerate(reply.calls):
         chunks = tuple(chunk for chunk in reply.chunks if chunk.call == position)
-        whole = _join(chunk.arguments for chunk in chunks) == arguments_text(call)
-        yield StreamPart(position=position, call=call, chunks=chunks, is_whole=whole)
+        is_whole = _join(chunk.arguments for chunk in chunks) == arguments_text(call)
+        yield StreamPart(position=position, call=call, chunks=chunks, is_whole=is_whole)
 
 
-def _join(pieces: Iterator[str | None]) -> str:
-    return "".join(piece or "" for piece in pieces)
-
-
-def interleave_parts(parts: list[StreamPart], reply: Reply) -> Iterator[tuple[StreamPart, Chunk]]:
-    """Gives each chunk with its part, in the order of the chunks."""
-    by_position = {part.position: part for part in parts}
-    return ((by_position[chunk.call], chunk) for chunk in reply.chunks if chunk.call in by_position)
+def _join(texts: Iterator[str | None]) -> str:
+    return "".join(text or "" for text in texts)

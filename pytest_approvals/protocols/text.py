@@ -1,4 +1,4 @@
-"""Text and arguments as they stand in the bodies of every protocol."""
+"""Text, JSON and arguments in request bodies, shared by all protocols."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_approvals.agent_side.contract.types import ModelCall
+from pytest_approvals.agent_side.contract.types import Item, ModelCall
 
 
 def text_of(content: Any) -> str:
-    """
-    Gives the text of a message or a result: a string, or a list of parts.
+    """Return the text of a message or a result: a string, or a list of parts.
 
     >>> text_of([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
     'ab'
@@ -34,10 +33,9 @@ def _part_text(part: Any) -> str:
 
 
 def parse_object(arguments: Any) -> Any:
-    """
-    Gives arguments parsed where they are the text of a JSON object, else as they are.
+    """Return arguments parsed if they are the text of a JSON object, else as they are.
 
-    >>> object_of('{"amount": 5}'), object_of('[5]')
+    >>> parse_object('{"amount": 5}'), parse_object('[5]')
     ({'amount': 5}, '[5]')
     """
     if not isinstance(arguments, str):
@@ -50,12 +48,12 @@ def parse_object(arguments: Any) -> Any:
 
 
 def arguments_text(call: ModelCall) -> str:
-    """Gives arguments as the model writes them: JSON text, or the raw text of broken ones."""
+    """Return arguments as the model writes them: JSON text, or the raw text of invalid ones."""
     return call.arguments if isinstance(call.arguments, str) else to_json(dict(call.arguments))
 
 
 def to_json(value: Any) -> str:
-    """Gives a value as JSON."""
+    """Return a value as JSON."""
     return _encode(value)
 
 
@@ -63,20 +61,39 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 
 def to_sorted_json(value: Any) -> str:
-    """Gives a value as JSON with the keys of its objects in order; one that was taken up may have them in another."""
+    """Return a value as JSON with sorted keys, since a restored value may have them in another order."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def list_objects(value: Any) -> list[Mapping[str, Any]]:
-    """Gives the objects among a list's elements; nothing for what is no list."""
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    """Return the objects among a list's elements; none for what is not a list."""
+    return [element for element in value if isinstance(element, Mapping)] if isinstance(value, list) else []
+
+
+def object_or_empty(value: Any) -> Mapping[str, Any]:
+    """Return *value* if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def property_names(schema: Any) -> frozenset[str]:
+    """Return the names of the properties that a JSON Schema declares."""
+    return frozenset(object_or_empty(schema).get("properties") or ())
+
+
+def is_json_format(value: Any) -> bool:
+    """Return whether a response format of OpenAI's protocols asks for JSON."""
+    return object_or_empty(value).get("type") in ("json_schema", "json_object")
+
+
+def instruction_items(instructions: Any) -> tuple[Item, ...]:
+    """Return instructions that are not part of the messages as items; none if there are none."""
+    return (Item(kind="other", text=text_of(instructions)),) if instructions else ()
 
 
 def json_type_name(value: Any) -> str:
-    """
-    Says what kind of JSON value it is, as OpenAI's messages do.
+    """Return the JSON type of a value as OpenAI's errors name it.
 
-    >>> [name_of(value) for value in (None, True, 1, 0.5, "a", [], {})]
+    >>> [json_type_name(value) for value in (None, True, 1, 0.5, "a", [], {})]
     ['null', 'a boolean', 'an integer', 'a decimal', 'a string', 'an array', 'an object']
     """
     if value is None:

@@ -1,11 +1,8 @@
-"""A transport object for HTTP clients in this process, for `httpx` and for `httpx2`, sync and async.
+"""Transports for HTTP clients in this process: `httpx` and `httpx2`, sync and async, and routes of respx.
 
-It is handed to a client (`http_client=httpx2.Client(transport=...)`), patches nothing, and nothing leaves the process.
-
-The scripted model as routes of respx, for people whose tests use it already.
-
-The mocker of `httpx2` hands requests over as those of `httpx` and takes such responses, so that one route serves both;
-what is raised must be of the library that the client is made on.
+A transport is handed to a client (`http_client=httpx2.Client(transport=...)`), patches nothing, and nothing leaves the
+process. The mocker of `httpx2` hands requests over as those of `httpx` and takes such responses, so that one route
+serves both; what is raised must belong to the library that the client is built on.
 """
 
 from __future__ import annotations
@@ -25,38 +22,36 @@ T = TypeVar("T")
 
 
 class RequestHandler(Protocol):
-    """What stands at the other end: an endpoint, or all that a conversation serves."""
+    """The server side of a transport: an endpoint, or all that a conversation serves."""
 
     async def serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
-        """
-        Answers one request.
+        """Answer one request.
 
-        Errors:
-            ModelDown: The connection breaks before there is an answer.
+        Raises:
+            ModelDown: The connection breaks before there is an response.
         """
 
 
 class Transport:
-    """
-    The transport of clients whose requests *served* answers.
+    """A client transport whose requests *handler* answers.
 
-    It serves every library whose requests and responses are like those of `httpx`, and tells it by the request.
+    It serves every library whose requests and responses are like those of `httpx`, and recognizes it by the request.
     """
 
-    def __init__(self, served: RequestHandler) -> None:
-        self._served = served
+    def __init__(self, handler: RequestHandler) -> None:
+        self._handler = handler
 
     def handle_request(self, request: Any) -> Any:
-        """Answers a request of a synchronous client."""
-        return respond(self._served, request, request.read())
+        """Answer a request of a synchronous client."""
+        return respond(self._handler, request, request.read())
 
     async def handle_async_request(self, request: Any) -> Any:
-        """Answers a request of an asynchronous client."""
-        hx, raw = _import_library(request), await request.aread()
+        """Answer a request of an asynchronous client."""
+        library, raw = _import_library(request), await request.aread()
         try:
-            return _build_response(hx, request, await self._served.serve(request.method, request.url.path, raw))
+            return _build_response(library, request, await self._handler.serve(request.method, request.url.path, raw))
         except ModelDown as down:
-            raise _connection_error(hx, request, down) from None
+            raise _connection_error(library, request, down) from None
 
     def __enter__(self) -> Self:
         return self
@@ -71,31 +66,34 @@ class Transport:
         await self.aclose()
 
     def close(self) -> None:
-        """Does nothing: several clients may share it."""
+        """Do nothing: several clients may share it."""
 
     async def aclose(self) -> None:
-        """Does nothing: several clients may share it."""
+        """Do nothing: several clients may share it."""
 
 
-def respond(served: RequestHandler, request: Any, raw: bytes, errors: ModuleType | None = None) -> Any:
-    """
-    Gives the answer to *request* as a response of its library, for a client that does not await.
+def respond(handler: RequestHandler, request: Any, raw: bytes, errors: ModuleType | None = None) -> Any:
+    """Return the response to a request of a synchronous client, as a response of its library.
 
-    Arguments:
-        errors: The library whose errors the client knows; that of the request where none is given.
+    Args:
+        handler: What answers.
+        request: The request, of any library like `httpx`.
+        raw: The body of the request.
+        errors: The library whose errors the client knows; that of the request by default.
 
-    Errors:
-        ReadError, ReadTimeout: The library's own; the connection breaks, or no answer comes.
+    Raises:
+        ReadError: The connection breaks; the class is the library's.
+        ReadTimeout: No response comes; the class is the library's.
     """
     errors = errors or _import_library(request)
     try:
-        return _build_response(errors, request, _run_coroutine(served.serve(request.method, request.url.path, raw)))
+        return _build_response(errors, request, _run_coroutine(handler.serve(request.method, request.url.path, raw)))
     except ModelDown as down:
         raise _connection_error(errors, request, down) from None
 
 
 def _connection_error(errors: ModuleType, request: Any, down: ModelDown) -> Exception:
-    """Gives what the library raises where that happens on a real connection; a time-out comes without the waiting."""
+    """Return what the library raises on a real connection; a time-out comes without the wait."""
     kind = errors.ReadTimeout if down.how == "timeout" else errors.ReadError
     error: Exception = kind(str(down), request=request)
     return error
@@ -105,19 +103,19 @@ def _import_library(request: Any) -> ModuleType:
     return import_module(type(request).__module__.partition(".")[0])
 
 
-def _build_response(errors: ModuleType, request: Any, answer: HttpResponse) -> Any:
-    hx = _import_library(request)
-    headers = [("content-type", answer.content_type), *answer.headers]
-    return hx.Response(
-        answer.status, headers=headers, stream=_build_body(errors, request, answer.pieces), request=request
+def _build_response(errors: ModuleType, request: Any, response: HttpResponse) -> Any:
+    library = _import_library(request)
+    headers = [("content-type", response.content_type), *response.headers]
+    return library.Response(
+        response.status, headers=headers, stream=_build_body(errors, request, response.pieces), request=request
     )
 
 
 def _build_body(errors: ModuleType, request: Any, pieces: Iterator[bytes]) -> Any:
-    """Gives a body for both kinds of clients; a connection that breaks is the library's own error."""
-    hx = _import_library(request)
+    """Return a body for sync and async clients; a broken connection raises the library's own error."""
+    library = _import_library(request)
 
-    class Body(hx.SyncByteStream, hx.AsyncByteStream):  # type: ignore[misc, name-defined]
+    class Body(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc, name-defined]
         def __iter__(self) -> Iterator[bytes]:
             try:
                 yield from pieces
@@ -131,36 +129,34 @@ def _build_body(errors: ModuleType, request: Any, pieces: Iterator[bytes]) -> An
     return Body()
 
 
-def _run_coroutine(asked: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine to its end, beside a loop that this thread may be running."""
+def _run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, in another thread if this one is running an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(asked)
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        return beside.submit(asyncio.run, asked).result()
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        return executor.submit(asyncio.run, coroutine).result()
 
 
 PROVIDERS = ("https://api.openai.com/v1", "https://api.anthropic.com/v1")
-"""Where the clients of the providers ask, unless they are told otherwise; with the version that is in every path."""
+"""The default base addresses of the providers' clients, with the version that is in every path."""
 
 
-def mount_routes(router: Any, served: RequestHandler, *bases: str) -> Any:
-    """
-    Adds a route for all that is asked below the base addresses; one, because respx wants every route to be called.
+def mount_routes(router: Any, handler: RequestHandler, *bases: str) -> Any:
+    """Add a route for all requests below the base addresses, and return it.
 
-    Arguments:
+    It is a single route, because respx requires every route to be called.
+
+    Args:
         router: A router of respx: `respx_mock`, or `httpx2_mock` of pytest-httpx2.
-        bases: `https://api.openai.com/v1` and `https://api.anthropic.com/v1` where none is given.
-
-    Returns:
-        The route.
+        handler: What answers.
+        bases: `https://api.openai.com/v1` and `https://api.anthropic.com/v1` by default.
     """
-
     errors = import_module("httpx2" if getattr(router, "_using", None) == "httpcore2" else "httpx")
 
-    def play(request: Any) -> Any:
-        return respond(served, request, request.read(), errors)
+    def handle(request: Any) -> Any:
+        return respond(handler, request, request.read(), errors)
 
-    places = "|".join(re.escape(base.rstrip("/")) for base in bases or PROVIDERS)
-    return router.route(url__regex=f"^(?:{places})/").mock(side_effect=play)
+    prefixes = "|".join(re.escape(base.rstrip("/")) for base in bases or PROVIDERS)
+    return router.route(url__regex=f"^(?:{prefixes})/").mock(side_effect=handle)

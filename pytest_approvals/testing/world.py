@@ -72,8 +72,8 @@ class FakeWorld:
 
     async def asked(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
         """Answers what comes to its address; see `endpoint.Model`."""
-        if asked.complaints:
-            raise ModelRefused("; ".join(complaint.text for complaint in asked.complaints))
+        if asked.body_errors:
+            raise ModelRefused("; ".join(complaint.text for complaint in asked.body_errors))
         return await self.model(items, agent=asked.model, stream=asked.stream, tools=asked.tools)
 
     async def run(

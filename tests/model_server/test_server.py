@@ -224,14 +224,14 @@ def test_interface(server):
 WRONG = [
     ({"scenario": "a/b"}, "this server has no catalogue; send the `text` of a scenario"),
     ({}, "a conversation needs `scenario`, the id of one, or `text`, the text of one"),
-    ({"text": TEXT, "protocl": "chat"}, "no field of a conversation is called 'protocl'; did you mean 'protocol'?"),
-    ({"text": TEXT, "protocol": "chats"}, "no protocol is called 'chats'; did you mean 'chat'?"),
+    ({"text": TEXT, "protocl": "chat"}, "unknown field of a conversation 'protocl'; did you mean 'protocol'?"),
+    ({"text": TEXT, "protocol": "chats"}, "unknown protocol 'chats'; did you mean 'chat'?"),
     (
         {"text": TEXT, "name": "a b"},
         "the name 'a b' cannot stand in a path; use letters, digits, dashes and underscores",
     ),
     ({"text": TEXT, "name": "health"}, "the name 'health' is taken"),
-    ({"text": TEXT, "chunking": "token"}, "no chunking is called 'token'; did you mean 'tokens'?"),
+    ({"text": TEXT, "chunking": "token"}, "unknown chunking 'token'; did you mean 'tokens'?"),
     ({"text": TEXT, "style": []}, "style is []; it must be like 'plain'"),
     ({"text": TEXT, "lenient": "no"}, "lenient is 'no'; it must be like False"),
     ([], "the body is not an object"),
@@ -372,7 +372,7 @@ def test_again_forgets_what_the_provider_kept(server):
     begun = server.begin(STORY, ConversationOptions(protocol="responses", again=True))
     path = f"/{begun.name}/v1/responses"
     first, second = (told(ask(server, "POST", path, {"model": "m", "input": "go"}))[1]["id"] for _ in range(2))
-    kept = begun.responses.kept
+    kept = begun.responses.store
     assert (False, True) == (kept.has_response(first), kept.has_response(second))
 
 

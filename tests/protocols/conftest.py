@@ -6,7 +6,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown, ModelRefused, ScriptExhausted
 from pytest_approvals.agent_side.contract.types import MAIN, ModelCall, Reply
-from pytest_approvals.protocols.codec import create_codec
+from pytest_approvals.protocols import create_codec
 from pytest_approvals.protocols.endpoint import Endpoint
 from pytest_approvals.protocols.input_rules import check_items
 from pytest_approvals.protocols.streaming import get_stream_style
@@ -24,7 +24,7 @@ class Script:
 
     async def __call__(self, items, asked):
         self.asked.append((tuple(items), asked))
-        broken = asked.complaints or check_items(items, self.name)
+        broken = asked.body_errors or check_items(items, self.name)
         if broken:
             raise ModelRefused("; ".join(one.text for one in broken))
         if not self.replies:

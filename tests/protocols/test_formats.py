@@ -9,7 +9,7 @@ import pytest
 
 from pytest_approvals.agent_side.contract.types import Item, ModelCall
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.protocols.codec import create_codec
+from pytest_approvals.protocols import create_codec
 from pytest_approvals.protocols.responses import ResponsesCodec
 from pytest_approvals.protocols.streaming import STREAM_STYLES, SseEvent, StreamStyle, encode_events, get_stream_style
 
@@ -33,7 +33,7 @@ def test_unknown_protocol():
     """A protocol that nobody speaks is answered with the nearest one."""
     with pytest.raises(UnknownName) as caught:
         create_codec("response")
-    assert "no protocol is called 'response'; did you mean 'responses'?" == str(caught.value)
+    assert "unknown protocol 'response'; did you mean 'responses'?" == str(caught.value)
 
 
 def test_chat_as_items():
@@ -57,7 +57,7 @@ def test_chat_as_items():
         Item(kind="call", id="c1", tool="pay", arguments={"amount": 5}, message=2),
         Item(kind="result", id="c1", text="paid", message=3),
     ) == asked.items
-    assert (("pay",), False, ()) == (asked.tools, asked.stream, asked.complaints)
+    assert (("pay",), False, ()) == (asked.tools, asked.stream, asked.body_errors)
 
 
 def test_broken_arguments_stay_text():
@@ -239,7 +239,7 @@ def test_unknown_style():
     """A style that does not exist is answered with the nearest one."""
     with pytest.raises(UnknownName) as caught:
         get_stream_style("crfl")
-    assert "no style of a stream is called 'crfl'; did you mean 'crlf'?" == str(caught.value)
+    assert "unknown style of a stream 'crfl'; did you mean 'crlf'?" == str(caught.value)
 
 
 @pytest.mark.parametrize("style", ["ids_first", "interleaved"])

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_approvals.agent_side.contract.exceptions import ModelRefused
 from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols.codec import ParsedRequest, create_codec
+from pytest_approvals.protocols import create_codec
+from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.endpoint import MAX_CACHED_BYTES, MAX_CACHED_REQUESTS, Endpoint, RequestCache
 
 GO = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "go"}]}
@@ -21,7 +22,7 @@ def endpoint(protocol, *replies):
 
     async def model(items, asked):
         seen.append(asked)
-        if asked.broken:
+        if asked.violations:
             raise ModelRefused("broken")
         return left.pop(0)
 
@@ -78,8 +79,8 @@ def test_it_does_not_grow():
     """The last few bodies are kept, and no large one."""
     recent = RequestCache()
     for number in range(100):
-        recent.keep(b"%d" % number, ParsedRequest(model=str(number)))
-    recent.keep(b"x" * (MAX_CACHED_BYTES + 1), ParsedRequest())
+        recent.add(b"%d" % number, ParsedRequest(model=str(number)))
+    recent.add(b"x" * (MAX_CACHED_BYTES + 1), ParsedRequest())
     kept = [number for number in range(100) if recent.get(b"%d" % number)]
     assert list(range(100 - MAX_CACHED_REQUESTS, 100)) == kept
     assert recent.get(b"x" * (MAX_CACHED_BYTES + 1)) is None

@@ -268,7 +268,7 @@ def test_provider_refuses(making, name, body, rule, words):
     """A body that breaks a rule is refused, in the provider's shape and words, and the script is not moved on."""
     status, told, wire = posted(making, name, body)
     asked = wire.script.asked[-1][1]
-    broken = asked.complaints or making.broken(asked, name)
+    broken = asked.body_errors or making.broken(asked, name)
     assert rule in [one.rule for one in broken]
     assert words in told["error"]["message"]
     assert (404 if rule in ("conversation-unknown", "reference-unknown") else 400) == status
@@ -279,12 +279,12 @@ def test_provider_refuses(making, name, body, rule, words):
 def test_every_rule_has_an_example():
     """Every rule of every protocol refuses something above, and says where it comes from."""
     shown = {(name, rule) for name, _, rule, _ in REFUSED}
-    own = {(name, rule) for name, books in ALL.items() for book in books for rule in book.all}
+    own = {(name, rule) for name, books in ALL.items() for book in books for rule in book.rules}
     neutral = {(name, rule) for rule, (names, _) in NEUTRAL.items() for name in names if name in ALL}
     # A client cannot say approval items over these protocols: there is no body that holds one.
     unsayable = {("chat", "approval-item-unknown"), ("messages", "approval-item-unknown")}
     assert set() == (own | neutral) - shown - unsayable
-    assert [] == [rule for books in ALL.values() for book in books for rule in book.all.values() if not rule.__doc__]
+    assert [] == [rule for books in ALL.values() for book in books for rule in book.rules.values() if not rule.__doc__]
 
 
 TAKEN = [
@@ -311,7 +311,7 @@ def test_body_that_is_not_json(making, name):
     status, told, wire = posted(making, name, b'{"model": ')
     ((items, asked),) = wire.script.asked
     assert (400, "invalid_request_error") == (status, told["error"]["type"])
-    assert ((), False, ["not-json"]) == (items, asked.readable, [one.rule for one in asked.complaints])
+    assert ((), False, ["not-json"]) == (items, asked.is_readable, [one.rule for one in asked.body_errors])
 
 
 @pytest.mark.parametrize(("name", "body"), [("chat", chat(USER)), ("messages", messages(USER))])

@@ -1,59 +1,100 @@
-"""One conversation in the protocol of Chat Completions, which keeps nothing between two requests."""
+"""Codec of Chat Completions, and neutral rule violations in OpenAI's words.
+
+The sentences are those of real responses, as people quote them: agno-agi/agno#4345 (a call without a result) and
+agno-agi/agno#5116 (a second result).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols import provider_errors
-from pytest_approvals.protocols.chat import errors, replies, requests
-from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.chat.replies import build_completion, stream_completion
+from pytest_approvals.protocols.chat.requests import SHAPE, parse_request
+from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
-from pytest_approvals.protocols.provider_errors import ProviderError
+from pytest_approvals.protocols.provider_errors import ProviderError, empty_array, missing_parameter
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
+_NO_HOSTED = "Chat Completions has no items for it"
 
-class ChatCodec:
-    """Speaks Chat Completions; see `format.Format`."""
+
+class ChatCodec(OpenAICodec):
+    """One conversation in Chat Completions, which stores nothing between two requests; see `ProtocolCodec`."""
 
     name = "chat"
     path = "/chat/completions"
-    opening: str | None = None
-    keeps = False
+    id_prefix = "chatcmpl-"
+    shape_rules = SHAPE
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
+    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+        return parse_request(body)
 
-    def read(self, body: Any) -> ParsedRequest:
-        """See `Format.read`."""
-        return requests.parse_request(body)
+    def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
+        """See `ProtocolCodec.reply`."""
+        reject_hosted(reply, _NO_HOSTED)
+        return build_completion(request, reply, self._next_id())
 
-    def reply(self, asked: ParsedRequest, reply: Reply) -> dict[str, Any]:
-        """See `Format.reply`."""
-        return replies.build_completion(asked, reply, self._id())
+    def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
+        """See `ProtocolCodec.events`."""
+        reject_hosted(reply, _NO_HOSTED)
+        return stream_completion(request, reply, style, self._next_id())
 
-    def events(self, asked: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
-        """See `Format.events`."""
-        replies.reject_hosted(reply)
-        return replies.stream_completion(asked, reply, style, self._id())
+    def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
+        if violation.rule == "empty-input":
+            return _with_rule(empty_array("messages"), violation)
+        if violation.rule == "call-without-id":
+            return _with_rule(missing_parameter("messages[].tool_calls[].id"), violation)
+        text, param = _SENTENCES.get(violation.rule, _other_violation)(violation, request)
+        return ProviderError(rule=violation.rule, ids=violation.ids, text=text, param=param)
 
-    def worded(self, broken: RuleViolation, asked: ParsedRequest) -> ProviderError:
-        """See `Format.worded`."""
-        return errors.express(broken, asked)
 
-    def error(self, complaint: ProviderError) -> dict[str, Any]:
-        """See `Format.error`."""
-        return provider_errors.openai_error_body(complaint)
+def _with_rule(error: ProviderError, violation: RuleViolation) -> ProviderError:
+    return ProviderError(rule=violation.rule, ids=violation.ids, text=error.text, param=error.param, code=error.code)
 
-    def failure(self, status: int) -> ProviderError:
-        """See `Format.failure`."""
-        return provider_errors.openai_failure(status)
 
-    def not_json(self) -> ProviderError:
-        """See `Format.not_json`."""
-        return provider_errors.openai_invalid_json()
+def _missing_results(violation: RuleViolation, request: ParsedRequest) -> tuple[str, str | None]:
+    text = (
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+        f"The following tool_call_ids did not have response messages: {', '.join(violation.ids)}"
+    )
+    return text, f"messages.[{_message_index(violation, request, 'call') + 1}].role"
 
-    def _id(self) -> str:
-        return f"chatcmpl-{next(self._numbers)}"
+
+def _unexpected_result(violation: RuleViolation, request: ParsedRequest) -> tuple[str, str | None]:
+    # "preceeding" is the provider's own spelling.
+    text = "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+    return text, f"messages.[{_message_index(violation, request, 'result')}].role"
+
+
+def _second_result(violation: RuleViolation, request: ParsedRequest) -> tuple[str, str | None]:
+    call_id = violation.ids[0] if violation.ids else ""
+    numbers = [item.message for item in request.items if item.kind == "result" and item.id == call_id][-2:]
+    messages = " and ".join(f"messages[{number}]" for number in numbers)
+    text = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', in {messages}."
+    return text, f"messages.[{numbers[-1] if numbers else 0}].tool_call_id"
+
+
+def _duplicate_id(violation: RuleViolation, request: ParsedRequest) -> tuple[str, str | None]:
+    call_id = violation.ids[0] if violation.ids else ""
+    text = f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}'."
+    return text, f"messages.[{_message_index(violation, request, 'call')}].tool_calls"
+
+
+def _other_violation(violation: RuleViolation, request: ParsedRequest) -> tuple[str, str | None]:
+    return f"Invalid parameter: {violation.text}.", "messages"
+
+
+def _message_index(violation: RuleViolation, request: ParsedRequest, kind: str) -> int:
+    return request.find_message(kind, violation.ids[0]) if violation.ids else 0
+
+
+_SENTENCES: dict[str, Callable[[RuleViolation, ParsedRequest], tuple[str, str | None]]] = {
+    "call-without-result": _missing_results,
+    "result-not-adjacent": _missing_results,
+    "result-without-call": _unexpected_result,
+    "second-result": _second_result,
+    "duplicate-call-id": _duplicate_id,
+}
+"""Text and parameter of the error, by the violated rule."""

@@ -1,14 +1,11 @@
-"""Replies as completions.
-
-Replies as streams of completion chunks.
-"""
+"""Chat Completions replies: whole completions, and streams of their chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_approvals.agent_side.contract.exceptions import ModelDown, Unsupported
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Chunk, ModelCall, Reply
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.streaming import SseEvent, StreamStyle
@@ -17,42 +14,34 @@ from pytest_approvals.protocols.text import arguments_text
 USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
 
 
-def build_completion(asked: ParsedRequest, reply: Reply, completion_id: str) -> dict[str, Any]:
-    """Gives a completion."""
-    reject_hosted(reply)
+def build_completion(request: ParsedRequest, reply: Reply, completion_id: str) -> dict[str, Any]:
+    """Return a reply as a completion."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.say, "refusal": None, "annotations": []}
     if reply.calls:
         message["tool_calls"] = [_tool_call(call) for call in reply.calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(reply)}
-    return {**completion_head(asked, completion_id), "object": "chat.completion", "choices": [choice], "usage": USAGE}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(reply)}
+    return {
+        **_completion_head(request, completion_id),
+        "object": "chat.completion",
+        "choices": [choice],
+        "usage": USAGE,
+    }
 
 
-def completion_head(asked: ParsedRequest, completion_id: str) -> dict[str, Any]:
-    """Gives what stands in a completion and in each of its chunks."""
+def _completion_head(request: ParsedRequest, completion_id: str) -> dict[str, Any]:
+    """Return the fields that a completion and each of its chunks have in common."""
     return {
         "id": completion_id,
         "object": "",
         "created": 0,
-        "model": asked.model,
+        "model": request.model,
         "service_tier": "default",
         "system_fingerprint": None,
     }
 
 
-def finish_reason(reply: Reply) -> str:
-    """Gives the reason why the model stopped."""
+def _finish_reason(reply: Reply) -> str:
     return "tool_calls" if reply.calls else "stop"
-
-
-def reject_hosted(reply: Reply) -> None:
-    """
-    Sees to it that a reply holds nothing of hosted MCP.
-
-    Errors:
-        Unsupported: It does.
-    """
-    if reply.hosted or any(call.kind == "hosted_mcp" for call in reply.calls):
-        raise Unsupported("hosted_mcp", "Chat Completions has no items for it")
 
 
 def _tool_call(call: ModelCall) -> dict[str, Any]:
@@ -60,10 +49,12 @@ def _tool_call(call: ModelCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def stream_completion(asked: ParsedRequest, reply: Reply, style: StreamStyle, completion_id: str) -> Iterator[SseEvent]:
-    """Gives the chunks of a streamed completion; see `Format.events`."""
-    top = {**completion_head(asked, completion_id), "object": "chat.completion.chunk"}
-    wants_usage = _wants_usage(asked.body)
+def stream_completion(
+    request: ParsedRequest, reply: Reply, style: StreamStyle, completion_id: str
+) -> Iterator[SseEvent]:
+    """Return the chunks of a streamed completion; see `ProtocolCodec.events`."""
+    top = {**_completion_head(request, completion_id), "object": "chat.completion.chunk"}
+    wants_usage = _wants_usage(request.body)
     yield _chunk_event(top, {"role": "assistant", "content": None if reply.calls and reply.say is None else ""})
     for chunk in reply.chunks:
         if style.usage:
@@ -71,7 +62,7 @@ def stream_completion(asked: ParsedRequest, reply: Reply, style: StreamStyle, co
         yield _chunk_event(top, _delta(chunk))
     if reply.breaks:
         raise ModelDown(0, reply.how)
-    yield _chunk_event(top, {}, finish_reason(reply))
+    yield _chunk_event(top, {}, _finish_reason(reply))
     if wants_usage or style.usage:
         yield SseEvent(data={**top, "choices": [], "usage": USAGE})
     if style.done:

@@ -1,9 +1,7 @@
-"""What Chat Completions refuses in the body of a request, besides what the neutral rules say of the conversation.
+"""Chat Completions requests: what is wrong with their bodies, and their messages as neutral items.
 
-The rules of the API reference about required and allowed parameters; the sentences are those that the API is quoted
-with in the issue trackers of its clients.
-
-Requests for completions as neutral items.
+The rules are those of the API reference about required and allowed parameters; the sentences are those that the API is
+quoted with in the issue trackers of its clients. Rules about the conversation are in `input_rules.py`.
 """
 
 from __future__ import annotations
@@ -22,27 +20,34 @@ from pytest_approvals.protocols.provider_errors import (
     invalid_value,
     missing_parameter,
 )
-from pytest_approvals.protocols.text import list_objects, parse_object, text_of
+from pytest_approvals.protocols.text import (
+    is_json_format,
+    list_objects,
+    object_or_empty,
+    parse_object,
+    property_names,
+    text_of,
+)
 
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 
 SHAPE: BodyRules[Any] = BodyRules()
-"""The rules without which a body is no request."""
+"""The rules without which a body cannot be read."""
 
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
-"""All further ones."""
+"""All other rules."""
 
 
 @SHAPE
 def body_not_an_object(body: Any) -> Iterator[ProviderError]:
-    """A request is an object ("expected an object")."""
+    """Require an object: "expected an object"."""
     if not isinstance(body, Mapping):
         yield ProviderError(text="Invalid type for request body: expected an object.", code="invalid_type")
 
 
 @SHAPE
 def messages_not_a_list(body: Any) -> Iterator[ProviderError]:
-    """The API reference requires `messages`, an array of objects."""
+    """Require `messages`, an array of objects (API reference)."""
     if not isinstance(body, Mapping):
         return
     messages = body.get("messages")
@@ -58,14 +63,14 @@ def messages_not_a_list(body: Any) -> Iterator[ProviderError]:
 
 @RULES
 def model_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference requires `model`; without it the API says "you must provide a model parameter"."""
+    """Require `model`; without it the API says "you must provide a model parameter"."""
     if not body.get("model"):
         yield ProviderError(text="you must provide a model parameter")
 
 
 @RULES
 def unknown_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """A message has one of the six roles of the API reference."""
+    """Require one of the six roles of the API reference of every message."""
     for index, message in enumerate(body["messages"]):
         role = message.get("role")
         if role is None:
@@ -76,7 +81,10 @@ def unknown_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def content_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Every message has content, but one of the assistant that has calls: "expected a string, got null"."""
+    """Require content of every message but an assistant message with calls.
+
+    The API says "expected a string, got null".
+    """
     for index, message in enumerate(body["messages"]):
         calls = message.get("tool_calls") or message.get("function_call") or message.get("refusal")
         if message.get("content") is None and not (message.get("role") == "assistant" and calls):
@@ -86,7 +94,7 @@ def content_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference requires `tool_call_id` of a message with the role `tool`."""
+    """Require `tool_call_id` of a message with the role `tool` (API reference)."""
     for index, message in enumerate(body["messages"]):
         if message.get("role") == "tool" and not message.get("tool_call_id"):
             text = "Missing parameter 'tool_call_id': messages with role 'tool' must have a 'tool_call_id'."
@@ -95,7 +103,7 @@ def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """An assistant's message may leave `tool_calls` out, but not send it empty: "empty array"."""
+    """Refuse an empty `tool_calls`, which may be left out: "empty array"."""
     for index, message in enumerate(body["messages"]):
         if message.get("tool_calls") == []:
             yield empty_array(f"messages[{index}].tool_calls")
@@ -103,7 +111,7 @@ def empty_list_of_calls(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def malformed_call(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference requires `type`, and a `function` with a `name` and with `arguments` that are text."""
+    """Require `type`, and a `function` with `name` and textual `arguments` (API reference)."""
     for index, message in enumerate(body["messages"]):
         for place, call in enumerate(list_objects(message.get("tool_calls"))):
             yield from _check_call(call, f"messages[{index}].tool_calls[{place}]")
@@ -126,22 +134,19 @@ def _check_call(call: Mapping[str, Any], param: str) -> Iterator[ProviderError]:
 
 @RULES
 def empty_list_of_tools(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """A request may leave `tools` out, but not send it empty: "empty array"."""
+    """Refuse an empty `tools`, which may be left out: "empty array"."""
     if body.get("tools") == []:
         yield empty_array("tools")
 
 
 @RULES
 def name_of_function(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference allows letters, digits, underscores and dashes in the names of functions."""
+    """Allow letters, digits, underscores and dashes in function names (API reference)."""
     yield from invalid_names(body.get("tools"), "function")
 
 
-def parse_request(body: Any) -> ParsedRequest:
-    """Reads a request; see `Format.read`."""
-    complaints = SHAPE.broken(body)
-    if complaints:
-        return ParsedRequest(body=body if isinstance(body, Mapping) else {}, complaints=complaints, readable=False)
+def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
+    """Read a body that has the shape of a request."""
     functions = [
         tool["function"] for tool in list_objects(body.get("tools")) if isinstance(tool.get("function"), Mapping)
     ]
@@ -151,21 +156,21 @@ def parse_request(body: Any) -> ParsedRequest:
         model=str(body.get("model") or ""),
         stream=bool(body.get("stream")),
         tools=tuple(str(function.get("name")) for function in functions),
-        parameters={str(function.get("name")): _parameter_names(function) for function in functions},
-        formatted=_wants_format(body.get("response_format")),
-        complaints=RULES.broken(body),
+        parameters={str(function.get("name")): property_names(function.get("parameters")) for function in functions},
+        wants_json=is_json_format(body.get("response_format")),
+        body_errors=RULES.check(body),
     )
 
 
 def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
-    """Gives the elements of messages; each message has its number."""
+    """Yield the items of messages; each message has its number."""
     for number, message in enumerate(messages):
         role = message.get("role")
         if role == "assistant":
             yield from _read_assistant_message(message, number)
         elif role == "tool":
-            told = text_of(message.get("content"))
-            yield Item(kind="result", id=message.get("tool_call_id"), text=told, message=number)
+            text = text_of(message.get("content"))
+            yield Item(kind="result", id=message.get("tool_call_id"), text=text, message=number)
         else:
             kind = "user" if role == "user" else "other"
             yield Item(kind=kind, text=text_of(message.get("content")), message=number)
@@ -175,16 +180,6 @@ def _read_assistant_message(message: Mapping[str, Any], number: int) -> Iterator
     if message.get("content"):
         yield Item(kind="say", text=text_of(message["content"]), message=number)
     for call in list_objects(message.get("tool_calls")):
-        function = call.get("function")
-        named: Mapping[str, Any] = function if isinstance(function, Mapping) else {}
-        arguments = parse_object(named.get("arguments"))
-        yield Item(kind="call", id=call.get("id"), tool=named.get("name"), arguments=arguments, message=number)
-
-
-def _parameter_names(function: Mapping[str, Any]) -> frozenset[str]:
-    schema = function.get("parameters")
-    return frozenset(schema.get("properties") or ()) if isinstance(schema, Mapping) else frozenset()
-
-
-def _wants_format(wanted: Any) -> bool:
-    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_schema", "json_object")
+        function = object_or_empty(call.get("function"))
+        arguments = parse_object(function.get("arguments"))
+        yield Item(kind="call", id=call.get("id"), tool=function.get("name"), arguments=arguments, message=number)

@@ -231,7 +231,7 @@ class ConnectionHandler(BaseRequestHandler):
         except RequestUnreadable as unreadable:
             self._lasts = False
             if not unreadable.in_body:
-                self._send(HttpResponse.of({"error": {"message": str(unreadable)}}, HTTPStatus.BAD_REQUEST))
+                self._send(HttpResponse.from_json({"error": {"message": str(unreadable)}}, HTTPStatus.BAD_REQUEST))
         else:
             for request in requests:
                 if self._lasts:
@@ -269,7 +269,7 @@ class ConnectionHandler(BaseRequestHandler):
         try:
             for piece in answer.pieces:
                 waiting.append(piece)
-                if answer.apart:
+                if answer.flush_each:
                     self.request.sendall(head + _format_chunk(waiting))
                     head, waiting = b"", []
         except ModelDown as down:

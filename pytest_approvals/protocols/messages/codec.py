@@ -1,58 +1,141 @@
-"""One conversation in the protocol of Messages, which keeps nothing between two requests."""
+"""Codec of Messages, its error bodies, and neutral rule violations in Anthropic's words.
+
+The body is the one of Anthropic's API reference ("errors"); the sentences are those of real responses, as people quote
+them: anthropics/claude-code#7929 (a call without a result), anthropics/claude-code#18947 (a result without its call),
+sipeed/picoclaw#1793 (a second result), trycua/cua#524 (an id that comes again).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec, reject_hosted
 from pytest_approvals.protocols.input_rules import RuleViolation
-from pytest_approvals.protocols.messages import errors, replies, requests
+from pytest_approvals.protocols.messages.replies import build_message, stream_message
+from pytest_approvals.protocols.messages.requests import SHAPE, blocks_of, parse_request
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
+_FAILURES = {
+    401: ("authentication_error", "invalid x-api-key"),
+    404: ("not_found_error", "Not found"),
+    413: ("request_too_large", "Request exceeds the maximum size"),
+    429: ("rate_limit_error", "This request would exceed the rate limit. Please try again later."),
+    500: ("api_error", "Internal server error"),
+    529: ("overloaded_error", "Overloaded"),
+}
+"""By status: the class of the error, and its text."""
 
-class MessagesCodec:
-    """Speaks Messages; see `format.Format`."""
+_NO_HOSTED = "Messages has no items for approvals"
+
+
+class MessagesCodec(ProtocolCodec):
+    """One conversation in Messages, which stores nothing between two requests; see `ProtocolCodec`."""
 
     name = "messages"
     path = "/messages"
-    opening: str | None = "message_start"
-    keeps = False
+    id_prefix = "msg_"
+    first_event = "message_start"
+    shape_rules = SHAPE
 
-    def __init__(self) -> None:
-        self._numbers = count(1)
+    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+        return parse_request(body)
 
-    def read(self, body: Any) -> ParsedRequest:
-        """See `Format.read`."""
-        return requests.parse_request(body)
+    def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
+        """See `ProtocolCodec.reply`."""
+        reject_hosted(reply, _NO_HOSTED)
+        return build_message(request, reply, self._next_id())
 
-    def reply(self, asked: ParsedRequest, reply: Reply) -> dict[str, Any]:
-        """See `Format.reply`."""
-        return replies.build_message(asked, reply, self._id())
+    def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
+        """See `ProtocolCodec.events`."""
+        reject_hosted(reply, _NO_HOSTED)
+        return stream_message(request, reply, style, self._next_id())
 
-    def events(self, asked: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
-        """See `Format.events`."""
-        replies.reject_hosted(reply)
-        return replies.stream_message(asked, reply, style, self._id())
-
-    def worded(self, broken: RuleViolation, asked: ParsedRequest) -> ProviderError:
-        """See `Format.worded`."""
-        return errors.express(broken, asked)
-
-    def error(self, complaint: ProviderError) -> dict[str, Any]:
-        """See `Format.error`."""
-        return errors.anthropic_error_body(complaint)
+    def error_body(self, error: ProviderError) -> dict[str, Any]:
+        """See `ProtocolCodec.error_body`."""
+        return {"type": "error", "error": {"type": error.kind, "message": error.text}}
 
     def failure(self, status: int) -> ProviderError:
-        """See `Format.failure`."""
-        return errors.anthropic_failure(status)
+        """See `ProtocolCodec.failure`."""
+        other = ("api_error" if status >= 500 else "invalid_request_error", f"The request failed with status {status}.")
+        kind, text = _FAILURES.get(status, other)
+        return ProviderError(text=text, status=status, kind=kind)
 
-    def not_json(self) -> ProviderError:
-        """See `Format.not_json`."""
-        return errors.anthropic_invalid_json()
+    def invalid_json(self) -> ProviderError:
+        """See `ProtocolCodec.invalid_json`."""
+        text = "The request body is not valid JSON: expected value at line 1 column 1"
+        return ProviderError(rule="not-json", text=text)
 
-    def _id(self) -> str:
-        return f"msg_{next(self._numbers)}"
+    def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
+        text = _SENTENCES.get(violation.rule, _other_violation)(violation, request)
+        return ProviderError(rule=violation.rule, ids=violation.ids, text=text)
+
+
+def _missing_results(violation: RuleViolation, request: ParsedRequest) -> str:
+    number = request.find_message("call", violation.ids[0]) if violation.ids else 0
+    return (
+        f"messages.{number}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+        f"{', '.join(violation.ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
+        "message."
+    )
+
+
+def _unexpected_result(violation: RuleViolation, request: ParsedRequest) -> str:
+    return (
+        f"{_block_path(violation, request, 'tool_result', 'tool_use_id')}: unexpected `tool_use_id` found in "
+        f"`tool_result` blocks: {', '.join(violation.ids)}. Each `tool_result` block must have a corresponding "
+        "`tool_use` block in the previous message."
+    )
+
+
+def _second_result(violation: RuleViolation, request: ParsedRequest) -> str:
+    path = _block_path(violation, request, "tool_result", "tool_use_id")
+    return (
+        f"{path}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
+        f"{', '.join(violation.ids)}"
+    )
+
+
+def _repeated_id(violation: RuleViolation, request: ParsedRequest) -> str:
+    return f"{_block_path(violation, request, 'tool_use', 'id')}: `tool_use` ids must be unique"
+
+
+def _invalid_input(violation: RuleViolation, request: ParsedRequest) -> str:
+    path = _block_path(violation, request, "tool_use", "id")
+    return f"{path}.tool_use.input: Input should be a valid dictionary"
+
+
+def _missing_id(violation: RuleViolation, request: ParsedRequest) -> str:
+    return "messages.tool_use.id: Field required"
+
+
+def _block_path(violation: RuleViolation, request: ParsedRequest, kind: str, name: str) -> str:
+    """Return the path of the last block of that kind with an id of the violation."""
+    path = "messages"
+    for number, message in enumerate(request.body.get("messages") or ()):
+        for index, block in enumerate(blocks_of(message)):
+            if block.get("type") == kind and block.get(name) in violation.ids:
+                path = f"messages.{number}.content.{index}"
+    return path
+
+
+def _other_violation(violation: RuleViolation, request: ParsedRequest) -> str:
+    return f"messages: {violation.text}"
+
+
+_SENTENCES: dict[str, Callable[[RuleViolation, ParsedRequest], str]] = {
+    "empty-input": lambda violation, request: "messages: at least one message is required",
+    "first-not-user": lambda violation, request: 'messages: first message must use the "user" role',
+    "empty-text": lambda violation, request: "messages: text content blocks must contain non-whitespace text",
+    "call-without-result": _missing_results,
+    "result-not-adjacent": _missing_results,
+    "result-without-call": _unexpected_result,
+    "second-result": _second_result,
+    "duplicate-call-id": _repeated_id,
+    "repeated-call-id": _repeated_id,
+    "arguments-not-an-object": _invalid_input,
+    "call-without-id": _missing_id,
+}
+"""The text of the error, by the violated rule."""

@@ -1,9 +1,7 @@
-"""What Messages refuses in the body of a request, besides what the neutral rules say of the conversation.
+"""Messages requests: what is wrong with their bodies, and their blocks as neutral items.
 
-The rules of Anthropic's API reference; the sentences are those that the API is quoted with in the issue trackers of its
-clients.
-
-Requests for a message as neutral items.
+The rules are those of Anthropic's API reference; the sentences are those that the API is quoted with in the issue
+trackers of its clients. Rules about the conversation are in `input_rules.py`.
 """
 
 from __future__ import annotations
@@ -17,26 +15,33 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.provider_errors import BodyRules, ProviderError
-from pytest_approvals.protocols.text import list_objects, text_of, to_sorted_json
+from pytest_approvals.protocols.text import (
+    instruction_items,
+    list_objects,
+    object_or_empty,
+    property_names,
+    text_of,
+    to_sorted_json,
+)
 
 SHAPE: BodyRules[Any] = BodyRules()
-"""The rules without which a body is no request."""
+"""The rules without which a body cannot be read."""
 
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
-"""All further ones."""
+"""All other rules."""
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 
 
 def blocks_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Gives the content of a message as blocks; a string is a block of text."""
+    """Return the content of a message as blocks; a string is one text block."""
     content = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else list_objects(content)
 
 
 def _iter_blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Gives each block with its place and the role of its message."""
+    """Yield each block with its path and the role of its message."""
     for number, message in enumerate(body["messages"]):
         for index, block in enumerate(blocks_of(message)):
             yield f"messages.{number}.content.{index}", str(message.get("role")), block
@@ -44,14 +49,14 @@ def _iter_blocks(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[st
 
 @SHAPE
 def body_not_an_object(body: Any) -> Iterator[ProviderError]:
-    """A request is an object."""
+    """Require an object."""
     if not isinstance(body, Mapping):
         yield ProviderError(text="Input should be a valid dictionary")
 
 
 @SHAPE
 def messages_not_a_list(body: Any) -> Iterator[ProviderError]:
-    """The API reference requires `messages`, an array of objects."""
+    """Require `messages`, an array of objects (API reference)."""
     if not isinstance(body, Mapping):
         return
     if "messages" not in body:
@@ -66,7 +71,7 @@ def messages_not_a_list(body: Any) -> Iterator[ProviderError]:
 
 @RULES
 def field_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference requires `model` and `max_tokens`: "Field required"."""
+    """Require `model` and `max_tokens` (API reference): "Field required"."""
     for name in ("model", "max_tokens"):
         if body.get(name) is None:
             yield ProviderError(text=f"{name}: Field required")
@@ -74,7 +79,7 @@ def field_missing(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def unexpected_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """A message is the user's or the assistant's; instructions stand in `system`."""
+    """Require the role `user` or `assistant`; instructions belong in `system`."""
     for message in body["messages"]:
         role = message.get("role")
         if role == "system":
@@ -89,7 +94,7 @@ def unexpected_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def empty_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Every message has content, but the last one where it is the assistant's."""
+    """Require content of every message but a final assistant message."""
     last = len(body["messages"]) - 1
     for number, message in enumerate(body["messages"]):
         if not message.get("content") and not (number == last and message.get("role") == "assistant"):
@@ -102,7 +107,7 @@ def empty_message(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def empty_block(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """A text block has text: "text content blocks must be non-empty"."""
+    """Refuse an empty text block: "text content blocks must be non-empty"."""
     for _, _, block in _iter_blocks(body):
         if block.get("type") == "text" and block.get("text") == "":
             yield ProviderError(text="messages: text content blocks must be non-empty")
@@ -110,7 +115,7 @@ def empty_block(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def trailing_white_space(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """What the assistant is made to begin with does not end in white space."""
+    """Refuse a prefilled assistant message that ends in white space."""
     last = body["messages"][-1] if body["messages"] else {}
     blocks = blocks_of(last) if last.get("role") == "assistant" else []
     text = str(blocks[-1].get("text") or "") if blocks else ""
@@ -120,7 +125,7 @@ def trailing_white_space(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def block_of_the_other_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """Calls stand in messages of the assistant, results in those of the user."""
+    """Require calls in assistant messages and results in user messages."""
     homes = {"tool_use": "assistant", "tool_result": "user"}
     for place, role, block in _iter_blocks(body):
         kind = str(block.get("type"))
@@ -130,7 +135,7 @@ def block_of_the_other_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def malformed_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The ids of calls match a pattern, which those that another provider made need not."""
+    """Require call ids to match a pattern, which ids of another provider may not do."""
     names = {"tool_use": "id", "tool_result": "tool_use_id"}
     for place, _, block in _iter_blocks(body):
         kind = str(block.get("type"))
@@ -142,7 +147,7 @@ def malformed_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference requires `tool_use_id` of a result."""
+    """Require `tool_use_id` of a result (API reference)."""
     for place, _, block in _iter_blocks(body):
         if block.get("type") == "tool_result" and not block.get("tool_use_id"):
             yield ProviderError(text=f"{place}.tool_result.tool_use_id: Field required")
@@ -150,7 +155,7 @@ def result_without_id(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def tool_names_not_unique(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """No two tools have one name."""
+    """Refuse two tools of one name."""
     names = Counter(str(tool.get("name")) for tool in list_objects(body.get("tools")))
     if any(times > 1 for times in names.values()):
         yield ProviderError(text="tools: Tool names must be unique.")
@@ -158,7 +163,7 @@ def tool_names_not_unique(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 
 @RULES
 def name_of_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
-    """The API reference allows up to 128 letters, digits, underscores and dashes in the names of tools."""
+    """Allow up to 128 letters, digits, underscores and dashes in tool names (API reference)."""
     for index, tool in enumerate(list_objects(body.get("tools"))):
         name = tool.get("name")
         if isinstance(name, str) and not _TOOL.match(name):
@@ -166,34 +171,26 @@ def name_of_tool(body: Mapping[str, Any]) -> Iterator[ProviderError]:
             yield ProviderError(text=text)
 
 
-def parse_request(body: Any) -> ParsedRequest:
-    """Reads a request; see `Format.read`."""
-    complaints = SHAPE.broken(body)
-    if complaints:
-        return ParsedRequest(body=body if isinstance(body, Mapping) else {}, complaints=complaints, readable=False)
+def parse_request(body: Mapping[str, Any]) -> ParsedRequest:
+    """Read a body that has the shape of a request."""
     tools = list_objects(body.get("tools"))
     return ParsedRequest(
         body=body,
-        items=(*_read_instructions(body.get("system")), *read_items(body["messages"])),
+        items=(*instruction_items(body.get("system")), *read_items(body["messages"])),
         model=str(body.get("model") or ""),
         stream=bool(body.get("stream")),
         tools=tuple(str(tool.get("name")) for tool in tools),
-        parameters={str(tool.get("name")): _parameter_names(tool) for tool in tools},
-        formatted=_wants_format(body),
-        complaints=RULES.broken(body),
+        parameters={str(tool.get("name")): property_names(tool.get("input_schema")) for tool in tools},
+        wants_json=_wants_json(body),
+        body_errors=RULES.check(body),
     )
 
 
-def _read_instructions(system: Any) -> tuple[Item, ...]:
-    return (Item(kind="other", text=text_of(system)),) if system else ()
-
-
 def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
-    """
-    Gives the elements of messages.
+    """Yield the items of messages.
 
-    Of the model, text blocks that follow each other are one text; each of the caller's is a message, which clients put
-    into one where nothing was said in between.
+    Consecutive text blocks of the model are one text. Each text block of the caller is a message of its own: clients
+    put several messages into one if the model said nothing in between.
     """
     for number, message in enumerate(messages):
         is_model = message.get("role") == "assistant"
@@ -217,16 +214,11 @@ def _read_block(block: Mapping[str, Any], number: int) -> Item:
         arguments = arguments if isinstance(arguments, Mapping) else to_sorted_json(arguments)
         return Item(kind="call", id=block.get("id"), tool=block.get("name"), arguments=arguments, message=number)
     if kind == "tool_result":
-        told = text_of(block.get("content"))
-        return Item(kind="result", id=block.get("tool_use_id"), text=told, message=number)
+        text = text_of(block.get("content"))
+        return Item(kind="result", id=block.get("tool_use_id"), text=text, message=number)
     return Item(kind="other", text=to_sorted_json(dict(block)), message=number)
 
 
-def _parameter_names(tool: Mapping[str, Any]) -> frozenset[str]:
-    schema = tool.get("input_schema")
-    return frozenset(schema.get("properties") or ()) if isinstance(schema, Mapping) else frozenset()
-
-
-def _wants_format(body: Mapping[str, Any]) -> bool:
-    wanted = body.get("output_config")
-    return bool(body.get("output_format")) or (isinstance(wanted, Mapping) and bool(wanted.get("format")))
+def _wants_json(body: Mapping[str, Any]) -> bool:
+    # `output_format` is the earlier name of `output_config.format`.
+    return bool(body.get("output_format") or object_or_empty(body.get("output_config")).get("format"))

@@ -1,8 +1,10 @@
-"""
-One conversation in the protocol of Responses, with what the provider keeps of it.
+"""Codec of Responses with what the provider stores of a conversation, and rule violations in OpenAI's words.
 
-The provider answers a request under a new id, keeps it unless the client says not to, and goes on from any response
-that it kept, so that two requests may go on from the same one.
+The provider answers a request under a new id, stores the response unless the client says not to, and continues from any
+response that it stored, so that two requests may continue from the same one.
+
+The sentences about calls without outputs, outputs without calls and open approval requests are those of real responses,
+as people quote them in the issue trackers of the client libraries; the others follow their pattern.
 """
 
 from __future__ import annotations
@@ -13,97 +15,110 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Reply
-from pytest_approvals.protocols import provider_errors
-from pytest_approvals.protocols.codec import ParsedRequest
+from pytest_approvals.protocols.codec import OpenAICodec, ParsedRequest
 from pytest_approvals.protocols.input_rules import RuleViolation
 from pytest_approvals.protocols.provider_errors import ProviderError
-from pytest_approvals.protocols.responses import errors, replies, requests
-from pytest_approvals.protocols.responses.replies import ResponseOutput, ResponseStream
+from pytest_approvals.protocols.responses.replies import (
+    ResponseOutput,
+    ResponseStream,
+    build_response,
+    call_item,
+    hosted_call_items,
+    message_item,
+    tool_list_items,
+)
+from pytest_approvals.protocols.responses.requests import SHAPE, parse_request
 from pytest_approvals.protocols.responses.stored_items import ProviderStore, ResponsesRequest, resolve_request
 from pytest_approvals.protocols.streaming import PLAIN, SseEvent, StreamStyle
 
+_SENTENCES = {
+    "call-without-result": "No tool output found for function call {ids}.",
+    "result-without-call": "No tool call found for function call output with call_id {ids}.",
+    "second-result": "Duplicate function call output found for call_id {ids}.",
+    "duplicate-call-id": "Duplicate function call found with call_id {ids}.",
+    "request-without-response": "The following MCP approval requests do not have an approval: {ids}",
+    "unknown-approval-id": "No MCP approval request found with id {ids}.",
+    "second-response": "The MCP approval request {ids} has more than one approval.",
+    "call-without-id": "Missing required parameter: 'input[].call_id'.",
+    "empty-input": "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array "
+    "instead.",
+}
+"""The text of the error, by the violated rule."""
 
-class ResponsesCodec:
-    """
-    Speaks Responses; see `format.Format`.
 
-    Arguments:
+class ResponsesCodec(OpenAICodec):
+    """One conversation in Responses; see `ProtocolCodec`.
+
+    Args:
         servers: The tools of each MCP server that the provider calls, as `mcp_list_tools` lists them.
 
     Attributes:
-        kept: What the provider keeps.
+        store: What the provider stores.
     """
 
     name = "responses"
     path = "/responses"
-    opening: str | None = "response.created"
-    keeps = True
+    id_prefix = ""
+    first_event = "response.created"
+    is_stateful = True
+    shape_rules = SHAPE
 
     def __init__(self, servers: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> None:
-        self.kept = ProviderStore()
+        super().__init__()
+        self.store = ProviderStore()
         self._servers = servers or {}
-        self._numbers = count(1)
         self._conversations = count(1)
 
     def begin_conversation(self, items: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        """Begins a conversation and gives it as the API does."""
+        """Begin a conversation and return it as the API does."""
         conversation = f"conv_{next(self._conversations)}"
-        self.kept.begin(conversation, items)
+        self.store.begin_conversation(conversation, items)
         return {"id": conversation, "object": "conversation", "created_at": 0, "metadata": {}}
 
-    def read(self, body: Any) -> ParsedRequest:
-        """See `Format.read`."""
-        return requests.parse_request(body, self.kept)
+    def _parse(self, body: Mapping[str, Any]) -> ParsedRequest:
+        return parse_request(body, self.store)
 
-    def reply(self, asked: ParsedRequest, reply: Reply) -> dict[str, Any]:
-        """See `Format.reply`."""
-        request, response_id, output = self._answered(asked, reply)
-        self._keep(request, response_id, output)
-        return replies.build_response(asked, response_id, output.items, "completed")
+    def reply(self, request: ParsedRequest, reply: Reply) -> dict[str, Any]:
+        """See `ProtocolCodec.reply`."""
+        resolved, response_id, output = self._build_output(request, reply)
+        self._store(resolved, response_id, output)
+        return build_response(request, response_id, output.items, "completed")
 
-    def events(self, asked: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
-        """See `Format.events`."""
-        request, response_id, output = self._answered(asked, reply)
+    def events(self, request: ParsedRequest, reply: Reply, style: StreamStyle = PLAIN) -> Iterator[SseEvent]:
+        """See `ProtocolCodec.events`."""
+        resolved, response_id, output = self._build_output(request, reply)
         stream = ResponseStream(output)
-        unfinished = replies.build_response(asked, response_id, [], "in_progress")
+        unfinished = build_response(request, response_id, [], "in_progress")
         yield stream.event("response.created", response=unfinished)
         yield stream.event("response.in_progress", response=unfinished)
-        yield from stream.items(reply, style)
+        yield from stream.item_events(reply, style)
         if reply.breaks:
             raise ModelDown(0, reply.how)
-        self._keep(request, response_id, output)
-        finished = replies.build_response(asked, response_id, output.items, "completed")
+        # A response whose stream broke off is not stored, so that nobody can continue from it.
+        self._store(resolved, response_id, output)
+        finished = build_response(request, response_id, output.items, "completed")
         yield stream.event("response.completed", response=finished)
 
-    def worded(self, broken: RuleViolation, asked: ParsedRequest) -> ProviderError:
-        """See `Format.worded`."""
-        return errors.express(broken, asked)
+    def _express(self, violation: RuleViolation, request: ParsedRequest) -> ProviderError:
+        # Of several calls without an output, the provider names the first only.
+        names_first = violation.rule == "call-without-result" and violation.ids
+        ids = violation.ids[0] if names_first else ", ".join(violation.ids)
+        text = _SENTENCES.get(violation.rule, "Invalid input: {text}.").format(ids=ids, text=violation.text)
+        return ProviderError(rule=violation.rule, ids=violation.ids, text=text, param="input")
 
-    def error(self, complaint: ProviderError) -> dict[str, Any]:
-        """See `Format.error`."""
-        return provider_errors.openai_error_body(complaint)
-
-    def failure(self, status: int) -> ProviderError:
-        """See `Format.failure`."""
-        return provider_errors.openai_failure(status)
-
-    def not_json(self) -> ProviderError:
-        """See `Format.not_json`."""
-        return provider_errors.openai_invalid_json()
-
-    def _answered(self, asked: ParsedRequest, reply: Reply) -> tuple[ResponsesRequest, str, ResponseOutput]:
-        request = resolve_request(asked.body, self.kept)
-        key = str(next(self._numbers))
-        listed = replies.tool_list_items(asked, [*request.before, *request.new], self._servers, key)
-        said: dict[int | None, Mapping[str, Any]] = {}
+    def _build_output(self, request: ParsedRequest, reply: Reply) -> tuple[ResponsesRequest, str, ResponseOutput]:
+        resolved = resolve_request(request.body, self.store)
+        key = self._next_id()
+        tool_lists = tool_list_items(request, [*resolved.before, *resolved.new], self._servers, key)
+        from_model: dict[int | None, Mapping[str, Any]] = {}
         if reply.say is not None:
-            said[None] = replies.message_item(reply.say, f"msg_{key}")
-        said |= {place: replies.call_item(call, f"fc_{key}_{place}") for place, call in enumerate(reply.calls)}
-        output = ResponseOutput(first=(*listed, *replies.hosted_call_items(reply)), said=said)
-        self.kept.add_output(output.items)
-        return request, f"resp_{key}", output
+            from_model[None] = message_item(reply.say, f"msg_{key}")
+        from_model |= {position: call_item(call, f"fc_{key}_{position}") for position, call in enumerate(reply.calls)}
+        output = ResponseOutput(from_provider=(*tool_lists, *hosted_call_items(reply)), from_model=from_model)
+        self.store.add_output(output.items)
+        return resolved, f"resp_{key}", output
 
-    def _keep(self, request: ResponsesRequest, response_id: str, output: ResponseOutput) -> None:
+    def _store(self, request: ResponsesRequest, response_id: str, output: ResponseOutput) -> None:
         if request.is_stored:
             items = [*request.new, *output.items]
-            self.kept.keep(response_id, request.previous, request.conversation, items)
+            self.store.add_response(response_id, request.previous, request.conversation, items)

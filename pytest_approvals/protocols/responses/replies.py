@@ -1,7 +1,4 @@
-"""Replies as responses and their items.
-
-Responses as streams of events.
-"""
+"""Responses replies: responses with their items, and streams of their events."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Chunk, HostedResult, ModelCall, Reply
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.responses.requests import allowed_tools
-from pytest_approvals.protocols.streaming import SseEvent, StreamPart, StreamStyle, interleave_parts, split_parts
+from pytest_approvals.protocols.streaming import SseEvent, StreamPart, StreamStyle, stream_parts
 from pytest_approvals.protocols.text import arguments_text, list_objects, to_json
 
 USAGE = {
@@ -26,10 +23,10 @@ USAGE = {
 
 
 def build_response(
-    asked: ParsedRequest, response_id: str, output: Sequence[Mapping[str, Any]], status: str
+    request: ParsedRequest, response_id: str, output: Sequence[Mapping[str, Any]], status: str
 ) -> dict[str, Any]:
-    """Gives the response that holds these items."""
-    body = asked.body
+    """Return the response that holds these items."""
+    body = request.body
     is_done = status == "completed"
     return {
         "id": response_id,
@@ -42,7 +39,7 @@ def build_response(
         "incomplete_details": None,
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
-        "model": asked.model,
+        "model": request.model,
         "output": list(output),
         "parallel_tool_calls": body.get("parallel_tool_calls", True),
         "previous_response_id": body.get("previous_response_id"),
@@ -69,12 +66,12 @@ def _conversation_field(named: Any) -> dict[str, Any]:
 
 
 def hosted_call_items(reply: Reply) -> list[dict[str, Any]]:
-    """Gives the calls that the provider ran."""
+    """Return the items of the calls that the provider executed."""
     return [_hosted_call_item(result) for result in reply.hosted]
 
 
 def message_item(text: str | None, item_id: str) -> dict[str, Any]:
-    """Gives a message of the model; None is one that has not begun to speak."""
+    """Return a message of the model; one without text is in progress."""
     return {
         "id": item_id,
         "type": "message",
@@ -85,12 +82,12 @@ def message_item(text: str | None, item_id: str) -> dict[str, Any]:
 
 
 def text_part(text: str) -> dict[str, Any]:
-    """Gives the part of a message that holds its text."""
+    """Return the part of a message that holds its text."""
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def call_item(call: ModelCall, item_id: str) -> dict[str, Any]:
-    """Gives a call of the model: of a function, or the request to approve a call of a server's tool."""
+    """Return a call of the model: of a function, or the approval request of a hosted call."""
     if call.kind == "hosted_mcp":
         return {
             "id": call.id or f"mcpr_{item_id}",
@@ -110,7 +107,7 @@ def call_item(call: ModelCall, item_id: str) -> dict[str, Any]:
 
 
 def as_in_progress(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives an item as a stream shows it when it begins."""
+    """Return an item as a stream shows it at its beginning."""
     kind = item["type"]
     if kind == "message":
         return message_item(None, str(item["id"]))
@@ -122,36 +119,36 @@ def as_in_progress(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tool_list_items(
-    asked: ParsedRequest,
+    request: ParsedRequest,
     before: Iterable[Mapping[str, Any]],
     servers: Mapping[str, Sequence[Mapping[str, Any]]],
     key: str,
 ) -> list[dict[str, Any]]:
-    """
-    Gives the lists of tools of the servers whose list is not in the conversation yet.
+    """Return the tool lists of the servers whose list is not in the conversation yet.
 
-    Arguments:
+    Args:
+        request: The request that names the servers.
         before: The conversation so far.
-        servers: What each server offers; one that is not known offers what the request allows.
-        key: Makes the ids of the items.
+        servers: What each server offers; an unknown one offers what the request allows.
+        key: A part of the items' ids.
     """
     known = {item.get("server_label") for item in before if item.get("type") == "mcp_list_tools"}
-    found: list[dict[str, Any]] = []
-    for tool in list_objects(asked.body.get("tools")):
+    items: list[dict[str, Any]] = []
+    for tool in list_objects(request.body.get("tools")):
         label = str(tool.get("server_label"))
         if tool.get("type") == "mcp" and label not in known:
             known.add(label)
             listed = _listed_tools(tool, servers.get(label))
-            item_id = f"mcpl_{key}_{len(found)}"
-            found.append({"id": item_id, "type": "mcp_list_tools", "server_label": label, "tools": listed})
-    return found
+            item_id = f"mcpl_{key}_{len(items)}"
+            items.append({"id": item_id, "type": "mcp_list_tools", "server_label": label, "tools": listed})
+    return items
 
 
 def _listed_tools(tool: Mapping[str, Any], offered: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]]:
     allowed = allowed_tools(tool)
     if offered is not None:
-        return [one for one in offered if not allowed or one.get("name") in allowed]
-    # Some clients take a description or annotations of null for a broken answer.
+        return [entry for entry in offered if not allowed or entry.get("name") in allowed]
+    # Some clients fail on a description or annotations of null.
     more = {
         "input_schema": {"type": "object", "properties": {}, "additionalProperties": True},
         "annotations": {"read_only": False},
@@ -179,77 +176,58 @@ def _hosted_error(text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseOutput:
-    """
-    The items of one response.
+    """The items of one response.
 
     Attributes:
-        first: What the provider did itself: lists of tools, and calls that it ran.
-        said: The items of the reply's text and calls, by their position in the reply; None is the text.
+        from_provider: What the provider did itself: lists of tools, and calls that it executed.
+        from_model: The items of the reply's text and calls, by their position in the reply; None is the text.
     """
 
-    first: tuple[Mapping[str, Any], ...]
-    said: Mapping[int | None, Mapping[str, Any]]
+    from_provider: tuple[Mapping[str, Any], ...]
+    from_model: Mapping[int | None, Mapping[str, Any]]
 
     @property
     def items(self) -> list[Mapping[str, Any]]:
         """All items, in their order."""
-        return [*self.first, *self.said.values()]
+        return [*self.from_provider, *self.from_model.values()]
 
 
 class ResponseStream:
-    """The events of the items of one response, with their numbers."""
+    """The numbered events of the items of one response."""
 
     def __init__(self, output: ResponseOutput) -> None:
         self._output = output
         self._numbers = count()
 
     def event(self, kind: str, **facts: Any) -> SseEvent:
-        """Gives an event with the next number."""
+        """Return an event with the next number."""
         return SseEvent(name=kind, data={"type": kind, "sequence_number": next(self._numbers), **facts})
 
-    def items(self, reply: Reply, style: StreamStyle) -> Iterator[SseEvent]:
-        """Gives the events of all items, of a stream that breaks up to there."""
-        for index, item in enumerate(self._output.first):
-            yield from self._of_provider(index, item)
-        parts = split_parts(reply)
-        if style.overlapping:
-            yield from self._overlapping(parts, reply)
-            return
-        for part in parts:
-            yield from self._begin(part)
-            for chunk in part.chunks:
-                yield from self._delta(part, chunk)
-            if not part.is_whole:
-                return
-            yield from self._end(part)
-
-    def _overlapping(self, parts: list[StreamPart], reply: Reply) -> Iterator[SseEvent]:
-        begun_parts: list[StreamPart] = []
-        for part, chunk in interleave_parts(parts, reply):
-            # Clients append items as they begin, so those before one that begins must have begun, too.
-            while part not in begun_parts:
-                following = parts[len(begun_parts)]
-                yield from self._begin(following)
-                begun_parts.append(following)
-            yield from self._delta(part, chunk)
-        for part in parts:
-            if part not in begun_parts:
+    def item_events(self, reply: Reply, style: StreamStyle) -> Iterator[SseEvent]:
+        """Yield the events of all items; of a stream that breaks, those up to there."""
+        for index, item in enumerate(self._output.from_provider):
+            yield from self._provider_events(index, item)
+        for _, part, step in stream_parts(reply, overlapping=style.overlapping):
+            if step == "begin":
                 yield from self._begin(part)
-            if part.is_whole:
+            elif step == "end":
                 yield from self._end(part)
+            else:
+                yield from self._delta(part, step)
 
-    def _place(self, part: StreamPart) -> tuple[int, Mapping[str, Any]]:
-        positions = list(self._output.said)
-        return len(self._output.first) + positions.index(part.position), self._output.said[part.position]
+    def _locate(self, part: StreamPart) -> tuple[int, Mapping[str, Any]]:
+        positions = list(self._output.from_model)
+        index = len(self._output.from_provider) + positions.index(part.position)
+        return index, self._output.from_model[part.position]
 
     def _begin(self, part: StreamPart) -> Iterator[SseEvent]:
-        index, item = self._place(part)
+        index, item = self._locate(part)
         yield self.event("response.output_item.added", output_index=index, item=as_in_progress(item))
         if item["type"] == "message":
             yield self._part_event("added", index, item, "")
 
     def _delta(self, part: StreamPart, chunk: Chunk) -> Iterator[SseEvent]:
-        index, item = self._place(part)
+        index, item = self._locate(part)
         place = {"item_id": item["id"], "output_index": index}
         if chunk.text is not None:
             more = {"content_index": 0, "delta": chunk.text, "logprobs": []}
@@ -258,7 +236,7 @@ class ResponseStream:
             yield self.event("response.function_call_arguments.delta", **place, delta=chunk.arguments)
 
     def _end(self, part: StreamPart) -> Iterator[SseEvent]:
-        index, item = self._place(part)
+        index, item = self._locate(part)
         place = {"item_id": item["id"], "output_index": index}
         if item["type"] == "message":
             text = item["content"][0]["text"]
@@ -273,8 +251,8 @@ class ResponseStream:
         place = {"item_id": item["id"], "output_index": index, "content_index": 0}
         return self.event(f"response.content_part.{how}", **place, part=text_part(text))
 
-    def _of_provider(self, index: int, item: Mapping[str, Any]) -> Iterator[SseEvent]:
-        """Gives the events of what the provider did itself; `mcp_call` shows its arguments, too."""
+    def _provider_events(self, index: int, item: Mapping[str, Any]) -> Iterator[SseEvent]:
+        """Yield the events of what the provider did itself; an `mcp_call` shows its arguments, too."""
         kind = str(item["type"])
         place = {"item_id": item["id"], "output_index": index}
         yield self.event("response.output_item.added", output_index=index, item=as_in_progress(item))

@@ -1,10 +1,8 @@
-"""What Responses refuses in a request and in what it is read against, besides what the neutral rules say of the
-conversation.
+"""Responses requests: what is wrong with them, and their items as neutral items.
 
-The rules of OpenAI's API reference; the sentences are those that the API is quoted with in the issue trackers of its
-clients.
-
-Requests for a response as neutral items.
+A request is checked together with what the provider stored before it. The rules are those of OpenAI's API reference;
+the sentences are those that the API is quoted with in the issue trackers of its clients. Rules about the conversation
+are in `input_rules.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +28,16 @@ from pytest_approvals.protocols.responses.stored_items import (
     is_reference,
     resolve_request,
 )
-from pytest_approvals.protocols.text import list_objects, parse_object, text_of, to_sorted_json
+from pytest_approvals.protocols.text import (
+    instruction_items,
+    is_json_format,
+    list_objects,
+    object_or_empty,
+    parse_object,
+    property_names,
+    text_of,
+    to_sorted_json,
+)
 
 TYPES = (
     "message",
@@ -70,47 +77,47 @@ _REQUIRED = {
 _PREFIXES = {"function_call": "fc", "message of assistant": "msg", "reasoning": "rs"}
 
 SHAPE: BodyRules[Any] = BodyRules()
-"""The rules without which a body is no request."""
+"""The rules without which a body cannot be read."""
 
 RULES: BodyRules[ResponsesRequest] = BodyRules()
-"""All further ones."""
+"""All other rules."""
 
 
 @SHAPE
 def body_not_an_object(body: Any) -> Iterator[ProviderError]:
-    """A request is an object ("expected an object")."""
+    """Require an object: "expected an object"."""
     if not isinstance(body, Mapping):
         yield ProviderError(text="Invalid type for request body: expected an object.", code="invalid_type")
 
 
 @SHAPE
 def input_not_a_list(body: Any) -> Iterator[ProviderError]:
-    """The API reference allows a string or an array of objects as `input`."""
-    given = body.get("input") if isinstance(body, Mapping) else None
-    if given is not None and not isinstance(given, str | list):
-        yield invalid_type("input", "one of a string or an array of objects", given)
-    for index, item in enumerate(given if isinstance(given, list) else ()):
+    """Require a string or an array of objects as `input` (API reference)."""
+    value = body.get("input") if isinstance(body, Mapping) else None
+    if value is not None and not isinstance(value, str | list):
+        yield invalid_type("input", "one of a string or an array of objects", value)
+    for index, item in enumerate(value if isinstance(value, list) else ()):
         if not isinstance(item, Mapping):
             yield invalid_type(f"input[{index}]", "an object", item)
 
 
 @RULES
 def model_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The API reference requires `model`."""
+    """Require `model` (API reference)."""
     if not request.body.get("model"):
         yield missing_parameter("model")
 
 
 @RULES
 def input_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """A request without a conversation to go on with needs `input`."""
+    """Require `input` of a request that continues no conversation."""
     if request.body.get("input") is None and not request.before:
         yield missing_parameter("input")
 
 
 @RULES
 def two_conversations(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The API reference lets a request name a response or a conversation, not both."""
+    """Refuse a request that names a response and a conversation (API reference)."""
     if request.previous is not None and request.conversation is not None:
         text = (
             "Mutually exclusive parameters: 'conversation' and 'previous_response_id'. Ensure you are only providing "
@@ -121,8 +128,11 @@ def two_conversations(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES
 def previous_response_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """A response that was never given, or not stored, cannot be gone on from (code `previous_response_not_found`)."""
-    if request.previous is not None and not request.kept.has_response(request.previous):
+    """Refuse to continue from a response that does not exist or was not stored.
+
+    The code is `previous_response_not_found`.
+    """
+    if request.previous is not None and not request.store.has_response(request.previous):
         yield ProviderError(
             text=f"Previous response with id '{request.previous}' not found.",
             param="previous_response_id",
@@ -132,15 +142,15 @@ def previous_response_unknown(request: ResponsesRequest) -> Iterator[ProviderErr
 
 @RULES
 def conversation_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """A conversation is created before it is used; another is answered with status 404."""
-    if request.conversation is not None and not request.kept.has_conversation(request.conversation):
+    """Refuse a conversation that was not created before, with status 404."""
+    if request.conversation is not None and not request.store.has_conversation(request.conversation):
         yield ProviderError(text=f"Conversation with id '{request.conversation}' not found.", status=404)
 
 
 @RULES
 def unknown_type(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """An item of the input has one of the types of the API reference."""
-    for index, item in enumerate(request.given):
+    """Require one of the types of the API reference of every item of the input."""
+    for index, item in enumerate(request.written):
         kind = item.get("type") or ("message" if "role" in item else None)
         if kind not in TYPES:
             yield invalid_value(f"input[{index}]" if kind is None else f"input[{index}].type", kind or "", TYPES)
@@ -148,8 +158,8 @@ def unknown_type(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES
 def field_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The API reference requires some fields of every type of item."""
-    for index, item in enumerate(request.given):
+    """Require the fields that the API reference requires of an item's type."""
+    for index, item in enumerate(request.written):
         for name in _REQUIRED.get(str(item.get("type")), ()):
             if item.get(name) is None:
                 yield missing_parameter(f"input[{index}].{name}")
@@ -157,15 +167,15 @@ def field_missing(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES
 def arguments_not_text(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The arguments of a call are the text that the model wrote."""
-    for index, item in enumerate(request.given):
+    """Require text as the arguments of a call, as the model wrote it."""
+    for index, item in enumerate(request.written):
         if item.get("type") == "function_call" and not isinstance(item.get("arguments"), str):
             yield invalid_type(f"input[{index}].arguments", "a string", item.get("arguments"))
 
 
 @RULES
 def reference_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """An item that was not stored cannot be referred to; the answer has status 404."""
+    """Refuse a reference to an item that was not stored, with status 404."""
     for item in request.new:
         if is_reference(item):
             text = (
@@ -177,25 +187,24 @@ def reference_unknown(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES
 def duplicate_item(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """
-    An item comes once: what a previous response holds is not sent again.
+    """Refuse an item that comes twice: what a previous response holds is not sent again.
 
     Quoted in openai/openai-agents-python#1789 (a conversation), vercel/ai#15492 and vercel/ai#18605 (a previous
     response and a reference to one of its items).
     """
     seen = Counter(str(item["id"]) for item in (*request.before, *request.new) if item.get("id"))
-    brought = {str(item["id"]): None for item in request.new if item.get("id")}
-    for item_id in brought:
-        # A script may give one id to several calls, as no provider would; sending those back is no fault of the client.
-        if seen[item_id] > max(1, request.kept.given[item_id]):
+    new_ids = {str(item["id"]): None for item in request.new if item.get("id")}
+    for item_id in new_ids:
+        # A script may give one id to several calls, as no provider would; the client must be able to send those back.
+        if seen[item_id] > max(1, request.store.id_counts[item_id]):
             text = f"Duplicate item found with id {item_id}. Remove duplicate items from your input and try again."
             yield ProviderError(text=text, param="input", ids=(item_id,))
 
 
 @RULES
 def malformed_id(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The ids of items begin with the letters of their type: "Expected an ID that begins with 'fc'"."""
-    for index, item in enumerate(request.given):
+    """Require ids with the prefix of their type: "Expected an ID that begins with 'fc'"."""
+    for index, item in enumerate(request.written):
         kind = item.get("type") or "message"
         prefix = _PREFIXES.get(f"message of {item.get('role')}" if kind == "message" else str(kind))
         held = item.get("id")
@@ -206,73 +215,65 @@ def malformed_id(request: ResponsesRequest) -> Iterator[ProviderError]:
 
 @RULES
 def name_of_function(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The API reference allows letters, digits, underscores and dashes in the names of functions."""
+    """Allow letters, digits, underscores and dashes in function names (API reference)."""
     yield from invalid_names(request.body.get("tools"))
 
 
 @RULES
 def server_without_label(request: ResponsesRequest) -> Iterator[ProviderError]:
-    """The API reference requires `server_label` of a server whose tools the provider calls."""
+    """Require `server_label` of a server whose tools the provider calls (API reference)."""
     for index, tool in enumerate(list_objects(request.body.get("tools"))):
         if tool.get("type") == "mcp" and not tool.get("server_label"):
             yield missing_parameter(f"tools[{index}].server_label")
 
 
-def parse_request(body: Any, kept: ProviderStore) -> ParsedRequest:
-    """Reads a request; see `Format.read`."""
-    complaints = SHAPE.broken(body)
-    if complaints:
-        return ParsedRequest(body=body if isinstance(body, Mapping) else {}, complaints=complaints, readable=False)
-    request = resolve_request(body, kept)
+def parse_request(body: Mapping[str, Any], store: ProviderStore) -> ParsedRequest:
+    """Read a body that has the shape of a request against what the provider stored."""
+    request = resolve_request(body, store)
     functions = [tool for tool in list_objects(body.get("tools")) if tool.get("type") == "function"]
     return ParsedRequest(
         body=body,
-        items=(*_read_instructions(body.get("instructions")), *read_items([*request.before, *request.new])),
+        items=(*instruction_items(body.get("instructions")), *read_items([*request.before, *request.new])),
         model=str(body.get("model") or ""),
         stream=bool(body.get("stream")),
         tools=tuple(name for tool in list_objects(body.get("tools")) for name in offered_names(tool)),
-        parameters={str(tool.get("name")): _parameter_names(tool) for tool in functions},
-        formatted=_wants_format(body.get("text")),
-        complaints=RULES.broken(request),
+        parameters={str(tool.get("name")): property_names(tool.get("parameters")) for tool in functions},
+        wants_json=is_json_format(object_or_empty(body.get("text")).get("format")),
+        body_errors=RULES.check(request),
     )
 
 
-def _read_instructions(text: Any) -> tuple[Item, ...]:
-    return (Item(kind="other", text=text_of(text)),) if text else ()
-
-
 def offered_names(tool: Mapping[str, Any]) -> list[str]:
-    """Gives the names of what a tool offers: its own, or those that are allowed of a server."""
+    """Return the names that a tool offers: its own, or those that are allowed of a server."""
     if tool.get("type") != "mcp":
         return [str(tool.get("name") or tool.get("type"))]
     return allowed_tools(tool) or [str(tool.get("server_label"))]
 
 
 def allowed_tools(tool: Mapping[str, Any]) -> list[str]:
-    """Gives the names that a server's tool allows; empty where it allows all."""
+    """Return the names that a server's tool allows; empty if it allows all."""
     allowed = tool.get("allowed_tools")
     if isinstance(allowed, Mapping):
         allowed = allowed.get("tool_names")
     return [str(name) for name in allowed] if isinstance(allowed, list) else []
 
 
-def read_items(written: Iterable[ItemObject]) -> list[Item]:
-    """
-    Gives the items of a conversation as neutral ones.
+def read_items(objects: Iterable[ItemObject]) -> list[Item]:
+    """Return the items of a conversation as neutral ones.
 
-    What the model said in a row is one message, results in a row are one, each message of the caller is its own. What
-    the provider lists of a server's tools is nobody's message.
+    Consecutive items of the model are one message, consecutive results are one, each message of the caller is its own.
+    The provider's list of a server's tools belongs to no message.
     """
-    found: list[Item] = []
+    items: list[Item] = []
     message, before = -1, ""
-    for item in written:
+    for item in objects:
         if _item_type(item) == "mcp_list_tools":
             continue
         side = _SIDES.get(_item_type(item), "other")
         if side != before or side == "caller":
             message, before = message + 1, side
-        found.append(_READERS.get(_item_type(item), _read_other)(item, message))
-    return found
+        items.append(_READERS.get(_item_type(item), _read_other)(item, message))
+    return items
 
 
 def _item_type(item: ItemObject) -> str:
@@ -356,13 +357,3 @@ _SIDES = {
     "function_call_output": "results",
     "mcp_approval_response": "results",
 }
-
-
-def _parameter_names(tool: Mapping[str, Any]) -> frozenset[str]:
-    schema = tool.get("parameters")
-    return frozenset(schema.get("properties") or ()) if isinstance(schema, Mapping) else frozenset()
-
-
-def _wants_format(text: Any) -> bool:
-    wanted = text.get("format") if isinstance(text, Mapping) else None
-    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_schema", "json_object")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract.types import ModelCall, Reply
-from pytest_approvals.protocols.codec import create_codec
+from pytest_approvals.protocols import create_codec
 from pytest_approvals.protocols.endpoint import Endpoint
 from pytest_approvals.protocols.streaming import get_stream_style
 from pytest_approvals.protocols.transport import Transport
