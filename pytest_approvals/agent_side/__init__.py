@@ -1,5 +1,4 @@
-"""
-What runs beside the agent under test: standard library only, Python 3.10 up.
+"""Agent side: what runs in the process of the agent under test, on the standard library of Python 3.10 and newer.
 
 This folder is copied into environments that hold nothing but a framework, so no module in it imports anything from the
 rest of the package.

@@ -1,8 +1,7 @@
-"""
-Starts an agent process: `python FOLDER_OF_THIS_FILE [OPTIONS]`.
+"""Entry point of an agent process: `python FOLDER_OF_THIS_FILE [OPTIONS]`.
 
 OPTIONS is a JSON object: `path` holds folders for the front of `sys.path`; with `control` (a descriptor) and `agent`
-the process keeps warm and forks, see `warm.py`. Wherever the folder was copied, it becomes the package
+the process becomes a fork server, see `process/fork_server.py`. Wherever the folder was copied, it becomes the package
 `pytest_approvals.agent_side`, so that an adapter's imports and names are the same everywhere.
 """
 
@@ -21,13 +20,13 @@ PACKAGE = "pytest_approvals.agent_side"
 
 
 def _set_path(folders: list[str]) -> None:
-    """Puts *folders* first, and takes away this folder, which Python has added: its modules are no top-level ones."""
+    """Put *folders* first, and remove this folder, which Python has added: its modules are not top-level ones."""
     rest = [entry for entry in sys.path if entry not in folders and os.path.abspath(entry) != HERE]
     sys.path[:] = [*folders, *rest]
 
 
-def _adopt() -> None:
-    """Makes this folder the package, unless it is imported as that anyway."""
+def _register_package() -> None:
+    """Register this folder as the package, unless it can be imported as that anyway."""
     parent = find_spec("pytest_approvals")
     locations = (parent.submodule_search_locations if parent else None) or []
     if any(os.path.realpath(os.path.join(place, "agent_side")) == os.path.realpath(HERE) for place in locations):
@@ -43,10 +42,10 @@ def _adopt() -> None:
 
 
 def main() -> None:
-    """Serves on standard input and output, or keeps warm."""
+    """Serve on standard input and output, or become a fork server."""
     options: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     _set_path(options.get("path", []))
-    _adopt()
+    _register_package()
     import_module(f"{PACKAGE}.process.start").start(options)
 
 

@@ -121,7 +121,7 @@ async def test_a_function_of_a_module_off_the_import_path_is_found_by_its_file(
 
 async def test_a_name_that_cannot_be_imported_says_so(hosted: Callable[..., Any]) -> None:
     """With the name and the reason."""
-    with pytest.raises(Exception, match="'toy_agent:nobody' cannot be imported here \\(AttributeError"):
+    with pytest.raises(Exception, match="Cannot import 'toy_agent:nobody' \\(AttributeError"):
         await hosted("toy_agent:Attached", ToyWorld(), attached("toy_agent:nobody"))
 
 
@@ -132,6 +132,6 @@ async def test_options_that_cannot_cross_are_named(hosted: Callable[..., Any]) -
         await hosted("toy_agent:Attached", ToyWorld(), blueprint)
 
     assert (
-        "`build` cannot be told to another process: blueprint.attachment.run_options.deps.db: {1, 2} (set) is no JSON "
-        "value"
+        "`build` cannot be told to another process: blueprint.attachment.run_options.deps.db: {1, 2} (set) is not a "
+        "JSON value"
     ) == str(caught.value)

@@ -1,12 +1,11 @@
-"""
-The contract between the harness and the agent under test.
+"""Contract between the harness and the agent under test.
 
-`Agent` is what an adapter implements; `World` is what it is given. Everything the two say to each other is one of the
-neutral types below: plain values without behaviour, the same whether the agent lives in this process or in another one.
+`Agent` is what an adapter implements; `World` is what it is given. Everything the two exchange is one of the types
+below: plain values without behaviour, the same whether the agent lives in this process or in another one.
 
 An adapter is thin on purpose. It keeps no memory of decisions, retries nothing, and hides nothing: whatever the
-framework raises it lets out, because a failure that the caller can see is a result, too. Where a framework documents
-how its users recover (from a failed turn, say), the adapter does what the documentation says and names the place.
+framework raises it lets propagate, because a failure that the caller can see is a result, too. If a framework
+documents how its users recover (from a failed turn, for example), the adapter does that and names the place.
 """
 
 from __future__ import annotations

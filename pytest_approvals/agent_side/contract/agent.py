@@ -1,4 +1,4 @@
-"""To be described."""
+"""The two sides of the contract: `Agent`, which an adapter implements, and `World`, which it is given."""
 
 from __future__ import annotations
 
@@ -7,52 +7,39 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from .capabilities import CAPABILITIES, PROTOCOLS
-from .exceptions import (
-    Unsupported,
-)
-from .types import (
-    MAIN,
-    Blueprint,
-    Decision,
-    Item,
-    ModelAddress,
-    Outcome,
-    Reply,
-    Request,
-    ToolSpec,
-)
+from .exceptions import Unsupported
+from .types import MAIN, Blueprint, Decision, Item, ModelAddress, Outcome, Reply, Request, ToolSpec
 
 
 class World(Protocol):
-    """
-    What the harness gives to an adapter, and the only thing that records.
+    """The harness as an adapter sees it, and the only thing that records.
 
-    One world belongs to one session. Frameworks share model and tool objects between sessions: an adapter that offers
-    the capability `sessions` finds the world of the running turn itself, with a context variable, say.
+    One world belongs to one session. Frameworks share model and tool objects between sessions: an adapter with the
+    capability `sessions` finds the world of the running turn itself, for example with a context variable.
     """
 
     async def model(
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> Reply:
-        """
-        Gives the scripted model's next reply to *items*, the complete input that a provider would get.
+        """Return the scripted reply to *items*, the full provider input.
 
-        Arguments:
+        Args:
+            items: The input of the model, as a provider would get it.
             agent: The agent whose model is asked.
             stream: The framework asked for a stream: play `Reply.chunks`, then fail if `Reply.breaks`.
             tools: The names of the tools that the model is offered.
 
-        Errors:
+        Raises:
             ModelDown: The scenario lets the model fail here. Raise what the framework's own model class raises in that
-                case, or let it out.
-            ModelRefused: A real provider would have refused *items*. Likewise.
-            ScriptExhausted: Let it out.
+                case, or let it propagate.
+            ModelRefused: A real provider would have refused *items*. Handle it like `ModelDown`.
+            ScriptExhausted: The script has no further reply. Let it propagate.
         """
 
     def address(self) -> ModelAddress | None:
-        """
-        Gives where the model of this session is reached, as `Blueprint.model` says it of the first session of an agent;
-        None where the world itself is asked.
+        """Return where the model of this session is reached; None if the world itself is asked.
+
+        For the first session of an agent this is `Blueprint.model`.
         """
 
     async def run(
@@ -64,69 +51,74 @@ class World(Protocol):
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
-        """
-        Runs a tool: called from the tool's body, each time the framework enters it, and nowhere else.
+        """Execute a tool.
 
-        Arguments:
-            arguments: What the body was called with, after the framework's validation.
-            call_id: The id as the framework tells it to the body; None where it tells none.
-            real: The body of an attached agent's own tool, run with its start and end recorded.
+        Call it from the tool's body, each time the framework enters it, and nowhere else.
+
+        Args:
+            tool: The name of the tool.
+            arguments: The arguments of the body, after the framework's validation.
+            call_id: The call id that the framework tells the body; None if it tells none.
+            agent: The agent that has the tool.
+            real: The body of an attached agent's own tool; it runs with its start and end recorded.
 
         Returns:
-            What the tool returns: any JSON value, or whatever *real* returns.
+            The result of the tool: any JSON value, or whatever *real* returns.
 
-        Errors:
-            ToolRaised, AsksAgain, and whatever *real* raises.
+        Raises:
+            ToolRaised: The tool fails, as the scenario wrote it. Let it out of the body.
+            AsksAgain: The tool wants a second approval. Turn it into the framework's own way to ask.
+            Exception: Whatever *real* raises.
         """
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """
-        Says whether a call of a conditionally gated tool needs approval: called from the framework's own policy, and
-            nowhere else.
+        """Return whether a call of a conditionally gated tool needs approval.
 
-        It is synchronous, because some frameworks' policies are. Raises `ConditionRaised` where the scenario says so.
+        Call it from the framework's own policy, and nowhere else. It is synchronous, because some frameworks' policies
+        are.
+
+        Raises:
+            ConditionRaised: The condition fails, as the scenario wrote it. Let it out of the policy.
         """
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """
-        Answers as `gate` does, after the signal that the condition waits for; for frameworks whose policies may be
-        asynchronous.
+        """Return what `gate` returns, after the signal that the condition waits for.
+
+        It is meant for frameworks whose policies may be asynchronous.
         """
 
     def shown(self, what: str, **facts: Any) -> None:
-        """
-        Tells what a stream showed to its consumer, as it is shown: `text` (text=), `call` (id=, tool=), `request`
-            (id=), `result` (id=, text=), `end`.
+        """Record what a stream showed to its consumer, at the moment it is shown.
 
-        An adapter reports what the framework's own stream events say, so that a request missing from the stream can be
-        noticed.
+        *what* is `text` (text=), `call` (id=, tool=), `request` (id=), `result` (id=, text=) or `end`. Report what the
+        framework's own stream events say, so that a request missing from the stream is noticed.
         """
 
 
 class Agent(ABC):
-    """
-    One session of the agent under test, driven through one framework.
+    """One session of the agent under test, driven through one framework.
 
-    Subclass it once a flavour, and list the flavours in the module's `FLAVOURS: dict[str, type[Agent]]`, the default
-    one first under `""`. Import the framework inside methods only. The class attributes are facts about the flavour and
-    can be read without the framework.
+    Write one subclass per flavour, and list them in the module's `FLAVOURS: dict[str, type[Agent]]`, the default one
+    first under `""`. Import the framework inside methods only: the class attributes describe the flavour and must be
+    readable without the framework.
 
     Attributes:
-        framework: The distribution whose version is the version of the agent; None for agents of our own.
-        registry: Where that distribution is installed from: `pypi`, or `npm`. What npm installs never runs here: such a
-            class holds the facts of agents that stand in `agents.mjs` beside it.
-        release: The version of an agent of our own that plays releases of some framework; None for all others.
-        releases: What it plays, oldest first: a class for each release, with that `release`.
-        capabilities: What this flavour can express, of the names in `capabilities.py`.
+        framework: The distribution whose version is the version of the agent; None for agents of this project.
+        registry: Where that distribution is installed from: `pypi`, or `npm`. What npm installs never runs in Python:
+            such a class only describes agents that are implemented in `agents.mjs` in the same folder.
+        release: The version of an agent of this project that simulates releases of a framework; None for all others.
+        releases: The simulated releases, oldest first: one class for each, with that `release`.
+        capabilities: The names in `CAPABILITIES` that this flavour can express, and `native.NAME` for its stores.
+            Derived if `missing` is set and `capabilities` is not: everything that is not missing.
         missing: For every other capability, the API that is missing or refuses. The two together name each capability
-            once.
-        wire_rules: Whose rules its model inputs follow: `chat`, `responses`, `messages`, or `none`.
-        native: The protocol over which it reaches `Blueprint.model` even where none is asked for; empty where it then
-            asks the world, with a model class of the framework.
+            exactly once.
+        wire_rules: The provider rules that its model inputs follow: `chat`, `responses`, `messages`, or `none`.
+        native: The protocol over which it reaches `Blueprint.model` even if none is asked for; empty if it then asks
+            the world, with a model class of the framework.
         protocols: The protocols over which it reaches `Blueprint.model` with the framework's own clients; for each, the
-            capabilities that are missing there besides, with the API that is missing or refuses.
+            capabilities that are missing there in addition, with the API that is missing or refuses.
         issues: Where to report a bug of the framework.
-        stores: Its durable stores: the NAME in `native.NAME`, and what it is.
+        stores: Its durable stores: the NAME in `native.NAME`, and a description.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
         connects: It reaches tools of the kind `mcp` with the framework's own client, at `Blueprint.servers`.
     """
@@ -146,111 +138,108 @@ class Agent(ABC):
     connects: ClassVar[bool] = False
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
-        """Builds the framework's objects out of *blueprint*: empty state, nothing run yet."""
+        """Build the framework's objects out of *blueprint*: empty state, nothing run yet."""
         self.world = world
         self.blueprint = blueprint
 
     @abstractmethod
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
-        """
-        Takes one turn: hands *text* and *decisions* to the framework and runs until it pauses, finishes or fails.
+        """Take one turn: hand *text* and *decisions* to the framework and run until it pauses, finishes or fails.
 
-        Both may be given, either may be missing, and with neither the framework is asked to go on without an answer.
+        Both may be given, either may be missing, and with neither the framework is asked to resume without an answer.
         All of these are real steps of a scenario. *decisions* are in the caller's order and may contradict each other.
 
         With *stream*, use the framework's streaming API, consume it to the end, report what it shows with
         `World.shown`, and take the requests from where a consumer of the stream finds them.
 
-        With the capability `hang_up` the task that takes the turn may be cancelled, wherever it waits: let that through
+        With the capability `hang_up` the task that takes the turn may be cancelled wherever it waits: let that through
         to the framework and out again, and keep what a caller of the framework would have then.
 
-        Errors:
+        Raises:
             Unsupported: This combination cannot be expressed.
-            Anything else: The turn failed. Let the framework's own exception out.
+            Exception: Any other exception means the turn failed; let the framework's own exception propagate.
         """
 
     @abstractmethod
     async def pending(self) -> Sequence[Request]:
-        """
-        Lists the open requests that this session's state holds, as the framework tells them without running anything.
-        """
+        """Return the open requests in this session's state, as the framework lists them without running anything."""
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
-        """
-        Puts decisions into the state without going on, so that they can be saved; a later `turn(None, ())` goes on with
-        them.
+        """Put decisions into the state without resuming, so that they can be saved.
+
+        A later `turn(None, ())` resumes with them.
         """
         raise Unsupported("stage")
 
     async def cancel(self) -> None:
-        """Gives up what is pending, in the framework's own way."""
+        """Give up what is pending, in the framework's own way."""
         raise Unsupported("cancel")
 
     async def trim(self, keep: int) -> None:
-        """Lets the framework's own history trimming keep the last *keep* messages."""
+        """Let the framework's own history trimming keep the last *keep* messages."""
         raise Unsupported("trim")
 
     async def dump(self) -> str:
-        """
-        Gives everything the caller must keep between two turns, as text: for `json` the framework's own serialization,
-        for `native.NAME` the reference into the store. With history `append`, only what the last turn added. It works
-        after a failed and after a finished turn, too.
+        """Return everything the caller must keep between two turns, as text.
+
+        For `json` that is the framework's own serialization, for `native.NAME` the reference into the store. With
+        history `append`, return only what the last turn added. It must also work after a failed and after a finished
+        turn.
         """
         raise Unsupported("serialize.json")
 
     async def load(self, parts: Sequence[str]) -> None:
-        """
-        Takes up what `dump` gave: one text, or with history `append` all of them in order. Called on a new agent,
-        before its first turn.
+        """Restore what `dump` returned: one text, or with history `append` all of them in order.
+
+        Called on a new agent, before its first turn.
         """
         raise Unsupported("serialize.json")
 
     async def copy_from(self, other: Agent) -> None:
-        """
-        Takes a deep copy of *other*'s state; for serialize mode `copy`. Called on a new agent, before its first turn.
+        """Take a deep copy of *other*'s state, for serialize mode `copy`.
+
+        Called on a new agent, before its first turn.
         """
         raise Unsupported("serialize.copy")
 
     async def another_session(self, world: World) -> Agent:
-        """
-        Gives a second, empty session on the same framework objects (the same agent, model and tools), recorded by
-        *world*.
-        """
+        """Return a second, empty session on the same framework objects (agent, model, tools), recorded by *world*."""
         raise Unsupported("sessions")
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """
-        The tools as this agent has them: those of the blueprint, or for an attachment what was found on the person's
-        agent.
-        """
+        """Return the tools of this agent: those of the blueprint, or what was found on an attached agent."""
         return self.blueprint.tools
 
     async def close(self) -> None:
-        """Lets go of whatever is open: clients, files, background tasks."""
+        """Release whatever is open: clients, files, background tasks."""
 
     @classmethod
     def owns(cls, subject: object) -> bool:
-        """
-        Says whether *subject* is an agent object of this framework, judged by the package that its class comes from.
-        """
+        """Return whether *subject* is an agent object of this framework, judged by the package of its class."""
         return type(subject).__module__.split(".")[0] in cls.packages
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "capabilities" in cls.__dict__ or "missing" in cls.__dict__:
+        own = cls.__dict__
+        if "capabilities" not in own and ("missing" in own or ("stores" in own and cls.missing)):
+            cls.capabilities = _known_capabilities(cls) - frozenset(cls.missing)
+        if "capabilities" in own or "missing" in own:
             _validate_capabilities(cls)
 
 
+def _known_capabilities(cls: type[Agent]) -> frozenset[str]:
+    return frozenset(CAPABILITIES) | {f"native.{name}" for name in cls.stores}
+
+
 def _validate_capabilities(cls: type[Agent]) -> None:
-    claimed, missing = cls.capabilities, frozenset(cls.missing)
-    known = frozenset(CAPABILITIES) | {f"native.{name}" for name in cls.stores}
-    wrong = {
+    claimed, missing, known = cls.capabilities, frozenset(cls.missing), _known_capabilities(cls)
+    problems = {
         "unknown": (claimed | missing) - known,
         "claimed and missing": claimed & missing,
         "neither claimed nor missing": known - claimed - missing,
         "unknown protocols": frozenset(cls.protocols) - frozenset(PROTOCOLS),
         "unknown over a protocol": frozenset(name for lacks in cls.protocols.values() for name in lacks) - known,
     }
-    problems = [f"{what}: {', '.join(sorted(names))}" for what, names in wrong.items() if names]
-    if problems:
-        raise TypeError(f"capabilities of {cls.__module__}.{cls.__qualname__}: " + "; ".join(problems))
+    lines = [f"{problem}: {', '.join(sorted(names))}" for problem, names in problems.items() if names]
+    if lines:
+        raise TypeError(f"Invalid capabilities of {cls.__module__}.{cls.__qualname__}: " + "; ".join(lines))

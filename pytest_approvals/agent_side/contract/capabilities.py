@@ -1,7 +1,6 @@
-"""
-The names of what an agent may be able to do; a scenario needs some, an adapter claims some.
+"""Capabilities of agents: a scenario needs some, an adapter claims some.
 
-A capability is declared, never sniffed. What an adapter does not claim it lists as missing, with the API that is
+A capability is declared, never detected. What an adapter does not claim it lists as missing, with the API that is
 missing or refuses.
 """
 
@@ -87,7 +86,7 @@ PROTOCOLS: dict[str, dict[str, str]] = {
         "repeated_ids": "an id that comes again is refused there",
     },
 }
-"""
-How a provider's clients speak, with what no model can do there: Chat Completions and Responses of OpenAI, Messages of
-Anthropic.
+"""The provider protocols, with what no model can do over them.
+
+They are Chat Completions and Responses of OpenAI, and Messages of Anthropic.
 """

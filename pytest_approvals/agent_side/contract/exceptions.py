@@ -1,25 +1,24 @@
-"""
-What the two sides of the contract raise at each other.
+"""Exceptions that the two sides of the contract raise at each other.
 
-    ContractError
-    ├── Unsupported         the adapter cannot express a step
-    ├── ModelDown           the model failed
-    │   └── ModelRefused    the model refused its input as a real provider would
-    ├── ScriptExhausted     the model's script has no further reply
-    ├── ToolRaised          a tool failed, as the scenario wrote it
-    ├── AsksAgain           a tool wants a second approval in its middle
-    └── ConditionRaised     an approval condition failed, as the scenario wrote it
+ContractError
+├── Unsupported         the adapter cannot express a step
+├── ModelDown           the model failed
+│   └── ModelRefused    the model refused its input as a real provider would
+├── ScriptExhausted     the model's script has no further reply
+├── ToolRaised          a tool failed, as the scenario wrote it
+├── AsksAgain           a tool asks for a second approval while it runs
+└── ConditionRaised     an approval condition failed, as the scenario wrote it
 """
 
 from __future__ import annotations
 
 
 class ContractError(Exception):
-    """The root of what the two sides raise at each other."""
+    """Base class of the exceptions that the two sides raise at each other."""
 
 
 class Unsupported(ContractError):
-    """An adapter cannot express this step; *capability* is the one it should not have claimed."""
+    """An adapter cannot express this step; *capability* is the one that it should not have claimed."""
 
     def __init__(self, capability: str, why: str = "") -> None:
         self.capability = capability
@@ -33,17 +32,16 @@ MODEL_FAILURES = {
     "truncated": "the answer of the model ends in its middle",
     "garbled": "the answer of the model cannot be read",
 }
-"""The ways in which a model fails without a status, and what is said of them."""
+"""The ways in which a model fails without a status, with their messages."""
 
 
 class ModelDown(ContractError):
-    """
-    The model failed.
+    """The model failed.
 
     Attributes:
-        status: An HTTP status; 0 where there is none.
-        how: A name in `MODEL_FAILURES`: what happened, where there is no status.
-        retry_after: After how many seconds the provider wants to be asked again; None where it does not say.
+        status: An HTTP status; 0 if there is none.
+        how: A name in `MODEL_FAILURES`: what happened if there is no status.
+        retry_after: After how many seconds the provider wants to be asked again; None if it does not say.
     """
 
     def __init__(self, status: int, how: str = "disconnect", retry_after: float | None = None) -> None:
@@ -75,7 +73,7 @@ class ToolRaised(ContractError):
 
 
 class AsksAgain(ContractError):
-    """A tool wants a second approval in its middle; an adapter turns it into the framework's own way to ask."""
+    """A tool asks for a second approval while it runs; an adapter turns it into the framework's own way to ask."""
 
 
 class ConditionRaised(ContractError):

@@ -1,4 +1,4 @@
-"""What an agent is: which class drives it, and what is known of it without running anything."""
+"""Metadata of agent classes, which is known without running anything, and the lookup of such classes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from .agent import Agent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """
-    What an agent says of itself.
+    """Metadata of an agent.
 
     Attributes:
         framework, version, where: The distribution, its version, and the folder that it is imported from.
@@ -39,7 +38,7 @@ class Facts:
 
 
 def get_facts(adapter: type[Agent]) -> Facts:
-    """Gives what *adapter* says of itself, with what is installed of its framework; looked up once."""
+    """Return the metadata of *adapter* and of its installed framework; it is collected once."""
     if adapter not in _FACTS_CACHE:
         _FACTS_CACHE[adapter] = _collect_facts(adapter)
     return _FACTS_CACHE[adapter]
@@ -65,40 +64,38 @@ def _collect_facts(adapter: type[Agent]) -> Facts:
 
 
 def load_agent_class(name: str) -> type[Agent]:
-    """
-    Gives the class that *name* means: `module:Class`, or an adapter of this package as `NAME` or `NAME.FLAVOUR`.
+    """Return the class that *name* means: `module:Class`, or a built-in adapter as `NAME` or `NAME.FLAVOUR`.
 
-    Errors:
-        LookupError: There is none, or it is not an `Agent`.
+    Raises:
+        LookupError: There is no such class, or it is not an `Agent`.
     """
     if ":" in name:
-        found = import_object(name)
+        agent = import_object(name)
     else:
         adapter, _, flavour = name.partition(".")
         try:
-            found = import_module(f"..adapters.{adapter}", __package__).FLAVOURS[flavour]
+            agent = import_module(f"..adapters.{adapter}", __package__).FLAVOURS[flavour]
         except (ImportError, AttributeError, KeyError) as error:
-            raise LookupError(f"there is no adapter {name!r} ({type(error).__name__}: {error})") from error
-    if not (isinstance(found, type) and issubclass(found, Agent)):
-        raise LookupError(f"{name!r} is not an Agent class")
-    return found
+            raise LookupError(f"Unknown adapter {name!r} ({type(error).__name__}: {error})") from error
+    if not (isinstance(agent, type) and issubclass(agent, Agent)):
+        raise LookupError(f"Invalid agent {name!r}: expected a subclass of Agent")
+    return agent
 
 
 def import_object(name: str) -> Any:
-    """
-    Gives what `module:attribute` or `FILE.py:attribute` names; the attribute may be a path with dots.
+    """Return the object at `module:attribute` or `FILE.py:attribute`; the attribute may be a path with dots.
 
-    Errors:
+    Raises:
         LookupError: It cannot be imported.
     """
     module, _, path = name.rpartition(":")
     try:
-        found: Any = _import_file(module) if module.endswith(".py") else import_module(module)
+        target: Any = _import_file(module) if module.endswith(".py") else import_module(module)
         for step in path.split("."):
-            found = getattr(found, step)
+            target = getattr(target, step)
     except (ImportError, AttributeError, OSError) as error:
-        raise LookupError(f"{name!r} cannot be imported here ({type(error).__name__}: {error})") from error
-    return found
+        raise LookupError(f"Cannot import {name!r} ({type(error).__name__}: {error})") from error
+    return target
 
 
 def _import_file(file: str) -> ModuleType:
@@ -120,7 +117,7 @@ def _installed_version(framework: str | None) -> str | None:
 
 def _find_folder(adapter: type[Agent]) -> str | None:
     for package in adapter.packages or (adapter.__module__,):
-        found = find_spec(package)
-        if found is not None and found.origin is not None:
-            return str(Path(found.origin).parent)
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            return str(Path(spec.origin).parent)
     return None

@@ -1,11 +1,8 @@
-"""Approval conditions: data that says when a call needs approval, and the one function that answers them.
+"""Neutral types: what harness and agent exchange.
 
-A condition is data and not a callable, so that it can be judged afterwards, cross a process, and be told apart from a
-policy that was never asked.
-
-The neutral types: what harness and agent say to each other.
-
-Plain frozen values, the same for every framework and on both sides of a process boundary.
+All are frozen values without behaviour, the same for every framework and on both sides of a process boundary. An
+approval condition is such a value and not a callable, so that it can be judged afterwards, cross a process, and be told
+apart from a policy that was never asked.
 """
 
 from __future__ import annotations
@@ -17,12 +14,11 @@ from typing import Any, Literal, Union
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """
-    When a call needs approval.
+    """Condition under which a call needs approval.
 
     The call needs it if the *argument* passes the one comparison that is given. *answers* replaces the comparison: the
-    k-th time one call is asked about, the k-th answer is given, the last one for ever. *raises* fails instead of
-    answering. *waits_for* names a signal that comes before the answer.
+    k-th time one call is asked about, the k-th answer is given, and the last one from then on. *raises* fails
+    instead of answering. *waits_for* names a signal that comes before the answer.
     """
 
     argument: str | None = None
@@ -40,12 +36,15 @@ Approval = Union[Literal["always", "never"], Condition]
 
 
 def needs_approval(approval: Approval, arguments: Any, asked_before: int = 0) -> bool:
-    """
-    Says whether a call with *arguments* needs approval; *asked_before* counts the earlier questions about the same
-    call.
+    """Return whether a call with *arguments* needs approval.
 
     Arguments that are not an object, or lack the compared argument, need approval: a policy that cannot judge does not
     open the gate. A condition that raises counts as needing approval here; raising is the caller's business.
+
+    Args:
+        approval: Whether calls of the tool are gated.
+        arguments: The arguments of the call.
+        asked_before: The number of earlier questions about the same call.
     """
     if approval == "always" or approval == "never":
         return approval == "always"
@@ -74,10 +73,10 @@ def _condition_holds(condition: Condition, value: Any) -> bool:
 
 
 Kind = Literal["function", "mcp", "hosted_mcp"]
-"""Who runs a tool: the framework itself, a server that the framework connects to, or the model's provider."""
+"""The side that runs a tool: the framework itself, a server that the framework connects to, or the model's provider."""
 
 Verdict = Literal["approve", "reject", "edit", "always", "never", "raw"]
-"""What a caller answers. `raw` is for misbehaviour: the value goes verbatim where the framework takes a decision."""
+"""The caller's verdict. `raw` is for misbehaviour: the value goes verbatim where the framework takes a decision."""
 
 MAIN = "main"
 """The name of the agent that the caller talks to; every other agent is run by a tool, or handed over to by one."""
@@ -97,8 +96,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """
-    One tool of one agent.
+    """One tool of one agent.
 
     Attributes:
         approval: Whether its calls are gated: always, never, or on a condition; ask `World.gate`, never evaluate it in
@@ -108,8 +106,8 @@ class ToolSpec:
         runs: The agent that its calls run, for a tool that is an agent; the tool then has one string parameter,
             `input`.
         hands_over_to: The agent that its calls hand the conversation over to: from then on that agent's model is asked,
-            in later turns, too. Such a tool has no body and no parameters.
-        asks_again: Its calls raise `AsksAgain` in their middle, until a second approval was given.
+            also in later turns. Such a tool has no body and no parameters.
+        asks_again: Its calls raise `AsksAgain` while they run, until a second approval was given.
     """
 
     name: str
@@ -126,7 +124,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where the framework itself must stop a turn; None leaves the framework's default."""
+    """Limits at which the framework itself must stop a turn; None leaves the framework's default."""
 
     model_replies: int | None = None
     tool_calls: int | None = None
@@ -134,12 +132,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """
-    A person's own agent instead of one made from tool specs.
+    """A user's own agent instead of one made from tool specs.
 
     Attributes:
         subject: The framework's agent object, or a callable that takes the framework's model and returns one.
-        gated: The tools whose calls must wait for a person; None means: what the framework marks.
+        gated: The tools whose calls must wait for approval; None means those that the framework marks.
         stubs: The tools whose body is replaced by `World.run`; the others run for real, with `World.run(real=...)`
             around them.
         run_options: Keyword arguments for the framework's own run call.
@@ -153,14 +150,13 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAddress:
-    """
-    Where the scripted model is reached over a provider's protocol.
+    """Address of the scripted model over a provider's protocol.
 
-    The model that a request names is the agent that asks.
+    The model name in a request is the name of the agent that asks.
 
     Attributes:
         protocol: `chat`, `responses` or `messages`.
-        url: The base address as clients of that provider take it; on the loopback.
+        url: The base address as clients of that provider take it; on the loopback interface.
     """
 
     protocol: str
@@ -169,13 +165,12 @@ class ModelAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAddress:
-    """
-    Where an MCP server is that offers tools of an agent; *url* or *command* is given, not both.
+    """Address of an MCP server that offers tools of an agent; exactly one of *url* and *command* is set.
 
     Attributes:
         name: The server, as `ToolSpec.server` names it.
         agent: The agent that has the tools.
-        url: For streamable HTTP; on the loopback.
+        url: For streamable HTTP; on the loopback interface.
         command: For stdio: the program to start, and its arguments.
     """
 
@@ -187,20 +182,19 @@ class ServerAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """
-    Everything an agent is built from.
+    """Blueprint of an agent: everything that it is built from.
 
     Attributes:
         tools: The tools of all its agents.
         answer: The fields of the answer that the main agent has to end with, through the framework's own structured
-            output; empty where it ends with text.
-        serialize: What its state goes through between turns: `none`, `copy`, `json` or `native.NAME`.
-        history: `whole`, or `append` where `dump` gives only what the last turn added.
-        directory: A folder of this run's own, for native stores; empty where there is none.
-        model: Where the model is reached with the framework's own client; None where the world is asked.
+            output; empty if it ends with text.
+        serialize: What is done with its state between turns: `none`, `copy`, `json` or `native.NAME`.
+        history: `whole`, or `append` if `dump` returns only what the last turn added.
+        directory: A folder of this run's own, for native stores; empty if there is none.
+        model: Where the model is reached with the framework's own client; None if the world is asked.
         servers: Where the MCP servers of its tools are, for an agent that `connects`.
-        options: Options of the flavour, as the scenario or the person gives them.
-        attachment: Set where a person's own agent is driven; *tools* is then empty.
+        options: Options of the flavour, as the scenario or the user sets them.
+        attachment: The user's own agent, if one is driven; *tools* is then empty.
     """
 
     tools: tuple[ToolSpec, ...] = ()
@@ -220,12 +214,11 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """
-    One tool call in a reply of the model.
+    """One tool call in a reply of the model.
 
     Attributes:
-        id: The call id; None where the model gives none.
-        arguments: An object, or the raw text that the model sent where that is not a JSON object.
+        id: The call id; None if the model gives none.
+        arguments: An object, or the raw text that the model sent if that is not a JSON object.
     """
 
     id: str | None
@@ -237,7 +230,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostedResult:
-    """What the provider reports of a hosted call that it ran: *call_id* is the id of the approved request."""
+    """Report of the provider on a hosted call that it ran; *call_id* is the id of the approved request."""
 
     call_id: str
     tool: str
@@ -249,8 +242,7 @@ class HostedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """
-    One piece of a streamed reply.
+    """One piece of a streamed reply.
 
     `text` chunks have no *call*; the others add to the call with that position in the reply. *id* and *tool* come with
     the first chunk of a call, or alone before it; *arguments* is a piece of the JSON text. A chunk may be empty.
@@ -265,15 +257,14 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """
-    One answer of the model.
+    """One reply of the model.
 
     Attributes:
-        answer: The structured answer, in whatever form the framework expects it of a model; it may not fit what was
-            asked for. In what the model is sent later, it and whatever answers it are `other` items.
-        chunks: Text and calls in pieces, in the order to stream them; always given. An answer comes after them.
-        breaks: The stream ends with `ModelDown` after the last chunk; only ever set where a stream was asked for.
-        how: A name in `failures.BREAKS`: how the stream ends, where it breaks.
+        answer: The structured answer, in the form in which the framework expects it of a model; it may not fit what
+            was asked for. In later model inputs, it and the answers to it are `other` items.
+        chunks: Text and calls in pieces, in the order to stream them; always set. An answer comes after them.
+        breaks: The stream ends with `ModelDown` after the last chunk; only set if a stream was asked for.
+        how: A name in `MODEL_FAILURES`: how the stream ends if it breaks.
     """
 
     say: str | None = None
@@ -287,18 +278,17 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """
-    One element of what the model is sent.
+    """One element of a model input.
 
     Attributes:
         kind: `user`, `say` (the model's own text), `call`, `result`, `approval_request` and `approval_response` (hosted
             MCP on the wire), `hosted_result` (the provider's report of a hosted call), or `other`.
         id: The call id for `call` and `result`; the request's id for the approval kinds and for `hosted_result`.
-        arguments: As the framework sends them: parsed where they are a JSON object, else the raw text.
+        arguments: As the framework sends them: parsed if they are a JSON object, else the raw text.
         text: What a message says; for a result, what the model reads.
         approved: For `approval_response`.
-        message: The number of the message that the item came from, so that text beside a call is told from text after
-            it.
+        message: The number of the message that the item came from, to distinguish text beside a call from text
+            after it.
     """
 
     kind: str
@@ -315,14 +305,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """
-    An approval request, as the framework shows it to the human.
+    """An approval request, as the framework shows it to a human.
 
     Attributes:
         id: The framework's own id of the request, whatever it uses.
-        call_id: The call id that it shows; None where it shows none.
-        arguments: Parsed where they are a JSON object, else the raw text.
-        agent: Who asks, as the framework names it.
+        call_id: The call id that it shows; None if it shows none.
+        arguments: Parsed if they are a JSON object, else the raw text.
+        agent: The agent that asks, as the framework names it.
         handle: The framework's own object. It never leaves its process, is not compared, and is None in a request that
             was rebuilt from JSON.
     """
@@ -339,15 +328,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """
-    A caller's answer to a request.
+    """A caller's answer to a request.
 
     Attributes:
-        request: The copy of the request that the answer is made from; None only where *address* stands in its place.
-        arguments: For `edit`: all arguments that the call shall have.
-        tool: For `edit`: another tool that shall run instead.
+        request: The copy of the request that the answer is made from; None only if *address* takes its place.
+        arguments: For `edit`: all arguments that the call must have.
+        tool: For `edit`: another tool that must run instead.
         raw: For `raw`: put verbatim where the framework takes a decision.
-        address: Put verbatim where the framework takes a request, where *request* is None.
+        address: Put verbatim where the framework takes a request, if *request* is None.
     """
 
     request: Request | None
@@ -361,10 +349,9 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """
-    The turn ended with these requests open; *text* is what the agent said besides, where the framework shows it.
+    """The turn ended with these requests open; *text* is what the agent also said, if the framework shows it.
 
-    A framework that says that it is paused and shows no request gives none: that nobody can answer is a finding.
+    A framework that reports a pause and shows no request gives none: that nobody can answer is a finding.
     """
 
     requests: tuple[Request, ...]

@@ -1,7 +1,6 @@
-"""
-What agents in JavaScript share: the host protocol in JavaScript, and the facts of such an agent in Python.
+"""Base of agents in JavaScript: their metadata in Python, and the host protocol in JavaScript.
 
-Nothing here is imported by JavaScript but its own modules; `main.mjs` is what node is started with.
+The `.mjs` modules import only each other; node is started with `main.mjs`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _NOT_HERE = "it is written in JavaScript and runs in a process of node"
 
 
 class JavaScriptAgent(Agent):
-    """The facts of agents that stand in `agents.mjs` beside their class; none of them is ever built in Python."""
+    """Metadata of agents that are implemented in `agents.mjs` in the folder of their class; never built in Python."""
 
     registry = "npm"
 

@@ -56,7 +56,7 @@ class Server {
   // --- what the channel asks ---
 
   async answer(method, params, signal) {
-    if (!Object.hasOwn(this.#methods, method)) throw new BrokenContract(`there is no method ${method}`);
+    if (!Object.hasOwn(this.#methods, method)) throw new BrokenContract(`unknown method ${method}`);
     if (this.#process === null && method !== "hello") throw new BrokenContract(`${method} came before hello`);
     return this.#methods[method](params, signal);
   }
@@ -119,7 +119,7 @@ class Server {
   // --- sessions and handles ---
 
   #world(session, model) {
-    if (this.#sessions.has(session)) throw new BrokenContract(`session ${session} is there already`);
+    if (this.#sessions.has(session)) throw new BrokenContract(`session ${session} already exists`);
     return new World(this.#channel, session, model);
   }
 
@@ -130,7 +130,7 @@ class Server {
 
   #agent(session) {
     const agent = this.#sessions.get(session);
-    if (agent === undefined) throw new BrokenContract(`there is no session ${session}`);
+    if (agent === undefined) throw new BrokenContract(`unknown session ${session}`);
     return agent;
   }
 

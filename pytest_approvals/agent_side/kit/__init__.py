@@ -1,1 +1,1 @@
-"""To be described."""
+"""Shared parts of adapters: context, clients, tool schemas, probes, arguments and feature detection."""

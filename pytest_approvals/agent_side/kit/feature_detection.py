@@ -1,5 +1,4 @@
-"""
-What an installed framework has, read from its sources without importing it.
+"""Feature detection in installed packages: their sources are read, never imported.
 
 Names are looked for, not version numbers: a checkout has no number that says what is in it.
 """
@@ -13,23 +12,25 @@ from pathlib import Path
 
 @cache
 def find_package_folder(package: str) -> Path | None:
-    """Gives the folder of a package, which may stand in a namespace; None where it is not here."""
+    """Return the folder of a package, which may be part of a namespace package; None if it is not installed."""
     top, *below = package.split(".")
-    found = find_spec(top)
-    places = (Path(place, *below) for place in (found.submodule_search_locations or () if found else ()))
-    return next((place for place in places if (place / "__init__.py").is_file()), None)
+    spec = find_spec(top)
+    folders = (Path(place, *below) for place in (spec.submodule_search_locations or () if spec else ()))
+    return next((folder for folder in folders if (folder / "__init__.py").is_file()), None)
 
 
 def has_source(package: str, path: str, text: str = "") -> bool:
-    """
-    Says whether a package has a file or folder, and in that file a text; yes where the package is not here at all.
+    """Return whether a package has a file or folder, and whether that file contains a text.
 
-    Arguments:
-        path: Its path below the package.
-        text: What must stand in it.
+    A package that is not installed counts as having everything: an adapter then describes its newest release.
+
+    Args:
+        package: The import name of the package.
+        path: The path of the file or folder below the package.
+        text: The text that the file must contain; empty to look for the path alone.
     """
-    here = find_package_folder(package)
-    return here is None or (text in _read_source(here / path) if text else (here / path).exists())
+    folder = find_package_folder(package)
+    return folder is None or (text in _read_source(folder / path) if text else (folder / path).exists())
 
 
 @cache

@@ -1,5 +1,4 @@
-"""
-What a scenario declares of parameters and fields, as a person writes it in Python: annotations, signatures, models.
+"""Schemas of tools: neutral parameters as Python annotations, signatures and models, and read from JSON Schema.
 
 A framework infers the schema of a tool from these, which costs a hundred times what a copy costs; so models are made
 once for equal fields.
@@ -34,67 +33,94 @@ _PYTHON_TYPES: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class HashableParameters:
-    """
-    Parameters by name, which are equal where they say the same.
+    """Parameters as a cache key, equal if they say the same.
 
-    Arguments:
-        parameters: They stay as they are.
+    Args:
+        parameters: The parameters by name; they must not change afterwards.
     """
 
     parameters: Mapping[str, Parameter] = field(compare=False)
-    _said: str = field(init=False, repr=False)
+    _text: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_said", repr(dict(self.parameters)))
+        object.__setattr__(self, "_text", repr(dict(self.parameters)))
 
 
 def to_annotation(declared: Parameter) -> Any:
-    """Gives the type that a person annotates the parameter with; `Any` for one that has no type of its own."""
+    """Return the Python annotation of a parameter; `Any` if its type has none."""
     return _PYTHON_TYPES.get(declared.type, Any)
 
 
 def to_model_field(declared: Parameter) -> tuple[Any, Any]:
-    """Gives a field for `pydantic.create_model`: its type, and its default or `...`."""
+    """Return a field for `pydantic.create_model`: its type, and its default or `...`."""
     return to_annotation(declared), ... if declared.required else declared.default
 
 
 def to_signature_parameters(parameters: Mapping[str, Parameter]) -> list[Argument]:
-    """Gives the parameters of a function that is called with keywords."""
+    """Return the keyword-only parameters of a function."""
     return [
         Argument(
             name,
             Argument.KEYWORD_ONLY,
-            annotation=to_annotation(one),
-            default=Argument.empty if one.required else one.default,
+            annotation=to_annotation(parameter),
+            default=Argument.empty if parameter.required else parameter.default,
         )
-        for name, one in parameters.items()
+        for name, parameter in parameters.items()
     ]
 
 
-def set_signature(body: Body, *given: Argument) -> Body:
-    """Gives *body* the signature that a person would have written."""
-    described: Any = body
-    described.__signature__ = Signature(list(given))
-    described.__annotations__ = {one.name: one.annotation for one in given}
+def set_signature(body: Body, *arguments: Argument) -> Body:
+    """Give *body* the signature that a user would have written, and return it."""
+    function: Any = body
+    function.__signature__ = Signature(list(arguments))
+    function.__annotations__ = {argument.name: argument.annotation for argument in arguments}
     return body
 
 
 def build_fields_model(name: str, parameters: Mapping[str, Parameter], **further: Any) -> type[BaseModel]:
-    """
-    Gives a pydantic model with a field for each parameter, the same one for equal fields.
+    """Return a pydantic model with a field for each parameter, the same one for equal fields.
 
-    Arguments:
-        further: Types of more fields that are needed, by their names.
+    Args:
+        name: The name of the model.
+        parameters: The fields by name.
+        **further: Types of more required fields, by name.
     """
     return _build_fields_model(name, HashableParameters(parameters), tuple(further.items()))
 
 
 @lru_cache(maxsize=1024)
 def _build_fields_model(name: str, fields: HashableParameters, further: tuple[tuple[str, Any], ...]) -> type[BaseModel]:
-    # Every framework that takes a model brings pydantic; what stands beside an agent is the standard library's.
+    # The folder must import with the standard library alone; every framework that takes a model brings pydantic.
     from pydantic import create_model
 
-    own: dict[str, Any] = {key: (kind, ...) for key, kind in further}
-    own |= {key: to_model_field(one) for key, one in fields.parameters.items()}
-    made: type[BaseModel] = create_model(name, **own)
-    return made
+    model_fields: dict[str, Any] = {key: (kind, ...) for key, kind in further}
+    model_fields |= {key: to_model_field(parameter) for key, parameter in fields.parameters.items()}
+    model: type[BaseModel] = create_model(name, **model_fields)
+    return model
+
+
+def read_parameters(schema: Mapping[str, Any] | None) -> dict[str, Parameter]:
+    """Return the parameters that the JSON Schema of a tool's arguments describes.
+
+    >>> read_parameters({"properties": {"amount": {"type": "integer"}}, "required": ["amount"]})
+    {'amount': Parameter(type='integer', required=True, default=None)}
+    """
+    described = schema or {}
+    required = described.get("required", ())
+    return {
+        name: Parameter(type=read_type(part), required=name in required, default=part.get("default"))
+        for name, part in described.get("properties", {}).items()
+    }
+
+
+def read_type(schema: Mapping[str, Any]) -> str:
+    """Return the type that a schema names first besides `null`, in lower case; `object` if it names none.
+
+    >>> read_type({"type": "STRING"}), read_type({"anyOf": [{"type": "null"}, {"type": "integer"}]}), read_type({})
+    ('string', 'integer', 'object')
+    """
+    named = schema.get("type")
+    if isinstance(named, str):
+        return named.lower()
+    kinds = [*(named or ()), *(choice.get("type") for choice in schema.get("anyOf", ()))]
+    return next((str(kind).lower() for kind in kinds if kind not in (None, "null")), "object")

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Agent processes: RPC server, fork server, network guard, and the world as a proxy."""

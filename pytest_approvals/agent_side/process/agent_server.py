@@ -1,9 +1,4 @@
-"""
-The agent's end of the host protocol.
-
-`python FOLDER_OF_THIS_FILE` speaks it on standard input and output. The protocol takes these for itself before anything
-else runs: what a framework prints goes to standard error.
-"""
+"""RPC server of an agent process: the agent's end of the host protocol."""
 
 from __future__ import annotations
 
@@ -48,70 +43,71 @@ from .process_exit import log_to_stderr
 from .world_proxy import HarnessConnection, WorldProxy
 
 CLOSE_TIMEOUT = 2.0
-"""How many seconds agents may take to close after the harness is gone."""
+"""The seconds that agents may take to close after the harness is gone."""
 
 
 class AgentServer:
-    """
-    Answers the harness for all agents of this process.
+    """Server of the harness for all agents of this process.
 
-    Arguments:
+    Args:
+        read: The descriptor to read from.
+        write: The descriptor to write to.
         how: As in `messages.Welcome`.
 
     Attributes:
-        over: Is done when the harness is gone.
+        over: Done when the harness is gone.
     """
 
     def __init__(self, read: int, write: int, how: str) -> None:
         self._how = how
-        self._channel = RpcPeer(read, write, self)
+        self._peer = RpcPeer(read, write, self)
         self._greeting: Hello | None = None
         self._adapter: type[Agent] | None = None
         self._sessions: dict[int, Agent] = {}
         self._handles: list[Any] = []
-        self._home = HarnessConnection(channel=self._channel, limit=600.0)
+        self._connection = HarnessConnection(peer=self._peer, limit=600.0)
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._methods: dict[str, Callable[[Any], Awaitable[Any]]] = {
             name: getattr(self, f"_{name}") for name in COMMANDS
         }
 
-    # --- what the channel asks ---
+    # --- handler of the peer ---
 
     async def answer(self, method: str, params: Any) -> Any:
-        """See `channel.Peer`."""
+        """See `RpcHandler`."""
         if method not in COMMANDS:
-            raise BrokenContract(f"there is no method {method!r}")
+            raise BrokenContract(f"unknown method {method!r}")
         if self._greeting is None and method != "hello":
             raise BrokenContract(f"{method!r} came before 'hello'")
         try:
             command = from_json(COMMANDS[method][0], params)
-        except SerializationError as mistake:
-            raise BrokenContract(f"parameters of `{method}`: {mistake}") from None
+        except SerializationError as error:
+            raise BrokenContract(f"parameters of `{method}`: {error}") from None
         answer = await self._methods[method](command)
-        if self._home.breaches:
-            raise BrokenContract(self._home.breaches.pop())
+        if self._connection.breaches:
+            raise BrokenContract(self._connection.breaches.pop())
         try:
             return to_json(answer, COMMANDS[method][1], anything=to_json_safe)
-        except SerializationError as mistake:
-            raise BrokenContract(f"`{method}` gave nonsense: {mistake}") from None
+        except SerializationError as error:
+            raise BrokenContract(f"invalid result of `{method}`: {error}") from None
 
     def notice(self, method: str, params: Any) -> None:
-        """See `channel.Peer`."""
-        known = "only the agent's side may send it" if method in NOTICES else "it is unknown"
-        log_to_stderr(f"the harness sent the notice {method!r}; {known}")
+        """See `RpcHandler`."""
+        reason = "only the agent's side may send it" if method in NOTICES else "it is unknown"
+        log_to_stderr(f"the harness sent the notice {method!r}; {reason}")
 
-    def overdue(self, late: CallTimeout) -> None:
-        """See `channel.Peer`."""
+    def call_timed_out(self, late: CallTimeout) -> None:
+        """See `RpcHandler`."""
         log_to_stderr(f"the harness is late: {late}")
 
-    def broke_off(self, why: str | None) -> None:
-        """See `channel.Peer`."""
+    def connection_ended(self, why: str | None) -> None:
+        """See `RpcHandler`."""
         if why is not None:
             log_to_stderr(f"the harness broke the protocol: {why}")
         self.over.set_result(None)
 
     async def close_all(self) -> None:
-        """Closes the agents that the harness left open, if they can be closed in time."""
+        """Close the agents that the harness left open, as far as they close in time."""
         closing = [asyncio.ensure_future(agent.close()) for agent in self._sessions.values()]
         if closing:
             await asyncio.wait(closing, timeout=CLOSE_TIMEOUT)
@@ -125,7 +121,7 @@ class AgentServer:
             )
         adapter = self._adapter = load_agent_class(hello.agent)
         self._greeting = hello
-        self._home.limit = hello.limit
+        self._connection.limit = hello.limit
         language = f"{platform.python_implementation()} {platform.python_version()}"
         return Welcome(
             protocol=PROTOCOL_VERSION, pid=os.getpid(), facts=get_facts(adapter), how=self._how, language=language
@@ -134,11 +130,12 @@ class AgentServer:
     async def _build(self, build: Build) -> Tools:
         blueprint = _import_subject(build.blueprint)
         assert self._adapter is not None
-        return self._began(build.session, self._adapter(self._world(build.session, blueprint.model), blueprint))
+        world = self._build_world(build.session, blueprint.model)
+        return self._add_session(build.session, self._adapter(world, blueprint))
 
     async def _another_session(self, command: AnotherSession) -> Tools:
-        world = self._world(command.new, command.model)
-        return self._began(command.new, await self._agent(command.session).another_session(world))
+        world = self._build_world(command.new, command.model)
+        return self._add_session(command.new, await self._agent(command.session).another_session(world))
 
     async def _copy_from(self, command: CopyFrom) -> Done:
         await self._agent(command.session).copy_from(self._agent(command.other))
@@ -182,39 +179,39 @@ class AgentServer:
         return Done()
 
     async def _real(self, command: RunReal) -> Value:
-        return await self._home.bodies.run(command.number)
+        return await self._connection.bodies.run(command.number)
 
     # --- sessions and handles ---
 
-    def _world(self, session: int, model: ModelAddress | None) -> WorldProxy:
+    def _build_world(self, session: int, model: ModelAddress | None) -> WorldProxy:
         if session in self._sessions:
-            raise BrokenContract(f"session {session} is there already")
-        return WorldProxy(self._home, session, model)
+            raise BrokenContract(f"session {session} already exists")
+        return WorldProxy(self._connection, session, model)
 
-    def _began(self, session: int, agent: Agent) -> Tools:
+    def _add_session(self, session: int, agent: Agent) -> Tools:
         self._sessions[session] = agent
         return Tools(tools=tuple(agent.tools()))
 
     def _agent(self, session: int) -> Agent:
         if session not in self._sessions:
-            raise BrokenContract(f"there is no session {session}")
+            raise BrokenContract(f"unknown session {session}")
         return self._sessions[session]
 
     def _with_handles(self, requests: Iterable[Request]) -> tuple[Request, ...]:
-        """Gives the requests with numbers in place of the framework's own objects, which stay here."""
+        """Return the requests with handles in place of the framework's own objects, which stay here."""
         assert self._greeting is not None
-        told = []
+        listed = []
         for request in requests:
             if not isinstance(request, Request):
-                raise BrokenContract(f"{short_repr(request)} is listed as a request, and is none")
+                raise BrokenContract(f"{short_repr(request)} is listed as a request, but is not a Request")
             if request.handle is not None:
                 self._handles.append(request.handle)
                 request = replace(request, handle=Handle(self._greeting.process, len(self._handles) - 1))
-            told.append(request)
-        return tuple(told)
+            listed.append(request)
+        return tuple(listed)
 
     def _with_objects(self, decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-        """Gives the decisions with the framework's own objects again; a request of another process is a rebuilt one."""
+        """Return the decisions with the framework's own objects; a request of another process counts as rebuilt."""
         return tuple(
             replace(decision, request=replace(decision.request, handle=self._object(decision.request.handle)))
             if decision.request is not None
@@ -236,14 +233,14 @@ def _import_subject(blueprint: Blueprint) -> Blueprint:
 
 
 def serve(read: int, write: int, how: str) -> NoReturn:
-    """Serves the harness over these descriptors until it is gone, then ends the process."""
+    """Serve the harness over these descriptors until it is gone, then end the process."""
     code = 0
     try:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         loop.run_until_complete(_serve_until_closed(read, write, how))
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
     except BaseException:
         traceback.print_exc()
         code = 1

@@ -1,12 +1,11 @@
-"""A flow for practice: one gated call, asked for, approved and run, with a world that records nothing.
+"""Fork server: a warm process that has imported an agent's framework, and forks agent processes on command.
 
-Frameworks build much on first use. A process that has done this once is worth forking.
+Frameworks build much on first use. So the process first runs one warm-up flow (a gated call, requested, approved and
+executed) with a world that records nothing; a process that has done this once is worth forking.
 
-A warm process: it has imported an agent's framework and driven one flow, and forks agent processes on command.
-
-A command is one byte on the control socket with two descriptors: the protocol's and standard error's of the process to
-be. Nothing is answered; the process that was forked answers on its own connection. A warm process has no event loop and
-no threads when it forks. It ends with the harness, and so do those that it has forked, at the latest by its hand.
+A command is one byte on the control socket with two descriptors: the protocol's and standard error's of the new
+process. Nothing is answered; the forked process answers on its own connection. A warm process has no event loop and no
+threads when it forks. It ends with the harness and terminates its children.
 """
 
 from __future__ import annotations
@@ -51,20 +50,20 @@ from .process_exit import EXIT_TIMEOUT, exit_with_parent, log_to_stderr
 WARMUP_TOOL = ToolSpec(name="practise", parameters={"what": Parameter()}, description="Practises.", approval="always")
 
 MCP_CLIENT_MODULES = ("mcp.client.streamable_http", "mcp.client.stdio")
-"""What clients of MCP servers stand on; most frameworks import it where they connect, which takes seconds."""
+"""The modules below clients of MCP servers; most frameworks import them when they connect, which takes seconds."""
 
 
 UNREACHABLE_URL = "http://127.0.0.1:1/v1"
-"""Where no model is reached."""
+"""An address at which no model is reached."""
 
 
 class WarmupWorld:
-    """Implements `contract.World`: asks for the tool once, then says that it is done."""
+    """Implementation of `World` that asks for the tool once, then says that it is done."""
 
     async def model(
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> Reply:
-        """See `contract.World.model`."""
+        """See `World.model`."""
         if any(item.kind == "result" for item in items):
             return Reply(say="Done.", chunks=(Chunk(text="Done."),))
         call = ModelCall(id="p1", tool=WARMUP_TOOL.name, arguments={"what": "this"})
@@ -73,7 +72,7 @@ class WarmupWorld:
         )
 
     def address(self) -> ModelAddress | None:
-        """See `contract.World.address`."""
+        """See `World.address`."""
         return None
 
     async def run(
@@ -85,26 +84,25 @@ class WarmupWorld:
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
-        """See `contract.World.run`."""
+        """See `World.run`."""
         return "practised"
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """See `contract.World.gate`."""
+        """See `World.gate`."""
         return True
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """See `contract.World.gate_slowly`."""
+        """See `World.gate_slowly`."""
         return True
 
     def shown(self, what: str, **facts: Any) -> None:
-        """See `contract.World.shown`."""
+        """See `World.shown`."""
 
 
 async def warm_up(adapter: type[Agent]) -> None:
-    """
-    Drives the flow on *adapter*, streamed and not, with a new agent after the pause where its state can be saved.
+    """Run the warm-up flow on *adapter*, streamed and not, with a new agent after the pause if its state can be saved.
 
-    Where its model is always reached over a protocol, the flow ends with the first request, which reaches nobody.
+    If its model is always reached over a protocol, the flow ends with the first request, which nobody answers.
     """
     for module in MCP_CLIENT_MODULES if adapter.connects else ():
         with suppress(ImportError):
@@ -144,21 +142,22 @@ FORK_COMMAND = b"F"
 """The command to fork a process."""
 
 CANNOT_FORK_EXIT_CODE = 75
-"""The exit code of a process that cannot be forked, because something in it has started threads."""
+"""The exit code of a process that cannot be forked because something in it has started threads."""
 
 WARMUP_TIMEOUT = 20.0
 THREAD_TIMEOUT = 1.0
-"""How many seconds threads may take to end after the flow."""
+"""The seconds that threads may take to end after the flow."""
 
 
 def run_fork_server(control: socket.socket, agent: str) -> None:
-    """Gets warm with that agent, then forks on command until the harness is gone."""
+    """Warm up with that agent, then fork on command until the harness is gone."""
     with exit_with_parent(control.fileno()):
         _warm_up_agent(agent)
     threads = _list_running_threads()
     if threads:
         log_to_stderr(f"a process with threads cannot be forked: {', '.join(threads)}")
         raise SystemExit(CANNOT_FORK_EXIT_CODE)
+    # Frozen objects are left out of collections, so that a fork does not copy their pages.
     gc.collect()
     gc.freeze()
     _ForkServer(control).run()
@@ -166,7 +165,7 @@ def run_fork_server(control: socket.socket, agent: str) -> None:
 
 
 def _list_running_threads() -> list[str]:
-    """Names the threads that are not about to end."""
+    """Return the names of the threads that are not about to end."""
     deadline = time.monotonic() + THREAD_TIMEOUT
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     for thread in others:
@@ -175,7 +174,7 @@ def _list_running_threads() -> list[str]:
 
 
 def _warm_up_agent(agent: str) -> None:
-    """Drives a flow, so that what a framework builds on first use is there; if that fails, it will fail again later."""
+    """Run the warm-up flow, so that what a framework builds on first use exists; a failure will show again later."""
     for kind in (Failure, *chain.from_iterable([*COMMANDS.values(), *CALLBACKS.values()]), *NOTICES.values()):
         get_codec(kind)
     try:
@@ -200,13 +199,13 @@ class _ForkServer:
         while True:
             ready, _, _ = select.select([self._control.fileno(), self._child_ended], [], [])
             if self._child_ended in ready:
-                self._bury()
+                self._reap()
             if self._control.fileno() in ready:
                 command, descriptors, _, _ = socket.recv_fds(self._control, 1, 2)
                 if command != FORK_COMMAND:
                     break
                 self._fork(*descriptors)
-        self._end_all()
+        self._terminate_all()
 
     def _fork(self, protocol: int, stderr: int) -> None:
         for received in (protocol, stderr):
@@ -231,8 +230,8 @@ class _ForkServer:
         finally:
             os._exit(1)
 
-    def _bury(self) -> None:
-        """Reaps the processes that have ended, tells on their standard error how, and ends what they have left."""
+    def _reap(self) -> None:
+        """Reap the processes that have ended, report how on their standard error, and kill what they left behind."""
         _drain_pipe(self._child_ended)
         for pid, stderr in list(self._children.items()):
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
@@ -245,21 +244,20 @@ class _ForkServer:
             os.close(stderr)
             del self._children[pid]
 
-    def _end_all(self) -> None:
+    def _terminate_all(self) -> None:
         deadline = time.monotonic() + EXIT_TIMEOUT
         while self._children and (left := deadline - time.monotonic()) > 0:
             select.select([self._child_ended], [], [], left)
-            self._bury()
+            self._reap()
         for pid in self._children:
             _kill_group(pid)
             os.waitpid(pid, 0)
 
 
 def describe_exit(code: int) -> str:
-    """
-    Says how a process ended: its exit code, or the signal that ended it.
+    """Return how a process ended: its exit code, or the signal that ended it.
 
-    >>> how_it_ended(3), how_it_ended(-9)
+    >>> describe_exit(3), describe_exit(-9)
     ('exit code 3', 'signal SIGKILL')
     """
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"

@@ -1,9 +1,9 @@
-"""The leak guard: while it watches, nothing in this process reaches another machine.
+"""Network guard: while it is active, nothing in this process reaches another machine.
 
-An agent that was not given the scripted model asks the real one, with a real key. So connections and look-ups of names
-are refused before a packet leaves, as if nobody listened, and are noted, because clients swallow such errors and try
-again. It listens to the interpreter's own audit events, which sockets of every library raise, whatever they are made
-by; code that calls the operating system without them (libuv, say) is not seen.
+An agent without the scripted model would ask the real one, with a real key. So connections and name look-ups are
+refused before a packet leaves, as if nobody listened, and are reported, because clients swallow such errors and try
+again. The guard listens to the interpreter's own audit events, which sockets of every library raise; code that calls
+the operating system without them (libuv, for example) is not seen.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+GUARD_VARIABLE = "PYTEST_APPROVALS_LEAKS"
+"""The environment variable that makes a process guard itself."""
+
 _LOCAL_NAMES = frozenset({"", "localhost", "ip6-localhost", "ip6-loopback", "0.0.0.0", "::", "::1", "0:0:0:0:0:0:0:1"})
 
 
 @dataclass(frozen=True, order=True)
 class BlockedHost:
-    """
-    Something that was refused.
+    """A host that was not reached, because the guard refused it.
 
     Attributes:
         host: The host as the client named it.
-        port: The port; None where it is not known.
+        port: The port; None if it is unknown.
     """
 
     host: str
@@ -40,31 +42,29 @@ class BlockedHost:
 
 
 class NetworkGuard:
-    """
-    Refuses what leaves this machine.
+    """Guard that refuses whatever leaves this machine.
 
-    Arguments:
+    Args:
         allowed: Hosts that may be reached, by name or address.
-        tell: Is told each leak.
+        report: Called with each blocked host.
     """
 
-    def __init__(self, allowed: Iterable[str], tell: Callable[[BlockedHost], None]) -> None:
+    def __init__(self, allowed: Iterable[str], report: Callable[[BlockedHost], None]) -> None:
         self.allowed = frozenset(name.lower() for name in allowed)
-        self.tell = tell
+        self.report = report
         self._addresses: dict[str, frozenset[str]] = {}
 
-    def judge(self, host: str, port: int | None) -> None:
-        """
-        Lets a host pass, or not.
+    def check(self, host: str, port: int | None) -> None:
+        """Let a host pass, or refuse it.
 
-        Errors:
-            ConnectionRefusedError: It is not of this machine, and is not allowed.
+        Raises:
+            ConnectionRefusedError: It is another machine and not allowed.
         """
         if is_local(host) or self._is_allowed(host.lower()):
             return
-        leak = BlockedHost(host, port)
-        self.tell(leak)
-        raise ConnectionRefusedError(f"{leak} is not on this machine, and a scripted model is active")
+        blocked = BlockedHost(host, port)
+        self.report(blocked)
+        raise ConnectionRefusedError(f"{blocked} is not on this machine, and a scripted model is active")
 
     def _is_allowed(self, host: str) -> bool:
         if host in self.allowed:
@@ -79,8 +79,7 @@ class NetworkGuard:
 
 
 def is_local(host: str) -> bool:
-    """
-    Says whether a name or an address is this machine's, without asking anybody.
+    """Return whether a name or an address is this machine's, without a look-up.
 
     >>> [is_local(host) for host in ("127.0.0.53", "::1", "::ffff:127.0.0.1", "127.example.org", "10.0.0.1")]
     [True, True, True, False, False]
@@ -97,12 +96,12 @@ def _is_address(host: str) -> bool:
 
 def _resolve_addresses(name: str) -> frozenset[str]:
     try:
-        return frozenset(str(found[4][0]) for found in socket.getaddrinfo(name, None))
+        return frozenset(str(entry[4][0]) for entry in socket.getaddrinfo(name, None))
     except OSError:
         return frozenset()
 
 
-# --- what is heard ----------------------------------------------------------------------------------------------------
+# --- audit events -----------------------------------------------------------------------------------------------------
 
 _active_guards: list[NetworkGuard] = []
 _hook_installed = threading.Event()
@@ -111,7 +110,7 @@ _thread_state = threading.local()
 
 @contextmanager
 def guard_network(guard: NetworkGuard) -> Iterator[None]:
-    """Lets *guard* watch this process; of several, the one that came last does."""
+    """Activate *guard* in this process; of several, the last one decides."""
     _install_audit_hook()
     _active_guards.append(guard)
     try:
@@ -121,7 +120,7 @@ def guard_network(guard: NetworkGuard) -> Iterator[None]:
 
 
 def _install_audit_hook() -> None:
-    """Adds the hook, once: it cannot be taken away again, and does nothing where nobody watches."""
+    """Add the hook once: it cannot be removed, and does nothing while no guard is active."""
     if not _hook_installed.is_set():
         _hook_installed.set()
         sys.addaudithook(_audit)
@@ -139,16 +138,16 @@ def _unguarded() -> Iterator[None]:
 def _audit(event: str, facts: tuple[Any, ...]) -> None:
     if not _active_guards or event not in _DESTINATION_READERS or getattr(_thread_state, "passes", False):
         return
-    place = _DESTINATION_READERS[event](facts)
-    if place is not None:
-        _active_guards[-1].judge(*place)
+    destination = _DESTINATION_READERS[event](facts)
+    if destination is not None:
+        _active_guards[-1].check(*destination)
 
 
 Destination = tuple[str, int | None] | None
 
 
 def _socket_destination(facts: tuple[Any, ...]) -> Destination:
-    """Where a socket connects or sends to; nothing for sockets that cannot leave this machine."""
+    """Return where a socket connects or sends to; None for sockets that cannot leave this machine."""
     address = facts[1]
     if facts[0].family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, tuple):
         return None
@@ -156,7 +155,7 @@ def _socket_destination(facts: tuple[Any, ...]) -> Destination:
 
 
 def _lookup_destination(facts: tuple[Any, ...]) -> Destination:
-    """What is looked up, with the port where it is one."""
+    """Return what is looked up, with the port if it is numeric."""
     if facts[0] is None:
         return None
     port = str(facts[1]) if len(facts) > 1 else ""
@@ -175,32 +174,29 @@ _DESTINATION_READERS: dict[str, Callable[[tuple[Any, ...]], Destination]] = {
     "socket.gethostbyname": _lookup_destination,
     "socket.gethostbyaddr": _lookup_destination,
 }
-"""How the host is read from the facts of each audit event."""
+"""The readers of the host in the arguments of each audit event."""
 
 
 # --- other processes --------------------------------------------------------------------------------------------------
 
 
 def encode_guard_settings(file: str, allowed: Iterable[str]) -> str:
-    """Gives the value of the variable `GUARD_VARIABLE` that lets a process watch itself and tell its leaks in *file*."""
+    """Return the value of `GUARD_VARIABLE` that lets a process guard itself and report in *file*."""
     return json.dumps({"file": file, "allowed": sorted(allowed)})
 
 
 def guard_from_environment() -> None:
-    """Lets a guard watch this process for good, as its environment says; its forks are watched, too."""
-    told = json.loads(os.environ[GUARD_VARIABLE])
+    """Activate a guard for good, as `GUARD_VARIABLE` says; forks of this process are guarded, too."""
+    settings = json.loads(os.environ[GUARD_VARIABLE])
 
-    def tell(leak: BlockedHost) -> None:
-        with open(told["file"], "a", encoding="utf-8") as file:
-            file.write(json.dumps([leak.host, leak.port]) + "\n")
+    def report(blocked: BlockedHost) -> None:
+        with open(settings["file"], "a", encoding="utf-8") as file:
+            file.write(json.dumps([blocked.host, blocked.port]) + "\n")
 
     _install_audit_hook()
-    _active_guards.append(NetworkGuard(told["allowed"], tell))
+    _active_guards.append(NetworkGuard(settings["allowed"], report))
 
 
 def parse_blocked_hosts(lines: Iterable[str]) -> list[BlockedHost]:
-    """Gives the leaks that another process has told."""
+    """Return the hosts that another process has reported."""
     return [BlockedHost(*json.loads(line)) for line in lines]
-
-
-GUARD_VARIABLE = "PYTEST_APPROVALS_LEAKS"

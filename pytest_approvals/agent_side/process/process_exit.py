@@ -1,4 +1,4 @@
-"""What an agent process begins with: its descriptors, and what ends it when the harness is gone."""
+"""End of an agent process whose harness is gone, and its log on standard error."""
 
 from __future__ import annotations
 
@@ -9,23 +9,20 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-"""The environment variable that tells a process to watch itself; see `leaks.py`."""
-
 EXIT_TIMEOUT = 3.0
-"""How many seconds a process may go on after the harness is gone."""
+"""The seconds that a process may go on after the harness is gone."""
 
 
 def log_to_stderr(text: str) -> None:
-    """Tells on standard error what no answer can tell."""
+    """Write to standard error what no answer can carry."""
     sys.stderr.write(f"{text}\n")
 
 
 @contextmanager
 def exit_with_parent(connection: int) -> Iterator[None]:
-    """
-    Ends this process when the other end of *connection* is closed, even where the main thread hangs.
+    """End this process when the other end of *connection* is closed, even if the main thread hangs.
 
-    It is a thread that waits for nothing else; it is over when the block is.
+    A thread waits for that and for nothing else; it ends with the block.
     """
     stop_reading, stop = os.pipe()
     watching = threading.Thread(target=_watch_connection, args=(connection, stop_reading), daemon=True)

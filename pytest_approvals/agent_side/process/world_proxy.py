@@ -1,4 +1,4 @@
-"""The world as an agent in another process sees it: everything is asked of the harness."""
+"""World proxy of an agent process: everything is asked of the harness."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ T = TypeVar("T")
 
 
 class PendingToolBodies:
-    """The bodies of a person's own tools that wait for the harness to call them."""
+    """Bodies of a user's own tools that wait for the harness to call them."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
         self._waiting: dict[int, _ToolBody] = {}
 
     def add(self, real: Callable[[], Awaitable[Any]]) -> tuple[int, _ToolBody]:
-        """Takes in a body and gives its number."""
+        """Add a body and return its number."""
         number = next(self._numbers)
         body = self._waiting[number] = _ToolBody(real)
         return number, body
 
     def drop(self, number: int) -> None:
-        """Forgets a body that the harness did not call."""
+        """Remove a body that the harness did not call."""
         self._waiting.pop(number, None)
 
     async def run(self, number: int) -> Value:
-        """Has the body with that number run where it waits, and gives what it returned."""
+        """Let the body with that number run where it waits, and return its result."""
         body = self._waiting.pop(number, None)
         if body is None:
-            raise BrokenContract(f"no tool waits under the number {number}")
+            raise BrokenContract(f"no tool body waits under the number {number}")
         body.entered.set_result(None)
         await body.over
         if body.error is not None:
@@ -47,7 +47,7 @@ class PendingToolBodies:
 
 
 class _ToolBody:
-    """One execution of a person's own tool; it runs in the task that the framework called it in."""
+    """One execution of a user's own tool; it runs in the task in which the framework called it."""
 
     def __init__(self, real: Callable[[], Awaitable[Any]]) -> None:
         loop = asyncio.get_running_loop()
@@ -57,7 +57,7 @@ class _ToolBody:
         self.result: Any = None
         self.error: Exception | None = None
 
-    async def play(self) -> None:
+    async def execute(self) -> None:
         try:
             self.result = await self._real()
         except Exception as error:
@@ -68,41 +68,41 @@ class _ToolBody:
 
 @dataclass(slots=True, kw_only=True)
 class HarnessConnection:
-    """
-    What the worlds of one process share.
+    """Connection to the harness that the worlds of one process share.
 
     Attributes:
-        limit: How many seconds the harness may take for an answer.
-        breaches: What adapters said that the contract does not allow, until somebody tells the harness.
+        peer: The connection.
+        limit: The seconds that the harness may take for an answer.
+        bodies: The tool bodies that wait to be called.
+        breaches: What adapters did that the contract does not allow, until it is reported to the harness.
     """
 
-    channel: RpcPeer
+    peer: RpcPeer
     limit: float
     bodies: PendingToolBodies = field(default_factory=PendingToolBodies)
     breaches: list[str] = field(default_factory=list)
 
 
 class WorldProxy:
-    """
-    Implements `contract.World` for one session by calls to the harness.
+    """Implementation of `World` for one session by calls to the harness.
 
-    What the harness does not wait for is there before anything else happens, as if it were in this process.
+    Answers for which the harness does not wait arrive before anything else happens, as if it were in this process.
     """
 
-    def __init__(self, home: HarnessConnection, session: int, model: ModelAddress | None) -> None:
-        self._home = home
+    def __init__(self, connection: HarnessConnection, session: int, model: ModelAddress | None) -> None:
+        self._connection = connection
         self._session = session
         self._model = model
 
     async def model(
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> Reply:
-        """See `contract.World.model`."""
-        asked = AskModel(session=self._session, items=tuple(items), agent=agent, stream=stream, tools=tuple(tools))
-        return await self._call("model", asked, Reply)
+        """See `World.model`."""
+        command = AskModel(session=self._session, items=tuple(items), agent=agent, stream=stream, tools=tuple(tools))
+        return await self._call("model", command, Reply)
 
     def address(self) -> ModelAddress | None:
-        """See `contract.World.address`."""
+        """See `World.address`."""
         return self._model
 
     async def run(
@@ -114,24 +114,24 @@ class WorldProxy:
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
-        """See `contract.World.run`."""
+        """See `World.run`."""
         run = RunTool(session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent)
         if real is None:
             return (await self._call("run", run, Ran)).value
-        number, body = self._home.bodies.add(real)
+        number, body = self._connection.bodies.add(real)
         try:
             return await self._run_real(replace(run, real=number), body)
         finally:
-            self._home.bodies.drop(number)
+            self._connection.bodies.drop(number)
 
     async def _run_real(self, run: RunTool, body: _ToolBody) -> Any:
-        written = self._written("run", run)
-        asking = asyncio.ensure_future(self._home.channel.call("run", written, limit=self._home.limit))
+        written = self._write("run", run)
+        asking = asyncio.ensure_future(self._connection.peer.call("run", written, limit=self._connection.limit))
         try:
             waiting: set[asyncio.Future[Any]] = {asking, body.entered}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             if body.entered.done():
-                await body.play()
+                await body.execute()
             ran = from_json(Ran, await asking)
         except asyncio.CancelledError:
             asking.cancel()
@@ -143,30 +143,32 @@ class WorldProxy:
         return body.result if ran.kept else ran.value
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """See `contract.World.gate`: the thread waits for the answer, because the framework's policy cannot."""
-        asked = AskGate(session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent)
-        answer = self._home.channel.call_and_block("gate", self._written("gate", asked), limit=self._home.limit)
+        """See `World.gate`: the thread waits for the answer, because the framework's policy cannot."""
+        command = AskGate(session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent)
+        answer = self._connection.peer.call_and_block(
+            "gate", self._write("gate", command), limit=self._connection.limit
+        )
         return from_json(GateAnswer, answer).needed
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """See `contract.World.gate_slowly`."""
-        asked = AskGate(
+        """See `World.gate_slowly`."""
+        command = AskGate(
             session=self._session, tool=tool, arguments=arguments, call_id=call_id, agent=agent, slowly=True
         )
-        return (await self._call("gate", asked, GateAnswer)).needed
+        return (await self._call("gate", command, GateAnswer)).needed
 
     def shown(self, what: str, **facts: Any) -> None:
-        """See `contract.World.shown`."""
-        told = Shown(session=self._session, what=what, facts=facts)
-        self._home.channel.notify("shown", self._written("shown", told))
+        """See `World.shown`."""
+        notice = Shown(session=self._session, what=what, facts=facts)
+        self._connection.peer.notify("shown", self._write("shown", notice))
 
     async def _call(self, method: str, params: Any, kind: type[T]) -> T:
-        written = self._written(method, params)
-        return from_json(kind, await self._home.channel.call_at_once(method, written, limit=self._home.limit))
+        written = self._write(method, params)
+        return from_json(kind, await self._connection.peer.call_at_once(method, written, limit=self._connection.limit))
 
-    def _written(self, method: str, params: Any) -> Any:
+    def _write(self, method: str, params: Any) -> Any:
         try:
             return to_json(params, anything=to_json_safe)
-        except SerializationError as mistake:
-            self._home.breaches.append(f"World.{method} was called with nonsense: {mistake}")
-            raise BrokenContract(self._home.breaches[-1]) from None
+        except SerializationError as error:
+            self._connection.breaches.append(f"invalid arguments of World.{method}: {error}")
+            raise BrokenContract(self._connection.breaches[-1]) from None

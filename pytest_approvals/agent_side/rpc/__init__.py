@@ -1,1 +1,1 @@
-"""To be described."""
+"""RPC between the harness and agent processes: transport, peers, messages and serialization."""

@@ -1,5 +1,4 @@
-"""
-Lines over a pair of descriptors, on an event loop, and where it must be, without one.
+"""Line transport over a pair of descriptors, on an event loop and, if it must be, without one.
 
 Written against descriptors and not against transports, because one of the two ends must be able to block for an answer.
 """
@@ -14,16 +13,15 @@ from collections import deque
 from collections.abc import Callable
 
 MAX_LINE_BYTES = 256 * 1024 * 1024
-"""A line longer than this is nonsense."""
+"""The limit of a line: a longer one breaks the protocol."""
 
 _READ_SIZE = 1 << 16
 
 
 class LineTransport:
-    """
-    Reads and writes lines on the running event loop.
+    """Reader and writer of lines on the running event loop.
 
-    Arguments:
+    Args:
         read: The descriptor to read from; it is not closed here.
         write: The descriptor to write to; may be the same.
         arrived: Called after something was read; it takes lines from *waiting*.
@@ -55,11 +53,10 @@ class LineTransport:
         return threading.get_ident() == self._thread
 
     def send(self, line: bytes) -> None:
-        """
-        Writes a line, which ends in a newline; from any thread.
+        """Write a line, which ends in a newline; from any thread.
 
-        It goes out when the event loop comes round, together with what others say by then, so that what one event has
-        led to reaches the other side at once.
+        It is sent in the next iteration of the event loop together with the lines written by then, so that everything
+        that one event has caused reaches the other side at once.
         """
         if self.own_thread:
             self._write(line)
@@ -67,11 +64,10 @@ class LineTransport:
             self._loop.call_soon_threadsafe(self._write, line)
 
     def block(self, seconds: float) -> bool:
-        """
-        Moves bytes without the event loop, until something was read or written.
+        """Move bytes without the event loop, until something was read or written.
 
         Returns:
-            Whether that was so within *seconds*.
+            Whether anything was within *seconds*.
         """
         self._flush()
         waiting = select.poll()
@@ -87,7 +83,7 @@ class LineTransport:
         return bool(ready)
 
     def close(self) -> None:
-        """Reads and writes no more; lines that were not taken, or that nobody reads just now, are dropped."""
+        """Stop reading and writing; lines that were not taken or cannot be written at once are dropped."""
         self._flush()
         self._closed = True
         self.waiting.clear()
@@ -120,7 +116,7 @@ class LineTransport:
         except BlockingIOError:
             return
         except OSError:
-            self._unsent.clear()  # the end of what is read will tell that nobody is there
+            self._unsent.clear()  # the reader will report that the other side is gone
 
     # --- reading ---
 

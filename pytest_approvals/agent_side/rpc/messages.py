@@ -1,7 +1,6 @@
-"""
-What the two ends of the host protocol say to each other: each call and notice with its parameters and its answer.
+"""Messages of the host protocol: each call and notice with its parameters and its answer.
 
-`docs/host-protocol.md` describes them; the JSON Schema beside it is made from these tables.
+`docs/host-protocol.md` describes them; `docs/host-protocol.schema.json` is generated from the tables below.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ PROTOCOL_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """
-    The first call, once.
+    """The first call, once.
 
     Attributes:
-        protocol: The version of the protocol that the harness speaks.
+        protocol: The version of the protocol that the harness uses.
         process: The number that the harness gives to this process; handles of requests carry it.
         agent: What to drive: `module:Class`, or an adapter of this package as `NAME` or `NAME.FLAVOUR`.
-        limit: How many seconds the harness may take for an answer.
+        limit: The seconds that the harness may take for an answer.
     """
 
     protocol: int
@@ -37,8 +35,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """
-    The answer to `Hello`.
+    """The answer to `Hello`.
 
     Attributes:
         pid: The operating system's number of the process.
@@ -58,7 +55,7 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """Makes an agent with empty state; the harness chooses the number of its session."""
+    """Build an agent with empty state; the harness chooses its session number."""
 
     session: int
     blueprint: Blueprint
@@ -66,7 +63,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnotherSession:
-    """Makes a second, empty session on the framework objects of *session*; *model* is as in its blueprint."""
+    """Build a second, empty session on the framework objects of *session*; *model* is as in its `Blueprint`."""
 
     session: int
     new: int
@@ -75,7 +72,7 @@ class AnotherSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyFrom:
-    """Takes a deep copy of the state of *other*, a session of the same process."""
+    """Take a deep copy of the state of *other*, a session of the same process."""
 
     session: int
     other: int
@@ -83,7 +80,7 @@ class CopyFrom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeTurn:
-    """Takes one turn."""
+    """Take one turn."""
 
     session: int
     text: str | None = None
@@ -93,7 +90,7 @@ class TakeTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Puts decisions into the state without going on."""
+    """Put decisions into the state without resuming."""
 
     session: int
     decisions: tuple[Decision, ...]
@@ -101,7 +98,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trim:
-    """Lets the framework's own trimming keep the last *keep* messages."""
+    """Let the framework's own trimming keep the last *keep* messages."""
 
     session: int
     keep: int
@@ -109,7 +106,7 @@ class Trim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Takes up what `dump` gave."""
+    """Restore what `dump` returned."""
 
     session: int
     parts: tuple[str, ...]
@@ -117,21 +114,21 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfSession:
-    """Says nothing but which session is meant."""
+    """A command about one session, without further parameters."""
 
     session: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReal:
-    """Runs the body of a tool that `RunTool.real` announced under that number."""
+    """Run the tool body that `RunTool.real` announced under that number."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnded:
-    """How the turn ended; exactly one of the two is given. A turn that failed is answered with an error."""
+    """The end of a turn; exactly one of the two is set. A turn that failed is answered with an error."""
 
     paused: Paused | None = None
     finished: Finished | None = None
@@ -139,7 +136,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The tools as the agent has them."""
+    """The tools of the agent."""
 
     tools: tuple[ToolSpec, ...] = ()
 
@@ -153,21 +150,21 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What the caller must keep."""
+    """The state that the caller must keep."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """What a tool returned."""
+    """The result of a tool."""
 
     value: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """It was done; there is nothing to say."""
+    """The answer without content."""
 
 
 # --- the agent calls the harness --------------------------------------------------------------------------------------
@@ -175,7 +172,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskModel:
-    """Asks the scripted model; answered with a `Reply`."""
+    """Ask the scripted model; the answer is a `Reply`."""
 
     session: int
     items: tuple[Item, ...] = ()
@@ -186,11 +183,10 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTool:
-    """
-    Runs a tool.
+    """Execute a tool.
 
     Attributes:
-        real: For a person's own tool: a number under which the harness calls its body with `real`.
+        real: For a user's own tool: the number under which the harness calls its body with `real`.
     """
 
     session: int
@@ -203,7 +199,7 @@ class RunTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What the tool returns; with *kept*, what its own body returned, which never left the agent's process."""
+    """The result of the tool; with *kept*, that of its own body, which never left the agent's process."""
 
     value: Any = None
     kept: bool = False
@@ -211,8 +207,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskGate:
-    """
-    Asks the policy about a call.
+    """Ask the policy about a call.
 
     Attributes:
         slowly: The framework can wait for the signal that the condition waits for.
@@ -260,7 +255,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Stops a call of the sender that is still open; it is answered all the same."""
+    """Stop a call of the sender that is still open; it is answered all the same."""
 
     call: int
 
@@ -287,17 +282,17 @@ COMMANDS: dict[str, tuple[type[Any], type[Any]]] = {
     "close": (OfSession, Done),
     "real": (RunReal, Value),
 }
-"""What the harness calls: parameters and answer."""
+"""The calls of the harness: parameters and answer."""
 
 CALLBACKS: dict[str, tuple[type[Any], type[Any]]] = {
     "model": (AskModel, Reply),
     "run": (RunTool, Ran),
     "gate": (AskGate, GateAnswer),
 }
-"""What the agent's side calls: parameters and answer."""
+"""The calls of the agent's side: parameters and answer."""
 
 NOTICES: dict[str, type[Any]] = {"gated": Gated, "shown": Shown, "stop": Stop}
-"""What the agent's side tells without an answer."""
+"""The notices of the agent's side."""
 
 NOTICES_TO_AGENT: dict[str, type[Any]] = {"stop": Stop, "waits": Waits}
-"""What the harness tells without an answer."""
+"""The notices of the harness."""

@@ -1,14 +1,12 @@
-"""Messages as lines: how they are written and read, and what makes a line one kind of message or another.
-
-One end of a connection on which both sides call.
+"""RPC peer: one end of a connection on which both sides call, and the framing of its messages.
 
 A line is a message: a call `{"id", "m", "p"}`, a notice (a call without an id), or an answer `{"re", "ok"}` or
 `{"re", "err"}`. Any number of calls may be open in both directions; each gets exactly one answer. Messages take effect
-in the order in which they were sent, and whoever stops a call waits until the other side has let go of it.
+in the order in which they were sent, and a side that stops a call waits until the other side has dropped it.
 
-Whoever calls with `"blocks": true` stands still until the answer is there, or until it is told with the notice `is_wait_notice`
-that the other side has to wait for something first: what is done without waiting is done in one go, as if both sides
-were one process.
+A side that calls with `"blocks": true` stands still until the answer arrives, or until the notice `waits` tells it that
+the other side has to wait for something first: what is done without waiting is done at once, as if both sides were one
+process.
 """
 
 from __future__ import annotations
@@ -35,12 +33,12 @@ _CALL_AND_NOTICE_KEYS = ({"id", "m", "p"}, {"id", "m", "p", "blocks"}, {"m", "p"
 
 
 def encode_message(message: dict[str, Any]) -> bytes:
-    """Gives the line that says it."""
+    """Return *message* as a line."""
     return _encode(message).encode("ascii") + b"\n"
 
 
 def decode_message(line: bytes) -> Any:
-    """Gives the message, or None where the line is not JSON."""
+    """Return the message in *line*, or None if it is not JSON."""
     try:
         return _decode(line.decode())
     except (ValueError, RecursionError):
@@ -48,52 +46,52 @@ def decode_message(line: bytes) -> Any:
 
 
 def is_call_or_notice(message: dict[str, Any]) -> bool:
-    """Says whether it has what one of them must have, and nothing else."""
-    known = message.keys() in _CALL_AND_NOTICE_KEYS and message.get("blocks", True) is True
-    return known and isinstance(message["m"], str)
+    """Return whether *message* has exactly the keys of a call or of a notice."""
+    has_keys = message.keys() in _CALL_AND_NOTICE_KEYS and message.get("blocks", True) is True
+    return has_keys and isinstance(message["m"], str)
 
 
 def is_call_reference(params: Any) -> bool:
-    """Says whether the parameters of a notice are the number of a call."""
+    """Return whether the parameters of a notice are the number of a call."""
     return isinstance(params, dict) and params.keys() == {"call"} and type(params["call"]) is int
 
 
 def is_wait_notice(message: dict[str, Any], number: int) -> bool:
-    """Says whether it tells who called that the call has to wait."""
+    """Return whether *message* says that the call with this number has to wait."""
     return message.get("m") == "waits" and message.get("p") == {"call": number}
 
 
 def unwrap_answer(answer: dict[str, Any]) -> Any:
-    """Gives what a call returned, or raises what it raised."""
+    """Return what a call returned, or raise what it raised."""
     if "ok" in answer:
         return answer["ok"]
     raise to_exception(from_json(Failure, answer["err"]))
 
 
 def format_excerpt(line: bytes) -> str:
-    """Gives a line as it is quoted in a complaint."""
+    """Return a line as it is quoted in an error message."""
     text = line.decode(errors="backslashreplace")
     return text if len(text) <= 200 else f"{text[:200]}... ({len(line)} bytes)"
 
 
 class RpcHandler(Protocol):
-    """What a channel asks of its own side."""
+    """The own side of a peer: it answers calls and learns of notices and failures."""
 
     async def answer(self, method: str, params: Any) -> Any:
-        """Answers a call of the other side with JSON; whatever it raises is the answer, too."""
+        """Answer a call of the other side with JSON; an exception is sent as the answer."""
 
     def notice(self, method: str, params: Any) -> None:
-        """Takes a notice of the other side."""
+        """Handle a notice of the other side."""
 
-    def overdue(self, late: CallTimeout) -> None:
-        """Learns that the other side did not let go of a stopped call in time."""
+    def call_timed_out(self, late: CallTimeout) -> None:
+        """Handle a stopped call that the other side did not drop in time."""
 
-    def broke_off(self, why: str | None) -> None:
-        """Learns that the other side is gone, or (*why*) broke the protocol; nothing comes after it."""
+    def connection_ended(self, why: str | None) -> None:
+        """Handle the end: the other side is gone or, with *why*, broke the protocol. Nothing follows."""
 
 
 class ConnectionEnded(Exception):
-    """The other side is gone; *why* says what it broke, if it did."""
+    """The other side is gone; *why* names its breach of the protocol, if any."""
 
     def __init__(self, why: str | None) -> None:
         self.why = why
@@ -110,23 +108,23 @@ class CallTimeout(Exception):
 
 
 class RpcPeer:
-    """
-    Calls the other side, and lets *peer* answer its calls, on the running event loop.
+    """Caller of the other side that lets *handler* answer its calls, on the running event loop.
 
-    Arguments:
-        read: The descriptor to read from; the channel does not close it.
+    Args:
+        read: The descriptor to read from; the peer does not close it.
         write: The descriptor to write to; may be the same.
-        stop_limit: How many seconds the other side may take to let go of a call that is stopped.
+        handler: The own side.
+        stop_limit: How many seconds the other side may take to drop a call that is stopped.
     """
 
-    def __init__(self, read: int, write: int, peer: RpcHandler, *, stop_limit: float = 3.0) -> None:
+    def __init__(self, read: int, write: int, handler: RpcHandler, *, stop_limit: float = 3.0) -> None:
         self._stop_limit = stop_limit
         self._loop = asyncio.get_running_loop()
-        self._lines = LineTransport(read, write, self._arrived)
-        self._peer = peer
+        self._lines = LineTransport(read, write, self._read_messages)
+        self._handler = handler
         self._numbers = count(1)
         self._open: dict[int, asyncio.Future[Any]] = {}
-        self._given_up: set[int] = set()
+        self._abandoned: set[int] = set()
         self._working: dict[int, asyncio.Task[None]] = {}
         self._stopped: set[int] = set()
         self._end: ConnectionEnded | None = None
@@ -134,13 +132,12 @@ class RpcPeer:
     # --- calling ---
 
     async def call(self, method: str, params: Any, *, limit: float) -> Any:
-        """
-        Calls the other side.
+        """Call the other side and return its answer.
 
-        Errors:
-            Overdue: No answer within *limit* seconds.
-            ChannelEnded: The other side is gone.
-            Anything else: What the other side raised.
+        Raises:
+            CallTimeout: No answer within *limit* seconds.
+            ConnectionEnded: The other side is gone.
+            Exception: Whatever the other side raised.
         """
         if self._end is not None:
             raise ConnectionEnded(self._end.why)
@@ -149,9 +146,9 @@ class RpcPeer:
         return await self._answer_to(number, method, limit)
 
     def call_and_block(self, method: str, params: Any, *, limit: float) -> Any:
-        """
-        Calls the other side and blocks the thread until it has answered, for what must be known at once by code that
-        cannot wait; what comes in between is taken up afterwards. Raises what `call` raises.
+        """Call the other side and block the thread until it has answered, for callers that cannot await.
+
+        Messages that arrive in between are handled afterwards. Raises what `call` raises.
         """
         if not self._lines.own_thread:
             return asyncio.run_coroutine_threadsafe(self.call(method, params, limit=limit), self._loop).result()
@@ -160,42 +157,42 @@ class RpcPeer:
         return unwrap_answer(self._block_for(number, method, limit))
 
     async def call_at_once(self, method: str, params: Any, *, limit: float) -> Any:
-        """
-        Calls the other side and blocks the thread for as long as it goes on with the call; only a call that has to
-        wait there is waited for here. Raises what `call` raises.
+        """Call the other side and block the thread for as long as it works on the call without waiting.
+
+        Only a call that has to wait there is awaited here. Raises what `call` raises.
         """
         if not self._lines.own_thread:
             return await self.call(method, params, limit=limit)
         number = next(self._numbers)
         self._send({"id": number, "m": method, "p": params, "blocks": True})
-        first = self._block_for(number, method, limit)
-        if is_wait_notice(first, number):
+        message = self._block_for(number, method, limit)
+        if is_wait_notice(message, number):
             return await self._answer_to(number, method, limit)
-        self._arrived()  # what this answer has led to there is known here as soon as the answer
-        return unwrap_answer(first)
+        self._read_messages()  # messages that arrived with the answer take effect together with it
+        return unwrap_answer(message)
 
     def notify(self, method: str, params: Any) -> None:
-        """Tells the other side something; from any thread."""
+        """Send the other side a notice; from any thread."""
         self._send({"m": method, "p": params})
 
     async def _answer_to(self, number: int, method: str, limit: float) -> Any:
         try:
             return await self._expect(number, method, limit)
         except CallTimeout:
-            self._given_up.add(number)
+            self._abandoned.add(number)
             raise
         except asyncio.CancelledError:
             await self._stop(number, method)
             raise
 
     def _block_for(self, number: int, method: str, limit: float) -> dict[str, Any]:
-        """Gives the first message about a call: its answer, or that it waits."""
+        """Return the first message about a call: its answer, or that it waits."""
         deadline = time.monotonic() + limit
-        while (message := self._picked(number)) is None:
+        while (message := self._pick_message(number)) is None:
             if self._end is not None or self._lines.over:
                 raise ConnectionEnded(self._end.why if self._end else None)
             if not self._lines.block(deadline - time.monotonic()):
-                self._given_up.add(number)
+                self._abandoned.add(number)
                 raise CallTimeout(method, limit)
         return message
 
@@ -212,20 +209,20 @@ class RpcPeer:
 
     async def _stop(self, number: int, method: str) -> None:
         if self._open.pop(number, None) is None:
-            return  # it was answered in the same moment
-        again = self._expect(number, f"stop {method}", self._stop_limit)
+            return  # the answer arrived at the same moment
+        stopped = self._expect(number, f"stop {method}", self._stop_limit)
         self.notify("stop", {"call": number})
         try:
-            await again
-        except (CallTimeout, asyncio.CancelledError) as gone:
+            await stopped
+        except (CallTimeout, asyncio.CancelledError) as error:
             self._open.pop(number, None)
-            self._given_up.add(number)
-            if isinstance(gone, CallTimeout):
-                self._peer.overdue(gone)
+            self._abandoned.add(number)
+            if isinstance(error, CallTimeout):
+                self._handler.call_timed_out(error)
         except Exception:
-            return  # however it ended: it is over
+            return  # the stopped call is over, whatever it raised
 
-    def _picked(self, number: int) -> dict[str, Any] | None:
+    def _pick_message(self, number: int) -> dict[str, Any] | None:
         for line in self._lines.waiting:
             message = decode_message(line)
             if isinstance(message, dict) and (message.get("re") == number or is_wait_notice(message, number)):
@@ -238,73 +235,74 @@ class RpcPeer:
 
     # --- being called ---
 
-    def _arrived(self) -> None:
+    def _read_messages(self) -> None:
         while self._lines.waiting and self._end is None:
             line = self._lines.waiting.popleft()
-            broken = self._take(decode_message(line))
-            if broken:
-                self.close(f"{broken}: {format_excerpt(line)}")
+            breach = self._handle_message(decode_message(line))
+            if breach:
+                self.close(f"{breach}: {format_excerpt(line)}")
         if self._lines.too_long:
             self.close(f"it sent a line of more than {MAX_LINE_BYTES} bytes")
         elif self._lines.over:
             self.close(None)
 
-    def _take(self, message: Any) -> str | None:
-        """Takes up a message; says what is broken about it."""
+    def _handle_message(self, message: Any) -> str | None:
+        """Handle a message, and return how it breaks the protocol, if it does."""
         if not isinstance(message, dict):
-            return "it sent a line that is no message"
+            return "it sent a line that is not a message"
         if message.keys() in ({"re", "ok"}, {"re", "err"}):
-            return self._take_answer(message["re"], message)
+            return self._handle_answer(message["re"], message)
         method, number = message.get("m"), message.get("id")
         if not isinstance(method, str) or not is_call_or_notice(message):
-            return "it sent a line that is no message"
+            return "it sent a line that is not a message"
         if "id" not in message:
             if method in ("stop", "waits") and not is_call_reference(message["p"]):
-                return f"it sent nonsense with `{method}`"
-            self._loop.call_soon(self._take_notice, method, message["p"])
+                return f"it sent invalid parameters of `{method}`"
+            self._loop.call_soon(self._handle_notice, method, message["p"])
             return None
+        # `True` is an int, too, so the type must be exact.
         if type(number) is not int or number in self._working:
             return "it called with an id that is not a new number"
-        # Not `create_task`: a loop's own task factory may start tasks at once, before the messages that came earlier.
+        # Not `create_task`: a loop's own task factory may start tasks eagerly, before the messages that came earlier.
         self._working[number] = asyncio.Task(self._answer(number, method, message["p"]), loop=self._loop)
         if message.get("blocks"):
-            self._loop.call_soon(self._tell_that_it_waits, number)
+            self._loop.call_soon(self._notify_waiting, number)
         return None
 
-    def _take_answer(self, number: Any, message: dict[str, Any]) -> str | None:
-        if type(number) is not int or (number not in self._open and number not in self._given_up):
+    def _handle_answer(self, number: Any, message: dict[str, Any]) -> str | None:
+        if type(number) is not int or (number not in self._open and number not in self._abandoned):
             return "it answered a call that is not open"
         future = self._open.pop(number, None)
-        self._given_up.discard(number)
+        self._abandoned.discard(number)
         if future is None or future.done():
             return None
         try:
             future.set_result(unwrap_answer(message))
-        except SerializationError as mistake:
+        except SerializationError as error:
             self._open[number] = future
-            return f"it answered with an error that cannot be read ({mistake})"
+            return f"it answered with an error that cannot be read ({error})"
         except Exception as error:
             future.set_exception(error)
         return None
 
-    def _tell_that_it_waits(self, number: int) -> None:
+    def _notify_waiting(self, number: int) -> None:
         if number in self._working:
             self.notify("waits", {"call": number})
 
-    def _take_notice(self, method: str, params: Any) -> None:
+    def _handle_notice(self, method: str, params: Any) -> None:
         if method == "stop":
             if (number := params["call"]) in self._working:
                 self._stopped.add(number)
                 self._working[number].cancel()
-        elif method != "waits":  # which is too late for who blocked
-            self._peer.notice(method, params)
+        elif method != "waits":  # a late `waits` means nothing: the caller does not block any more
+            self._handler.notice(method, params)
 
     async def _answer(self, number: int, method: str, params: Any) -> None:
         try:
-            reply = {"re": number, "ok": await self._peer.answer(method, params)}
+            reply = {"re": number, "ok": await self._handler.answer(method, params)}
         except asyncio.CancelledError as error:
-            told = Stopped("stopped") if number in self._stopped else error
-            reply = {"re": number, "err": to_json(to_failure(told))}
+            failure = Stopped("stopped") if number in self._stopped else error
+            reply = {"re": number, "err": to_json(to_failure(failure))}
         except Exception as error:
             reply = {"re": number, "err": to_json(to_failure(error))}
         finally:
@@ -315,12 +313,11 @@ class RpcPeer:
     # --- the end ---
 
     def close(self, why: str | None, *, tell: bool = True) -> None:
-        """
-        Ends the connection: open calls fail with `ConnectionEnded`, and work for the other side is cancelled.
+        """End the connection: open calls fail with `ConnectionEnded`, and work for the other side is cancelled.
 
-        Arguments:
-            why: What the other side broke; None where it is gone, or where this side has had enough.
-            tell: Tell the peer.
+        Args:
+            why: How the other side broke the protocol; None if it is gone, or if this side ends the connection.
+            tell: Tell the handler.
         """
         if self._end is not None:
             return
@@ -333,4 +330,4 @@ class RpcPeer:
                 future.set_exception(ConnectionEnded(why))
         self._open.clear()
         if tell:
-            self._peer.broke_off(why)
+            self._handler.connection_ended(why)

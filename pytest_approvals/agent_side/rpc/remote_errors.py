@@ -1,8 +1,7 @@
-"""
-How exceptions cross a process boundary.
+"""Serialization of exceptions that cross a process boundary.
 
-What the two sides raise at each other (`failures.py`) comes out as the same type with the same fields. Any other
-exception comes out as a `RemoteError` that has the name of its own type.
+The exceptions of the contract (`contract/exceptions.py`) arrive as the same type with the same fields. Any other
+exception arrives as a `RemoteError` with the name of its own type.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from .serialization import SerializationError, validate_json
 
 
 class RemoteError(Exception):
-    """
-    An exception of a type that only the other process knows.
+    """An exception whose type only the other process knows.
 
-    Its class is made for it and has the name that the type has there, so that whatever names an exception by its type
-    names this one rightly.
+    Its class is made for it and has the name of the type there, so that reports name it correctly.
 
     Attributes:
         original_type: The name of its type in the other process.
@@ -31,7 +28,7 @@ class RemoteError(Exception):
 
 
 class BrokenContract(Exception):
-    """One side said what the contract or the protocol does not allow."""
+    """One side did what the contract or the protocol does not allow."""
 
 
 class Kept(Exception):
@@ -44,15 +41,14 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """
-    An exception as it stands in an answer.
+    """An exception in an answer.
 
     Attributes:
         type: The name of its type.
         message: Its text.
-        of: What it is to both sides: a name in `failures.py`, `BrokenContract`, `Kept`, or `Stopped` for a call that
-            was stopped on request; None for all others.
-        fields: The attributes of a failure in `failures.py`.
+        of: The type that both sides know: an exception of the contract, `BrokenContract`, `Kept`, or `Stopped` for a
+            call that was stopped on request; None for all others.
+        fields: The attributes of an exception of the contract.
     """
 
     type: str
@@ -64,11 +60,11 @@ class Failure:
 SHARED_ERRORS: dict[str, type[Exception]] = {
     name: kind for name, kind in vars(exceptions).items() if isinstance(kind, type) and issubclass(kind, ContractError)
 } | {"BrokenContract": BrokenContract, "Kept": Kept, "Stopped": Stopped}
-"""The exceptions that come out as what they went in, by name."""
+"""The exceptions that keep their type, by their name on the wire."""
 
 
 def to_failure(error: BaseException) -> Failure:
-    """Gives an exception as it crosses."""
+    """Return an exception in the form that crosses."""
     of = next((kind.__name__ for kind in type(error).__mro__ if SHARED_ERRORS.get(kind.__name__) is kind), None)
     return Failure(
         type=type(error).__name__,
@@ -79,10 +75,11 @@ def to_failure(error: BaseException) -> Failure:
 
 
 def to_exception(failure: Failure) -> Exception:
-    """Gives the exception that crossed; it is never raised twice, so it carries no traceback of another place."""
+    """Return the exception that crossed: a new object each time, so that it carries no traceback of another place."""
     kind = SHARED_ERRORS.get(failure.of or "", RemoteError)
     if failure.of is None or kind.__name__ != failure.type:
         kind = _remote_type(failure.type, kind)
+    # Not `kind(…)`: the constructors of the contract's exceptions take other arguments than a message.
     error = kind.__new__(kind, failure.message)
     error.args = (failure.message,)
     for name, value in failure.fields.items():
@@ -104,14 +101,14 @@ def _error_text(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as broken:
-        return f"(its text cannot be had: {type(broken).__name__})"
+        return f"(its text is unavailable: {type(broken).__name__})"
 
 
 def _json_fields(error: BaseException) -> dict[str, Any]:
-    given = {}
+    fields = {}
     for name, value in vars(error).items():
         try:
-            given[name] = validate_json(value)
+            fields[name] = validate_json(value)
         except SerializationError:
             continue
-    return given
+    return fields

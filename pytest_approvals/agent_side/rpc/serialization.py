@@ -1,16 +1,11 @@
-"""What can cross a process boundary: plain JSON values.
+"""Serialization of neutral types and of plain values as JSON: exact and strict.
 
-Agents and tools may hand over anything: there, what JSON cannot hold becomes a readable marker, so that telling what
-happened never fails. What the harness says must arrive as it was said: there, it is refused.
+What is written is read back as an equal value, or writing it fails. Each type has one codec, made from its annotations:
+a field that holds its default is left out, a field that is unknown, missing or of another type is an error that says
+where. The same codecs give the JSON Schema, so that text and code cannot drift apart.
 
-How each type is written as JSON: one codec a type, made from its annotations.
-
-A field that holds its default is left out; a field that is unknown, missing or of another type is a mistake, and the
-error says where. The same codecs give the JSON Schema, so that text and code cannot drift apart.
-
-Neutral types as JSON and back: exact and strict.
-
-What is written is read back as an equal value, or writing it fails.
+Agents and tools may hand over any value: there, what JSON cannot hold becomes a readable placeholder, so that recording
+never fails. What the harness says must arrive unchanged: there, such a value is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin,
 from ..contract.types import Attachment, Request
 
 MAX_DEPTH = 60
-"""How deep a value may be nested before the rest becomes a marker."""
+"""How deep a value may be nested before the rest becomes a placeholder."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -38,7 +33,7 @@ class SerializationError(ValueError):
         self.path: list[str] = []
 
     def within(self, step: str) -> SerializationError:
-        """Gives this error as seen from one level further out."""
+        """Return this error as seen from one level further out."""
         self.path.insert(0, step)
         return self
 
@@ -48,20 +43,18 @@ class SerializationError(ValueError):
 
 
 def to_json_safe(value: Any) -> Any:
-    """
-    Gives *value* as plain JSON: tuples and sets become lists, keys text, and all that JSON cannot hold a marker.
+    """Return *value* as JSON: tuples and sets become lists, keys strings, and what JSON cannot hold a marker.
 
-    >>> plain({"at": (1, 2), 3: {4j}})
+    >>> to_json_safe({"at": (1, 2), 3: {4j}})
     {'at': [1, 2], '3': ['<not JSON: 4j>']}
     """
     return _to_json_safe(value, MAX_DEPTH)
 
 
 def placeholder(value: object) -> str:
-    """
-    Stands for a value that JSON cannot hold: its repr, without memory addresses.
+    """Return a marker for a value that JSON cannot hold: its repr, without memory addresses.
 
-    >>> marker(b"raw")
+    >>> placeholder(b"raw")
     "<not JSON: b'raw'>"
     """
     try:
@@ -72,11 +65,10 @@ def placeholder(value: object) -> str:
 
 
 def validate_json(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """
-    Gives *value* as it is, if JSON gives it back unchanged.
+    """Return *value* if JSON preserves it unchanged.
 
-    Errors:
-        WireError: It does not.
+    Raises:
+        SerializationError: JSON would change it.
     """
     if value is None or type(value) in (bool, int, str):
         return value
@@ -89,22 +81,22 @@ def validate_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     if depth and isinstance(value, Mapping):
         for key, part in value.items():
             if type(key) is not str:
-                raise SerializationError(f"the key {key!r} is no text")
+                raise SerializationError(f"the key {key!r} is not a string")
             locate_errors(key, validate_json, part, depth - 1)
         return value if type(value) is dict else dict(value)
-    raise SerializationError(f"{short_repr(value)} is no JSON value" if depth else f"nested deeper than {MAX_DEPTH}")
+    raise SerializationError(f"{short_repr(value)} is not a JSON value" if depth else f"nested deeper than {MAX_DEPTH}")
 
 
 def locate_errors(step: str, action: Callable[..., Any], *arguments: Any) -> Any:
-    """Does *action*; a mistake in it is told as seen from outside of *step*."""
+    """Return the result of *action*; put *step* in front of the path of an error in it."""
     try:
         return action(*arguments)
-    except SerializationError as mistake:
-        raise mistake.within(step) from None
+    except SerializationError as error:
+        raise error.within(step) from None
 
 
 def short_repr(value: Any) -> str:
-    """Gives a short text about *value* for a message: its repr and its type."""
+    """Return the shortened repr of *value* and its type, for an error message."""
     try:
         text = repr(value)
     except Exception:
@@ -137,28 +129,28 @@ def _json_key(key: object) -> str:
 
 
 AnyWriter = Callable[[Any], Any]
-"""What is done with values that may be anything: `exact` refuses what JSON would change, `plain` marks it."""
+"""Writer of values that may be anything: `validate_json` refuses what JSON would change, `to_json_safe` replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """Stands for a framework's own object outside its process: the process' number and the object's number there."""
+    """Reference to a framework's own object in another process: the numbers of the process and of the object."""
 
     process: int
     number: int
 
 
 class Codec(Protocol):
-    """Writes and reads one type, and says what its JSON looks like."""
+    """Writer and reader of one type, with the schema of its JSON."""
 
     def write(self, value: Any, anything: AnyWriter) -> Any:
-        """Gives *value* as JSON."""
+        """Return *value* as JSON."""
 
     def read(self, written: Any) -> Any:
-        """Gives the value that was written."""
+        """Return the value that was written."""
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
-        """Gives the JSON Schema; records put theirs into *named* and refer to it."""
+        """Return the JSON Schema; records put theirs into *named* and refer to it."""
 
 
 class _AnyCodec:
@@ -218,13 +210,14 @@ class _UnionCodec:
         return self._first(written, lambda option: option.read(written))
 
     def _first(self, value: Any, attempt: Callable[[Codec], Any]) -> Any:
-        mistakes = []
+        errors = []
         for option in self.options:
             try:
                 return attempt(option)
-            except SerializationError as mistake:
-                mistakes.append(mistake)
-        raise max(mistakes, key=lambda mistake: (len(mistake.path), not mistake.what.startswith("expected")))
+            except SerializationError as error:
+                errors.append(error)
+        # The option that got furthest is the one that was meant.
+        raise max(errors, key=lambda error: (len(error.path), not error.what.startswith("expected")))
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": [option.schema(named) for option in self.options]}
@@ -245,7 +238,7 @@ class _NullCodec:
 
 @dataclass(frozen=True, slots=True)
 class _SequenceCodec:
-    """A tuple, or with *unordered* a set, of which the order is made up."""
+    """A tuple or, with *unordered*, a set, which is written in sorted order."""
 
     part: Codec
     unordered: bool = False
@@ -287,7 +280,7 @@ class _MappingCodec:
 
 
 class _HandleCodec:
-    """An object of the framework stays where it is: only its handle crosses."""
+    """A framework's object, which stays in its process: only its handle crosses."""
 
     def write(self, value: Any, anything: AnyWriter) -> Any:
         return [value.process, value.number] if isinstance(value, Handle) else None
@@ -335,12 +328,12 @@ class _RecordCodec:
         for name in self._required:
             if name not in written:
                 raise SerializationError(f"{name!r} is missing in {self.kind.__name__}")
-        given = {}
+        values = {}
         for name, part in written.items():
             if name not in self._parts:
                 raise SerializationError(f"{self.kind.__name__} has no field {name!r}")
-            given[name] = locate_errors(name, self._parts[name][0].read, part)
-        return self.kind(**given)
+            values[name] = locate_errors(name, self._parts[name][0].read, part)
+        return self.kind(**values)
 
     def schema(self, named: dict[str, Any]) -> dict[str, Any]:
         name = self.kind.__name__
@@ -353,11 +346,10 @@ class _RecordCodec:
 
 
 def get_codec(kind: Any) -> Codec:
-    """
-    Gives the codec of a type: a scalar, `Any`, a literal, a union, a tuple, frozenset or mapping, or a dataclass.
+    """Return the codec of a type: a scalar, `Any`, a literal, a union, a tuple, frozenset or mapping, or a dataclass.
 
-    Errors:
-        TypeError: The type is none of these.
+    Raises:
+        TypeError: It is none of these.
     """
     if kind not in _CODECS:
         _CODECS[kind] = _build_codec(kind)
@@ -405,31 +397,28 @@ def _type_error(what: str, value: Any) -> SerializationError:
     return SerializationError(f"expected {what}, got {short_repr(value)}")
 
 
-__all__ = ["AnyWriter", "Handle", "SerializationError", "validate_json", "from_json", "to_json_safe", "to_json"]
-
 T = TypeVar("T")
 
 
 def to_json(value: Any, kind: Any = None, *, anything: AnyWriter | None = None) -> Any:
-    """
-    Gives *value* as JSON.
+    """Return *value* as JSON.
 
-    Arguments:
+    Args:
+        value: A value of a neutral type.
         kind: The type to write it as; by default its own.
         anything: How values are written that may be anything; by default `validate_json`.
 
-    Errors:
-        WireError: It does not have the type that it should have.
+    Raises:
+        SerializationError: A part of it does not have its declared type.
     """
     return get_codec(kind or type(value)).write(value, anything or validate_json)
 
 
 def from_json(kind: type[T], written: Any) -> T:
-    """
-    Gives the value that was written.
+    """Return the value that was written.
 
-    Errors:
-        WireError: *written* is no such value.
+    Raises:
+        SerializationError: *written* is not a value of *kind*.
     """
     value: T = get_codec(kind).read(written)
     return value

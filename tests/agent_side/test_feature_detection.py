@@ -1,0 +1,51 @@
+"""What an installed framework has, read from its sources."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agent_side.kit.feature_detection import has_source
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of a package that cannot be imported, and need not be; each has a name of its own."""
+    package = tmp_path / f"{tmp_path.name}_framework"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return package
+
+
+def test_a_name_is_looked_for_in_the_sources(here: Path) -> None:
+    """A file that is not there has no names."""
+    (here / "tools.py").write_text("class Tool: ...\n")
+
+    looked_for = [("tools.py", "class Tool"), ("tools.py", "class Approval"), ("mcp.py", "class Tool")]
+    assert [True, False, False] == [has_source(here.name, file, text) for file, text in looked_for]
+
+
+def test_a_file_is_looked_for(here: Path) -> None:
+    """Its name is enough."""
+    (here / "mcp.py").touch()
+
+    assert (True, False) == (has_source(here.name, "mcp.py"), has_source(here.name, "stores.py"))
+
+
+def test_a_package_in_a_namespace_is_found(here: Path) -> None:
+    """The namespace is not imported for it."""
+    below = here.parent / f"{here.name}_namespace" / "inner"
+    below.mkdir(parents=True)
+    for name in ("__init__.py", "tools.py"):
+        (below / name).touch()
+    package = f"{below.parent.name}.inner"
+
+    assert (True, False) == (has_source(package, "tools.py"), has_source(package, "mcp.py"))
+    assert below.parent.name not in sys.modules
+
+
+@pytest.mark.parametrize("package", ["no_such_framework", "no_such_namespace.framework"])
+def test_where_there_is_no_framework_nothing_is_missing(package: str) -> None:
+    """The facts are those of the latest release then."""
+    assert has_source(package, "tools.py", "anything")

@@ -1,0 +1,115 @@
+"""The leak guard by itself."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from pytest_approvals.agent_side.process.network_guard import (
+    GUARD_VARIABLE,
+    BlockedHost,
+    NetworkGuard,
+    encode_guard_settings,
+    guard_network,
+    is_local,
+    parse_blocked_hosts,
+)
+
+PLACE = ("192.0.2.1", 443)
+
+
+def connect(place=PLACE):
+    with socket.socket() as one:
+        one.connect_ex(place)
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.255.0.9", True),
+        ("::1", True),
+        ("::1%lo", True),
+        ("::ffff:127.0.0.1", True),
+        ("::ffff:192.0.2.1", False),
+        ("LOCALHOST.", True),
+        ("model.localhost", True),
+        ("localhost.example.org", False),
+        ("127.example.org", False),
+        ("192.0.2.127", False),
+        ("fe80::1", False),
+    ],
+)
+def test_what_is_of_this_machine(host, local):
+    """Loopback addresses in all their spellings, and the names that stand for them."""
+    assert local == is_local(host)
+
+
+def test_innermost_guard_is_told():
+    """Of two guards the one that came last watches, and the first one again when that is over."""
+    outer, inner = [], []
+    with guard_network(NetworkGuard((), outer.append)):
+        with guard_network(NetworkGuard((), inner.append)), pytest.raises(ConnectionRefusedError):
+            connect()
+        with pytest.raises(ConnectionRefusedError, match=r"192\.0\.2\.1:443 is not on this machine"):
+            connect()
+    assert ([BlockedHost(*PLACE)], [BlockedHost(*PLACE)]) == (outer, inner)
+
+
+def test_addresses_of_an_allowed_name_are_allowed():
+    """A client that has looked an allowed name up connects to one of its addresses."""
+    name = socket.gethostname()
+    address = socket.getaddrinfo(name, None, socket.AF_INET)[0][4][0]
+    told = []
+    NetworkGuard([name.upper()], told.append).check(address, 443)
+    assert [] == told
+
+
+def test_guard_that_is_over_refuses_nothing():
+    """Nothing is judged where nobody watches."""
+    told = []
+    with guard_network(NetworkGuard((), told.append)):
+        pass
+    with socket.socket(type=socket.SOCK_DGRAM) as one:
+        one.connect_ex(PLACE)
+    assert [] == told
+
+
+@pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "192.0.2.1:443"), ("2001:db8::1", "[2001:db8::1]:443")])
+def test_leak_is_said_as_an_address(host, said):
+    """As it stands in an address, so that it can be found in one's code."""
+    assert (said, host) == (str(BlockedHost(host, 443)), str(BlockedHost(host)).strip("[]"))
+
+
+CHILD = """
+import os, socket
+from pytest_approvals.agent_side.process.network_guard import guard_from_environment
+guard_from_environment()
+def ask(port):
+    with socket.socket() as one:
+        try:
+            one.connect(("192.0.2.1", port))
+        except ConnectionRefusedError:
+            pass
+if os.fork() == 0:
+    ask(1)
+    os._exit(0)
+os.wait()
+ask(2)
+"""
+
+
+def test_other_processes_tell_their_leaks(tmp_path):
+    """A process that is told to watches itself and its forks for good, and tells what it refused in a file."""
+    file = tmp_path / "leaks.jsonl"
+    subprocess.run(
+        [sys.executable, "-c", CHILD],
+        env={GUARD_VARIABLE: encode_guard_settings(str(file), ["db.invalid"])},
+        check=True,
+    )
+    assert [BlockedHost("192.0.2.1", 1), BlockedHost("192.0.2.1", 2)] == parse_blocked_hosts(
+        file.read_text().splitlines()
+    )
