@@ -158,7 +158,7 @@ class AgentProcess:
             answer = await self._channel.call(method, written, limit=limit or self._patience.answer)
             return from_json(kind, answer)
         except CallTimeout as late:
-            self.overdue(late)
+            self.call_timed_out(late)
             raise await self._loss(method) from None
         except ConnectionEnded:
             raise await self._loss(method) from None
@@ -188,12 +188,12 @@ class AgentProcess:
         except BrokenContract as broken:
             self._channel.close(str(broken))
 
-    def overdue(self, late: CallTimeout) -> None:
+    def call_timed_out(self, late: CallTimeout) -> None:
         """See `channel.Peer`."""
         self._hangs = True
         self._channel.close(str(late))
 
-    def broke_off(self, why: str | None) -> None:
+    def connection_ended(self, why: str | None) -> None:
         """See `channel.Peer`."""
         self.lost = why or "its process ended"
         self._examination = asyncio.ensure_future(self._examine(why))

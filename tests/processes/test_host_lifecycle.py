@@ -157,7 +157,7 @@ def test_something_that_is_no_agent_process_is_a_host_error(own_pool: ProcessPoo
     """It ends or talks nonsense, and both are said."""
     (tmp_path / "hello.py").write_text("print('hello')")
     (tmp_path / "breaks.py").write_text("import no_such_module")
-    with pytest.raises(HostError, match="`hello` was not answered: it sent a line that is no message: hello"):
+    with pytest.raises(HostError, match="`hello` was not answered: it sent a line that is not a message: hello"):
         asyncio.run(own_pool.cold("any", PythonLauncher(agent_side=str(tmp_path / "hello.py"))))
     with pytest.raises(HostError, match=r"(?s)ended \(exit code 1\); .*No module named 'no_such"):
         asyncio.run(own_pool.cold("any", PythonLauncher(agent_side=str(tmp_path / "breaks.py"))))
@@ -224,7 +224,7 @@ def test_the_agent_side_can_be_driven_by_hand(command: list[str]) -> None:
     assert [
         b'{"re":2,"ok":{}}',
         b'{"re":3,"ok":{"text":"{\\"messages\\": [], \\"open\\": []}"}}',
-        b'{"re":4,"err":{"type":"BrokenContract","message":"there is no method \'x\'","of":"BrokenContract"}}',
+        b'{"re":4,"err":{"type":"BrokenContract","message":"unknown method \'x\'","of":"BrokenContract"}}',
     ] == answers
 
 

@@ -50,10 +50,10 @@ def runs(pid: int) -> bool:
         ("Exits", "its process ended (exit code 4)"),
         ("IsKilled", "its process ended (signal SIGKILL)"),
         ("DiesInATool", "its process ended (exit code 0)"),
-        ("WritesGarbage", "it sent a line that is no message: garbage"),
-        ("WritesHalfALine", 'it sent a line that is no message: {"re": {"re":3,"ok":{"finished":{"output":"Fine."}}}'),
-        ("WritesNoMessage", 'it sent a line that is no message: {"hello": "world"}'),
-        ("WritesNaN", 'it sent a line that is no message: {"m": "shown", "p": NaN}'),
+        ("WritesGarbage", "it sent a line that is not a message: garbage"),
+        ("WritesHalfALine", 'it sent a line that is not a message: {"re": {"re":3,"ok":{"finished":{"output":"Fine."}}}'),
+        ("WritesNoMessage", 'it sent a line that is not a message: {"hello": "world"}'),
+        ("WritesNaN", 'it sent a line that is not a message: {"m": "shown", "p": NaN}'),
         ("AnswersNobody", 'it answered a call that is not open: {"re": 77, "ok": {}}'),
         (
             "AnswersWithABadError",
@@ -95,11 +95,11 @@ async def test_a_process_that_dies_or_talks_nonsense_is_lost(start: Callable[...
     ("name", "said"),
     [
         ("ReturnsNonsense", "turn() returned {'finished': True} (dict), which is neither Paused nor Finished"),
-        ("ReturnsNoRequest", "'c1' (str) is listed as a request, and is none"),
-        ("ReturnsABadRequest", "`turn` gave nonsense: paused.requests[0].id: expected string, got 5 (int)"),
+        ("ReturnsNoRequest", "'c1' (str) is listed as a request, but is not a Request"),
+        ("ReturnsABadRequest", "invalid result of `turn`: paused.requests[0].id: expected string, got 5 (int)"),
         (
             "AsksTheModelNonsense",
-            "World.model was called with nonsense: items[0].text: expected string, got 5 (int)",
+            "invalid arguments of World.model: items[0].text: expected string, got 5 (int)",
         ),
     ],
 )
@@ -119,7 +119,7 @@ async def test_an_adapter_that_gives_nonsense_is_told_from_one_that_fails(
 async def test_a_state_that_is_no_text_is_nonsense(start: Callable[..., Any]) -> None:
     """As is every other answer of a wrong type."""
     agent = await RemoteAgent.build(await start("toy_broken:DumpsNonsense"), ToyWorld(), BLUEPRINT)
-    with pytest.raises(HostError, match="`dump` gave nonsense: text: expected string, got b'bytes' \\(bytes\\)"):
+    with pytest.raises(HostError, match="invalid result of `dump`: text: expected string, got b'bytes' \\(bytes\\)"):
         await agent.dump()
     await agent.close()
 
@@ -211,7 +211,7 @@ async def test_a_tool_is_cancelled_when_its_process_dies(start: Callable[..., An
 async def test_an_exception_that_cannot_be_told_is_told_by_its_name(start: Callable[..., Any]) -> None:
     """Nothing is pickled, so nothing must be picklable."""
     agent = await RemoteAgent.build(await start("toy_broken:RaisesTheUnpicklable"), ToyWorld(), BLUEPRINT)
-    with pytest.raises(Exception, match="its text cannot be had: RuntimeError") as caught:
+    with pytest.raises(Exception, match="its text is unavailable: RuntimeError") as caught:
         await agent.turn("Go.", (), stream=False)
 
     assert "Unpicklable" == type(caught.value).__name__
