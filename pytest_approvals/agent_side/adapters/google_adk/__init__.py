@@ -1,15 +1,14 @@
-"""
-Google's Agent Development Kit (`google-adk`).
+"""Google's Agent Development Kit (`google-adk`).
 
-A gated call ends the run with a call of `adk_request_confirmation`, which stands in the session's events like any
-other; a decision is the next run, whose message is the result of that call: `{"confirmed": true}`. All that is kept is
-the session, in one of the framework's session services.
+A gated call ends the run with a call of `adk_request_confirmation`, which is in the session's events like any other. A
+decision is the next run, whose message is the result of that call: `{"confirmed": true}`. All that is kept is the
+session, in one of the framework's session services.
 
-Flavours: by default, tools are `FunctionTool(..., require_confirmation=...)`; in `resumable` these stand in an `App`
-with `ResumabilityConfig(is_resumable=True)`, and an answer names the invocation that asked; in `dynamic` the bodies ask
-with `tool_context.request_confirmation(...)` and read the answer's payload; in `custom_tool` each tool is a class of
-its own with `check_require_confirmation`. An agent that a tool runs is a sub-agent of mode `single_turn`, as the
-framework advises in place of `AgentTool`; before there were modes it is an `AgentTool`.
+Flavours: by default, tools are `FunctionTool(..., require_confirmation=...)`. In `resumable` these are in an `App` with
+`ResumabilityConfig(is_resumable=True)`, and a decision names the invocation that asked. In `dynamic` the bodies ask
+with `tool_context.request_confirmation(...)` and read the payload of the answer. In `custom_tool` each tool is a
+subclass with `check_require_confirmation`. An agent that a tool runs is a sub-agent of mode `single_turn`, as the
+framework advises in place of `AgentTool`; in releases without modes it is an `AgentTool`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The agents that a session runs: an `LlmAgent` for each agent of a blueprint, and the runner of the first one."""
+"""Agent graph of a session: an `LlmAgent` for each agent of a blueprint, and a runner."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from google.adk.runners import Runner
 from pydantic import BaseModel
 
 from ...contract import MAIN, Blueprint, ToolSpec
+from ...kit.probes import SharedAgents
 from ...kit.tool_schema import build_fields_model
 from .model import ScriptedModel, build_provider_model
 from .requests import RequestReader
@@ -26,90 +27,76 @@ APP_NAME = "approvals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentGraph:
-    """
-    The agents of a session.
+class AgentGraph(SharedAgents):
+    """Agents of a session.
 
     Attributes:
-        runner: Gives the runner of the agent that the caller talks to, on a session service.
-        reading: How their requests are read.
-        service: The session service of a person's own runner.
+        build_runner: Builds the runner of the agent that the caller talks to, on a session service.
+        reader: Reads their approval requests.
+        service: The session service of an attached runner.
         options: Keyword arguments for `RunConfig`.
-        release: Undoes what was done to a person's own agent.
-        sessions: The driven sessions that use the crew, by identity.
     """
 
-    runner: Callable[[Any], Any]
-    reading: RequestReader
+    build_runner: Callable[[Any], Any]
+    reader: RequestReader
     service: Any = None
     options: dict[str, Any] = field(default_factory=dict)
-    release: Callable[[], None] = lambda: None
-    sessions: set[int] = field(default_factory=set)
-
-    def let_go(self, session: object) -> None:
-        """Takes *session* from those that use the crew, and releases the agent when it was the last one."""
-        if id(session) in self.sessions:
-            self.sessions.discard(id(session))
-            if not self.sessions:
-                self.release()
 
 
 ToolFactory = Callable[[ToolSpec], Any]
-"""Makes the tool of a spec, gated in the flavour's way."""
+"""Builds the tool of a spec, gated in the flavour's way."""
 
 
 def build_agents(blueprint: Blueprint, tool: ToolFactory, *, resumable: bool) -> AgentGraph:
-    """Makes the agents that *blueprint* describes."""
-    crew = _AgentBuilder(blueprint, tool)
+    """Build the agents that *blueprint* describes."""
+    builder = _AgentBuilder(blueprint, tool)
     answer = {"output_schema": build_fields_model("Answer", blueprint.answer)} if blueprint.answer else {}
-    agent = crew.agent(MAIN, MAIN, **answer)
-    reading = RequestReader(names=crew.names, tools=blueprint.tools)
+    agent = builder.agent(MAIN, MAIN, **answer)
+    reader = RequestReader(names=builder.names, tools=blueprint.tools)
     limit = blueprint.limits.model_replies
     options = {} if limit is None else {"max_llm_calls": limit}
-    return AgentGraph(runner=partial(build_runner, agent, resumable=resumable), reading=reading, options=options)
+    return AgentGraph(build_runner=partial(build_runner, agent, resumable=resumable), reader=reader, options=options)
 
 
 def build_runner(agent: Any, service: Any, *, resumable: bool) -> Any:
-    """Gives a runner of *agent* on a session service."""
-    _fail_import_early("google.adk.agents.remote_a2a_agent", without="a2a")
+    """Build a runner of *agent* on a session service."""
+    _fail_import_early("google.adk.agents.remote_a2a_agent", package="a2a")
     if not resumable:
         return Runner(app_name=APP_NAME, agent=agent, session_service=service)
     from google.adk.apps import App
     from google.adk.apps.app import ResumabilityConfig
 
     with warnings.catch_warnings():
-        # The framework says once in each process that this is experimental, as the person who asks for it knows.
+        # The framework warns once per process that this is experimental, which who asks for it knows.
         warnings.simplefilter("ignore", UserWarning)
         resuming = ResumabilityConfig(is_resumable=True)
     app = App(name=APP_NAME, root_agent=agent, resumability_config=resuming)
     return Runner(app=app, session_service=service)
 
 
-def _fail_import_early(module: str, *, without: str) -> None:
-    """
-    Lets the import of a module that cannot be imported fail without reading it.
+def _fail_import_early(module: str, *, package: str) -> None:
+    """Let the import of a module that cannot be imported fail without reading it.
 
-    The framework tries to import it in every run. Where the optional package that it needs is not installed, that takes
-    half of the time of a run.
+    The framework tries to import it in every run. If the optional package that it needs is not installed, that takes
+    half the time of a run.
     """
-    if find_spec(without) is None:
+    if find_spec(package) is None:
         sys.modules.setdefault(module, cast("Any", None))
 
 
 class Input(BaseModel):
-    """What an agent is given that a tool runs."""
+    """Input of an agent that a tool runs."""
 
     input: str
 
 
 class _AgentBuilder:
-    """
-    Agents in the making.
+    """Builder of the agents of one blueprint.
 
-    The framework names the tool that runs an agent as it names the agent, so that the agent gets the tool's name.
+    The framework names the tool that runs an agent like the agent, so the agent gets the tool's name.
 
     Attributes:
-        names: By an agent's name in the framework: its name in the scenario.
+        names: An agent's name in the scenario, by its name in the framework.
     """
 
     def __init__(self, blueprint: Blueprint, tool: ToolFactory) -> None:
@@ -117,53 +104,53 @@ class _AgentBuilder:
         self._servers = blueprint.servers
         self._address = blueprint.model
         self._tool = tool
-        self._handed: dict[str, Any] = {}
+        self._handoff_targets: dict[str, Any] = {}
         self.names: dict[str, str] = {}
 
-    def agent(self, name: str, called: str, **more: Any) -> Any:
-        """Makes the agent *name*, which the framework knows as *called*, with all below it."""
+    def agent(self, name: str, called: str, **options: Any) -> Any:
+        """Build the agent *name*, which the framework calls *called*, and all below it."""
         own = [spec for spec in self._specs if spec.agent == name]
         called = re.sub(r"\W", "_", called)
         self.names[called] = name
-        run = [self._run_by(spec) for spec in own if spec.runs]
-        inline = hasattr(LlmAgent, "model_fields") and "mode" in LlmAgent.model_fields
+        delegates = [self._build_delegate(spec) for spec in own if spec.runs]
+        has_modes = hasattr(LlmAgent, "model_fields") and "mode" in LlmAgent.model_fields
         tools = [self._tool(spec) for spec in own if not spec.runs and spec.kind == "function"]
-        tools += self._served(name, [spec for spec in own if spec.kind == "mcp"])
+        tools += self._build_server_tools(name, [spec for spec in own if spec.kind == "mcp"])
         return LlmAgent(
             name=called,
-            model=self._model(name),
-            tools=[*tools, *([] if inline else _wrap_as_tools(run))],
-            sub_agents=[*(run if inline else ()), *self._handed_over(own)],
+            model=self._build_model(name),
+            tools=[*tools, *([] if has_modes else _wrap_as_tools(delegates))],
+            sub_agents=[*(delegates if has_modes else ()), *self._build_handoff_targets(own)],
             before_tool_callback=_build_agent_gate(
                 {spec.name: spec for spec in own if spec.runs and spec.approval != "never"}
             ),
-            **more,
+            **options,
         )
 
-    def _model(self, name: str) -> BaseLlm:
+    def _build_model(self, name: str) -> BaseLlm:
         return ScriptedModel(agent=name) if self._address is None else build_provider_model(name, self._address)
 
-    def _run_by(self, spec: ToolSpec) -> Any:
-        """Makes the agent that the calls of *spec* run: in one turn, and in the session of its caller."""
-        more = {"mode": "single_turn"} if "mode" in LlmAgent.model_fields else {}
-        return self.agent(str(spec.runs), spec.name, description=spec.description, input_schema=Input, **more)
+    def _build_delegate(self, spec: ToolSpec) -> Any:
+        """Build the agent that calls of *spec* run: in one turn, in its caller's session."""
+        mode = {"mode": "single_turn"} if "mode" in LlmAgent.model_fields else {}
+        return self.agent(str(spec.runs), spec.name, description=spec.description, input_schema=Input, **mode)
 
-    def _handed_over(self, specs: list[ToolSpec]) -> list[Any]:
-        """Makes the agents that calls hand the conversation over to, each once."""
-        found: list[Any] = []
+    def _build_handoff_targets(self, specs: list[ToolSpec]) -> list[Any]:
+        """Build the agents that calls hand the conversation over to, each once."""
+        agents: list[Any] = []
         for spec in specs:
             target = spec.hands_over_to
-            if target and target != MAIN and target not in self._handed:
-                self._handed[target] = None
-                found.append(self.agent(target, target, description=spec.description))
-        return found
+            if target and target != MAIN and target not in self._handoff_targets:
+                self._handoff_targets[target] = None
+                agents.append(self.agent(target, target, description=spec.description))
+        return agents
 
-    def _served(self, name: str, specs: list[ToolSpec]) -> list[Any]:
+    def _build_server_tools(self, name: str, specs: list[ToolSpec]) -> list[Any]:
         if not specs:
             return []
         from .tools import build_toolsets
 
-        return build_toolsets([one for one in self._servers if one.agent == name], specs)
+        return build_toolsets([address for address in self._servers if address.agent == name], specs)
 
 
 def _wrap_as_tools(agents: list[Any]) -> list[Any]:
@@ -172,22 +159,21 @@ def _wrap_as_tools(agents: list[Any]) -> list[Any]:
     return [AgentTool(agent) for agent in agents]
 
 
-def _build_agent_gate(gated: dict[str, ToolSpec]) -> Any:
-    """Asks before a tool that runs an agent, which has no option to be gated."""
-    if not gated:
+def _build_agent_gate(gated_specs: dict[str, ToolSpec]) -> Any:
+    """Build the callback that asks before a tool that runs an agent.
+
+    Such a tool has no option to be gated.
+    """
+    if not gated_specs:
         return None
 
     async def ask(tool: Any, args: dict[str, Any], tool_context: Any) -> Any:
-        spec = gated.get(tool.name)
+        spec = gated_specs.get(tool.name)
         if spec is None:
             return None
         answer = tool_context.tool_confirmation
         if answer is None:
-            return (
-                request_confirmation(tool_context)
-                if await needs_confirmation(spec, args, tool_context)
-                else None
-            )
+            return request_confirmation(tool_context) if await needs_confirmation(spec, args, tool_context) else None
         return None if answer.confirmed else {"error": rejection_text(answer.payload)}
 
     return ask

@@ -1,4 +1,4 @@
-"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from ...contract.capabilities import CAPABILITIES
 from ...kit.feature_detection import has_source
 
 ISSUES = "https://github.com/google/adk-python/issues"
 
 POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
-"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+"""Address of a PostgreSQL server; empty if there is none. The option `postgres` takes precedence."""
 
 STORES: Mapping[str, str] = {
     "sqlite": "`SqliteSessionService` on a file",
@@ -45,13 +44,13 @@ _YES_OR_NO: Mapping[str, str] = {
 }
 
 MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE, **_YES_OR_NO}
-"""Where the framework asks."""
+"""For flavours in which the framework asks."""
 
 RESUMABLE_MISSING: Mapping[str, str] = {**_ALL, **_YES_OR_NO}
-"""Where invocations can be resumed."""
+"""For the flavour whose invocations can be resumed."""
 
 DYNAMIC_MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE}
-"""Where tools ask from within, and read the payload of the answer."""
+"""For the flavour whose tools ask themselves and read the payload of the answer."""
 
 
 _AS_TEXT = "a provider is told as a user's text what agents beside the one that asks were asked, or did"
@@ -69,16 +68,11 @@ _CLASSES = (
     ("responses", "openai", "integrations/openai/_openai_responses_llm.py", ""),
     ("messages", "anthropic", "models/anthropic_llm.py", "client: Optional"),
 )
-"""The model classes: protocol, library, where the class stands, and what it needs to take a client."""
+"""Model classes: protocol, library, source file, and the text that shows that it accepts a client."""
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     protocol: _LACKS
     for protocol, library, file, text in _CLASSES
     if find_spec(library) is not None and has_source("google.adk", file, text)
 }
-"""The protocols of the model classes that this release has and whose libraries are installed."""
-
-
-def claimed(missing: Mapping[str, str]) -> frozenset[str]:
-    """Gives all other capabilities."""
-    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)
+"""Protocols of the model classes that this release has and whose libraries are installed."""

@@ -1,8 +1,7 @@
-"""The scripted model: a model class of the framework that asks the world of the running turn.
+"""Models of an agent: the scripted one, and the framework's own on a provider's client.
 
-As the framework's class for Gemini does it, a stream gives text in partial responses and then the whole reply at once.
-
-The framework's own model classes, on the clients of providers.
+The scripted model is a model class of the framework that asks the world of the running turn. As in the framework's
+class for Gemini, a stream gives text in partial responses and then the whole reply at once.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .messages import ANSWER_TOOL, to_items
 
 
 class ScriptedModel(BaseLlm):
-    """The model of one agent."""
+    """Scripted model of one agent."""
 
     model: str = "scripted"
     agent: str = MAIN
@@ -35,7 +34,7 @@ class ScriptedModel(BaseLlm):
 
 
 async def play_reply(request: Any, agent: str, stream: bool) -> AsyncIterator[LlmResponse]:
-    """Asks for the next reply to *request* and plays it."""
+    """Ask for the next reply to *request* and play it."""
     offered = list(request.tools_dict)
     reply = await current_world().model(to_items(request.contents), agent=agent, stream=stream, tools=offered)
     if stream:
@@ -43,11 +42,11 @@ async def play_reply(request: Any, agent: str, stream: bool) -> AsyncIterator[Ll
             yield LlmResponse(partial=True, content=_model_content(types.Part(text=text)))
         if reply.breaks:
             raise ModelDown(0, reply.how)
-    used = types.GenerateContentResponseUsageMetadata()
+    usage = types.GenerateContentResponseUsageMetadata()
     yield LlmResponse(
         content=_model_content(*_reply_parts(reply, offered)),
         finish_reason=types.FinishReason.STOP,
-        usage_metadata=used,
+        usage_metadata=usage,
     )
 
 
@@ -69,22 +68,21 @@ def _reply_parts(reply: Reply, offered: Sequence[str]) -> Iterator[types.Part]:
 
 
 def _answer_part(answer: dict[str, Any], offered: Sequence[str]) -> types.Part:
-    """Gives a structured answer: where the framework offers a tool for it, as its call, or else as JSON."""
+    """Return a structured answer: a call of the framework's tool for it, else JSON."""
     if ANSWER_TOOL in offered:
         return types.Part(function_call=types.FunctionCall(name=ANSWER_TOOL, args=answer))
     return types.Part(text=json.dumps(answer))
 
 
 def _to_function_call(call: ModelCall) -> types.FunctionCall:
-    # What is no object is refused here, as it is by the classes that read a provider's answer.
+    # Arguments that are not an object are refused here, as by the classes that read a provider's reply.
     return types.FunctionCall(id=call.id, name=call.tool, args=call.arguments)  # type: ignore[arg-type, unused-ignore]
 
 
 def build_provider_model(agent: str, address: ModelAddress) -> BaseLlm:
-    """
-    Gives the model of *agent*, which is asked at *address*.
+    """Build the framework's model of *agent* that asks the provider at *address*.
 
-    Over `chat` it is `LiteLlm` where its package is installed, which takes seconds to import.
+    Over `chat` it is `LiteLlm` if its package is installed, which takes seconds to import.
     """
     if address.protocol == "messages":
         from google.adk.models.anthropic_llm import AnthropicLlm
@@ -94,12 +92,12 @@ def build_provider_model(agent: str, address: ModelAddress) -> BaseLlm:
         return _build_litellm_model(agent, address)
     from google.adk.integrations.openai import OpenAILlm, OpenAIResponsesLlm
 
-    made = OpenAILlm if address.protocol == "chat" else OpenAIResponsesLlm
-    return made(model=agent, client=build_openai_client(address))
+    model_class = OpenAILlm if address.protocol == "chat" else OpenAIResponsesLlm
+    return model_class(model=agent, client=build_openai_client(address))
 
 
 def _build_litellm_model(agent: str, address: ModelAddress) -> BaseLlm:
-    # On its import the package would look up in the network what providers charge.
+    # On import the package would look up the providers' prices on the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     from google.adk.models.lite_llm import LiteLlm
 

@@ -1,7 +1,4 @@
-"""Confirmations that the framework asks for, as approval requests.
-
-Decisions as the framework takes them: results of the calls that ask for a confirmation.
-"""
+"""Requested confirmations as approval requests, and decisions as their results."""
 
 from __future__ import annotations
 
@@ -19,27 +16,26 @@ CONFIRMATION = "adk_request_confirmation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestReader:
-    """
-    How requests are read.
+    """Reader of approval requests.
 
     Attributes:
-        names: By an agent's name in the framework: its name in the scenario.
-        tools: The tools, among which the kind of a call is looked up.
+        names: An agent's name in the scenario, by its name in the framework.
+        tools: The tools among which the kind of a call is looked up.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = ()
 
     def request(self, call: Any, author: str) -> Request:
-        """Gives what a person is shown."""
-        asked = (call.args or {}).get("originalFunctionCall") or {}
+        """Return the approval request that a call of `adk_request_confirmation` shows."""
+        original_call = (call.args or {}).get("originalFunctionCall") or {}
         agent = self.names.get(author, MAIN)
-        kind, server = self._served(asked.get("name", ""), agent)
+        kind, server = self._served(original_call.get("name", ""), agent)
         return Request(
             id=call.id,
-            call_id=asked.get("id"),
-            tool=asked.get("name", ""),
-            arguments=asked.get("args") or {},
+            call_id=original_call.get("id"),
+            tool=original_call.get("name", ""),
+            arguments=original_call.get("args") or {},
             kind=kind,
             server=server,
             agent=agent,
@@ -47,21 +43,20 @@ class RequestReader:
         )
 
     def _served(self, tool: str, agent: str) -> tuple[Kind, str | None]:
-        found = (spec for spec in self.tools if spec.name == tool and spec.agent == agent)
-        return next(((spec.kind, spec.server) for spec in found), ("function", None))
+        specs = (spec for spec in self.tools if spec.name == tool and spec.agent == agent)
+        return next(((spec.kind, spec.server) for spec in specs), ("function", None))
 
 
 def confirmation_calls(event: Any) -> Iterator[Any]:
-    """Gives the calls in *event* that ask for a confirmation."""
+    """Return the calls in *event* that ask for a confirmation."""
     return (call for call in event.get_function_calls() if call.name == CONFIRMATION)
 
 
 def open_requests(events: Iterable[Any]) -> dict[str, tuple[Any, Any]]:
-    """
-    Gives by id the requests that wait for an answer, each as its call and its event.
+    """Return the requests that wait for an answer, by id, each as its call and its event.
 
-    A request that a person answered waits still while the agent has done nothing since: the framework takes an answer
-    into the session before it looks at it, and where it refuses it or fails, another one is taken as well.
+    An answered request still waits as long as the agent has done nothing since: the framework takes an answer into the
+    session before it checks it, and if it refuses it or fails, another one is accepted as well.
     """
     waiting: dict[str, tuple[Any, Any]] = {}
     answered: set[str] = set()
@@ -69,14 +64,14 @@ def open_requests(events: Iterable[Any]) -> dict[str, tuple[Any, Any]]:
         if event.author == "user":
             answered |= {result.id for result in event.get_function_responses() if _is_answer(result)}
         elif event.content is not None and event.content.parts:
-            waiting = {asked: one for asked, one in waiting.items() if asked not in answered}
+            waiting = {key: call_and_event for key, call_and_event in waiting.items() if key not in answered}
         for call in confirmation_calls(event):
             waiting[call.id] = (call, event)
     return waiting
 
 
 def _is_answer(result: Any) -> bool:
-    """Says whether the framework can read *result* as an answer to a request."""
+    """Return whether the framework can read *result* as an answer to a request."""
     from google.adk.tools.tool_confirmation import ToolConfirmation
     from pydantic import ValidationError
 
@@ -93,24 +88,24 @@ def _is_answer(result: Any) -> bool:
 
 
 def drop_rewound_events(events: Iterable[Any]) -> list[Any]:
-    """Gives the events that no rewind has taken back."""
+    """Return the events that no rewind has taken back."""
     kept: list[Any] = []
     for event in events:
-        rewound = getattr(event.actions, "rewind_before_invocation_id", None)
-        if rewound is None:
+        invocation_id = getattr(event.actions, "rewind_before_invocation_id", None)
+        if invocation_id is None:
             kept.append(event)
         else:
-            first = next((place for place, one in enumerate(kept) if one.invocation_id == rewound), len(kept))
-            del kept[first:]
+            rewound = (place for place, earlier in enumerate(kept) if earlier.invocation_id == invocation_id)
+            del kept[next(rewound, len(kept)) :]
     return kept
 
 
 def write_decisions(decisions: Sequence[Decision], options: Mapping[str, Any]) -> types.Content:
-    """
-    Gives the message that answers.
+    """Return the message with *decisions*.
 
-    Arguments:
-        options: `raw_in: calls` puts what is no decision where the result of the call itself would go.
+    Args:
+        decisions: The decisions, in the caller's order.
+        options: `raw_in: calls` puts a raw decision where the result of the call itself would go.
     """
     parts = [types.Part(function_response=_write_response(decision, options)) for decision in decisions]
     return types.Content(role="user", parts=parts)
@@ -122,8 +117,8 @@ def _write_response(decision: Decision, options: Mapping[str, Any]) -> types.Fun
             id=decision.address, name=CONFIRMATION, response=_VERDICT_WRITERS["approve"](decision)
         )
     if decision.verdict == "raw" and options.get("raw_in") == "calls":
-        asked = decision.request
-        return types.FunctionResponse(id=asked.call_id, name=asked.tool, response={"result": decision.raw})
+        request = decision.request
+        return types.FunctionResponse(id=request.call_id, name=request.tool, response={"result": decision.raw})
     answer = _VERDICT_WRITERS[decision.verdict](decision)
     return types.FunctionResponse(id=decision.request.id, name=CONFIRMATION, response=answer)
 
@@ -143,7 +138,7 @@ def _refuse_standing(decision: Decision) -> Any:
 
 
 def _write_raw(decision: Decision) -> Any:
-    # What is no word and no number would be the whole answer, which is an object; the others stand for its yes or no.
+    # An object or None replaces the whole response; any other value only replaces its yes or no.
     raw = decision.raw
     return raw if raw is None or isinstance(raw, dict) else {"confirmed": raw}
 

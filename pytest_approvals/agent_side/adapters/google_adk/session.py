@@ -1,4 +1,4 @@
-"""One session: the events in a session service, and the flavours of it."""
+"""Sessions: the events in a session service, and the flavours of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USER_ID = "person"
 
 
 class Session(Agent):
-    """A session is one of the framework's; flavours differ in what gates calls and in how runs are resumed."""
+    """One of the framework's sessions; flavours differ in the gate and in resuming."""
 
     framework = "google-adk"
     wire_rules = "chat"
@@ -33,61 +33,62 @@ class Session(Agent):
     connects = True
     resumable: ClassVar[bool] = False
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
-        self._crew.sessions.add(id(self))
-        self._opened: OpenedService | None = beside._opened if beside else None
-        self._runner: Any = beside._runner if beside else None
-        self._borrowed = beside is not None
+        self._agents: AgentGraph = shared_with._agents if shared_with else self._create_agents(blueprint)
+        self._agents.add_session(self)
+        self._opened: OpenedService | None = shared_with._opened if shared_with else None
+        self._runner: Any = shared_with._runner if shared_with else None
+        self._borrowed = shared_with is not None
         self._id = ""
         self._keep: int | None = None
         self._saved = 0
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
             from .attach import attach_agents
 
             return attach_agents(blueprint.attachment, resumable=self.resumable)
         from .agents import build_agents
 
-        return build_agents(blueprint, self._tool(), resumable=self.resumable)
+        return build_agents(blueprint, self._tool_factory(), resumable=self.resumable)
 
     @abstractmethod
-    def _tool(self) -> ToolFactory:
-        """What makes the tools of a built agent, gated in the flavour's way."""
+    def _tool_factory(self) -> ToolFactory:
+        """Return what builds the tools of a built agent, gated in the flavour's way."""
 
     # --- the session --------------------------------------------------------------------------------------------------
 
     async def _ready(self) -> Any:
-        """Gives the runner on its session service, with a session in it."""
+        """Return the runner on its session service, with a session in it."""
         if self._runner is None:
             from .state import OpenedService, close_nothing, open_service
 
-            own = self._crew.service if self.blueprint.serialize == "none" else None
-            self._opened = (
-                OpenedService(service=own, close=close_nothing) if own is not None else open_service(self.blueprint)
-            )
-            self._runner = self._crew.runner(self._opened.service)
+            user_service = self._agents.service if self.blueprint.serialize == "none" else None
+            if user_service is not None:
+                self._opened = OpenedService(service=user_service, close=close_nothing)
+            else:
+                self._opened = open_service(self.blueprint)
+            self._runner = self._agents.build_runner(self._opened.service)
         if not self._id:
-            self._id = (await self._create()).id
+            self._id = (await self._create_session()).id
         return self._runner
 
-    async def _create(self, **more: Any) -> Any:
-        more.setdefault("session_id", str(uuid4()))
+    async def _create_session(self, **options: Any) -> Any:
+        options.setdefault("session_id", str(uuid4()))
         return await self._runner.session_service.create_session(
-            app_name=self._runner.app_name, user_id=USER_ID, **more
+            app_name=self._runner.app_name, user_id=USER_ID, **options
         )
 
-    async def _session(self) -> Any:
+    async def _load_session(self) -> Any:
         runner = await self._ready()
         service = runner.session_service
         return await service.get_session(app_name=runner.app_name, user_id=USER_ID, session_id=self._id)
 
-    async def _open(self) -> dict[str, tuple[Any, Any]]:
+    async def _open_requests(self) -> dict[str, tuple[Any, Any]]:
         from .requests import open_requests
 
-        return open_requests((await self._session()).events)
+        return open_requests((await self._load_session()).events)
 
     @classmethod
     def owns(cls, subject: object) -> bool:
@@ -100,22 +101,22 @@ class Session(Agent):
         """See `Agent.turn`."""
         with use_world(self.world):
             runner = await self._ready()
-            waiting = await self._open()
-            given = self._message(text, decisions)
-            where = await self._invocation(decisions, waiting) if self.resumable and text is None else {}
+            waiting_before = await self._open_requests()
+            message = self._message(text, decisions)
+            invocation = await self._invocation(decisions, waiting_before) if self.resumable and text is None else {}
             config = self._config(stream)
             running = runner.run_async(
-                user_id=USER_ID, session_id=self._id, new_message=given, run_config=config, **where
+                user_id=USER_ID, session_id=self._id, new_message=message, run_config=config, **invocation
             )
             events = []
-            async with aclosing(running) as shown:
-                async for event in shown:
+            async with aclosing(running) as stream_events:
+                async for event in stream_events:
                     events.append(event)
                     if stream:
-                        self._show(event)
+                        self._report_event(event)
             if stream:
                 self.world.shown("end")
-            return await self._outcome(events, waiting)
+            return await self._outcome(events, waiting_before)
 
     def _message(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         if text is not None and decisions:
@@ -133,18 +134,18 @@ class Session(Agent):
         return types.Content(role="user", parts=[types.Part(text=text)])
 
     async def _invocation(self, decisions: Sequence[Decision], waiting: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
-        """Names the invocation to resume: the one that asked, or without an answer the last one."""
-        ids = [decision.request.id for decision in decisions if decision.request is not None]
-        asked = [event for call, event in waiting.values() if call.id in ids]
-        if decisions and not asked:
+        """Return the invocation to resume: the one that asked, or without decisions the last."""
+        request_ids = [decision.request.id for decision in decisions if decision.request is not None]
+        asking_events = [event for call, event in waiting.values() if call.id in request_ids]
+        if decisions and not asking_events:
             return {}
-        events = asked or (await self._session()).events
+        events = asking_events or (await self._load_session()).events
         return {"invocation_id": events[-1].invocation_id} if events else {}
 
     def _config(self, stream: bool) -> Any:
         from google.adk.agents.run_config import RunConfig, StreamingMode
 
-        options = dict(self._crew.options)
+        options = dict(self._agents.options)
         if stream:
             options["streaming_mode"] = StreamingMode.SSE
         if self._keep is not None:
@@ -153,56 +154,59 @@ class Session(Agent):
             options["get_session_config"] = GetSessionConfig(num_recent_events=self._keep)
         return RunConfig(**options)
 
-    def _show(self, event: Any) -> None:
+    def _report_event(self, event: Any) -> None:
         from .messages import read_event
 
-        for what, told in read_event(event):
-            self.world.shown(what, **told)
+        for kind, values in read_event(event):
+            self.world.shown(kind, **values)
 
     async def _outcome(self, events: Sequence[Any], before: dict[str, tuple[Any, Any]]) -> Outcome:
         from .messages import text_of
         from .requests import confirmation_calls
 
-        whole = [event for event in events if not event.partial]
-        failed = whole[-1] if whole and whole[-1].error_code else None
-        if failed is not None:
-            raise RunFailed(f"{failed.error_code}: {failed.error_message}")
-        new = {call.id: (call, event) for event in whole for call in confirmation_calls(event)}
-        said = [text for event in whole if event.author != "user" and (text := text_of(event.content))]
-        waiting = await self._open()
-        # What the person saw before and has not answered is open still, whatever else the run did.
-        known = {one: both for one, both in {**before, **new}.items() if one in waiting or one in new}
-        last = said[-1] if said else None
-        return Paused(requests=self._requests(known), text=last) if known else Finished(output=self._output(last))
+        complete_events = [event for event in events if not event.partial]
+        error_event = complete_events[-1] if complete_events and complete_events[-1].error_code else None
+        if error_event is not None:
+            raise RunFailed(f"{error_event.error_code}: {error_event.error_message}")
+        new = {call.id: (call, event) for event in complete_events for call in confirmation_calls(event)}
+        texts = [text for event in complete_events if event.author != "user" and (text := text_of(event.content))]
+        waiting = await self._open_requests()
+        # Requests that were shown before and not answered stay open, whatever else the run did.
+        shown = {**before, **new}
+        open_calls = {key: shown_call for key, shown_call in shown.items() if key in waiting or key in new}
+        last_text = texts[-1] if texts else None
+        if open_calls:
+            return Paused(requests=self._requests(open_calls), text=last_text)
+        return Finished(output=self._output(last_text))
 
-    def _output(self, said: str | None) -> Any:
-        """Gives what a run ends with; a structured answer stands in its last text as JSON."""
-        return json.loads(said) if self.blueprint.answer and said else said
+    def _output(self, text: str | None) -> Any:
+        """Return the output of a run; a structured answer is JSON in its last text."""
+        return json.loads(text) if self.blueprint.answer and text else text
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def _requests(self, waiting: dict[str, tuple[Any, Any]]) -> tuple[Request, ...]:
-        return tuple(self._crew.reading.request(call, event.author) for call, event in waiting.values())
+        return tuple(self._agents.reader.request(call, event.author) for call, event in waiting.values())
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        return self._requests(await self._open())
+        return self._requests(await self._open_requests())
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def trim(self, keep: int) -> None:
-        """Lets the runner load the last *keep* events of a session: `RunConfig(get_session_config=...)`."""
+        """Limit the events that the runner loads: `RunConfig(get_session_config=...)`."""
         self._keep = keep
 
     async def dump(self) -> str:
-        """
-        Gives the session as text, or with history `append` the events that came since the last time; for a store
-        the session's id.
-        """
-        return _prefix_limit(await self._dumped(), self._keep)
+        """Return the session as text, or for a store the session's id.
 
-    async def _dumped(self) -> str:
-        session = await self._session()
+        With history `append` it is the events that came since the last time.
+        """
+        return _prefix_limit(await self._dump_session(), self._keep)
+
+    async def _dump_session(self) -> str:
+        session = await self._load_session()
         if self.blueprint.serialize.startswith("native."):
             return self._id
         if self.blueprint.history == "append":
@@ -220,25 +224,25 @@ class Session(Agent):
             await self._ready()
             return
         from google.adk.events import Event
-        from google.adk.sessions import Session as Kept
+        from google.adk.sessions import Session as SavedSession
 
         if self.blueprint.history == "append":
             events = [Event.model_validate(event) for part in parts for event in json.loads(part)]
-            await self._take_up(events)
+            await self._restore(events)
         else:
-            kept = Kept.model_validate_json(parts[-1])
-            await self._take_up(kept.events, session_id=kept.id, state=kept.state)
+            saved = SavedSession.model_validate_json(parts[-1])
+            await self._restore(saved.events, session_id=saved.id, state=saved.state)
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
         assert isinstance(other, Session)
         self._keep = other._keep
-        kept = (await other._session()).model_copy(deep=True)
-        await self._take_up(kept.events, session_id=kept.id, state=kept.state)
+        copy = (await other._load_session()).model_copy(deep=True)
+        await self._restore(copy.events, session_id=copy.id, state=copy.state)
 
-    async def _take_up(self, events: Sequence[Any], **more: Any) -> None:
+    async def _restore(self, events: Sequence[Any], **options: Any) -> None:
         runner = await self._ready()
-        session = await self._create(**more)
+        session = await self._create_session(**options)
         for event in events:
             await runner.session_service.append_event(session, event)
         self._id, self._saved = session.id, len(events)
@@ -246,11 +250,11 @@ class Session(Agent):
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
         await self._ready()
-        return type(self)(world, self.blueprint, beside=self)
+        return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
-        return self._crew.reading.tools
+        return self._agents.reader.tools
 
     async def close(self) -> None:
         """See `Agent.close`."""
@@ -259,19 +263,22 @@ class Session(Agent):
         if opened is not None and not self._borrowed:
             await runner.close()
             await opened.close()
-        self._crew.let_go(self)
+        self._agents.remove_session(self)
 
 
 _LIMIT_PREFIX = "num_recent_events="
 
 
 def _prefix_limit(text: str, keep: int | None) -> str:
-    """Puts the limit of a session's events before what is kept of it: the session does not hold it, the caller does."""
+    """Put the limit of a session's events before its text.
+
+    The session does not hold it, the caller does.
+    """
     return text if keep is None else f"{_LIMIT_PREFIX}{keep}\n{text}"
 
 
 def _read_limit(text: str) -> int | None:
-    """Gives the limit that stands before *text*."""
+    """Return the limit before *text*."""
     return int(text.removeprefix(_LIMIT_PREFIX).partition("\n")[0]) if text.startswith(_LIMIT_PREFIX) else None
 
 
@@ -282,10 +289,9 @@ class RunFailed(Exception):
 class StaticSession(Session):
     """The framework gates functions: `FunctionTool(..., require_confirmation=...)`."""
 
-    capabilities = metadata.claimed(metadata.MISSING)
     missing = metadata.MISSING
 
-    def _tool(self) -> ToolFactory:
+    def _tool_factory(self) -> ToolFactory:
         from .tools import build_confirmed_tool
 
         return build_confirmed_tool
@@ -294,30 +300,27 @@ class StaticSession(Session):
 class ResumableSession(StaticSession):
     """As `StaticSession`, in an app whose invocations can be resumed."""
 
-    capabilities = metadata.claimed(metadata.RESUMABLE_MISSING)
     missing = metadata.RESUMABLE_MISSING
     resumable = True
 
 
 class DynamicSession(Session):
-    """The bodies of tools ask with `request_confirmation`, and read the payload of the answer."""
+    """The bodies of tools call `request_confirmation` and read the answer's payload."""
 
-    capabilities = metadata.claimed(metadata.DYNAMIC_MISSING)
     missing = metadata.DYNAMIC_MISSING
 
-    def _tool(self) -> ToolFactory:
+    def _tool_factory(self) -> ToolFactory:
         from .tools import build_asking_tool
 
         return build_asking_tool
 
 
 class CustomToolSession(Session):
-    """Each tool is a class of its own, which says in `check_require_confirmation` whether it is gated."""
+    """Each tool is a subclass that decides in `check_require_confirmation`."""
 
-    capabilities = metadata.claimed(metadata.MISSING)
     missing = metadata.MISSING
 
-    def _tool(self) -> ToolFactory:
+    def _tool_factory(self) -> ToolFactory:
         from .tools import build_custom_tool
 
         return build_custom_tool

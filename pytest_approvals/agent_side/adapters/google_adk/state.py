@@ -1,4 +1,4 @@
-"""The session services: in memory, or the framework's own for SQLite and databases."""
+"""Session services: in memory, or the framework's own for SQLite and databases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OpenedService:
 
 
 def open_service(blueprint: Blueprint) -> OpenedService:
-    """Opens the session service that a serialize mode asks for."""
+    """Open the session service that a serialize mode asks for."""
     if blueprint.serialize == "native.sqlite":
         from google.adk.sessions.sqlite_session_service import SqliteSessionService
 
@@ -48,7 +48,7 @@ def _open_database(address: str) -> OpenedService:
 
 
 def _with_async_driver(address: str) -> str:
-    """Names the driver that SQLAlchemy shall use, where the address names none."""
+    """Add SQLAlchemy's asynchronous driver to an address that names none."""
     scheme, separator, rest = address.partition("://")
     return f"postgresql+asyncpg{separator}{rest}" if scheme in ("postgres", "postgresql") else address
 
@@ -58,4 +58,4 @@ def _with_close(service: Any) -> OpenedService:
 
 
 async def close_nothing() -> None:
-    """There is nothing to close."""
+    """Close nothing: the service is in memory, or the user's own."""

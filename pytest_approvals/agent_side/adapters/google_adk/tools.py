@@ -1,13 +1,11 @@
-"""Tools made from tool specs.
+"""Tools made from tool specs, and toolsets of MCP servers.
 
-In each flavour a tool is something else: a function that the framework gates, a function that asks by itself, or a
-class of its own that says whether it is gated.
+Each flavour has its own kind of tool: a function that the framework gates, a function that asks itself, or a subclass
+that decides whether it is gated.
 
-Tools of MCP servers that the agent connects to, with the framework's own toolset.
-
-The toolset takes one policy for all its tools, so that tools with different ones are in toolsets of their own, as
-filters let a person make them. The framework keeps its connections until its runner is closed. A server is not told the
-id of a call.
+The toolset of an MCP server takes one policy for all its tools, so tools with different policies are in toolsets of
+their own, as its filters allow. The framework keeps its connections until its runner is closed. A server does not
+receive the id of a call.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 
 from ...contract import AsksAgain, Condition, ServerAddress, ToolSpec
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import set_signature, to_signature_parameters
 
@@ -33,7 +32,7 @@ ToolBody = Callable[..., Awaitable[Any]]
 
 
 def confirmation_policy(spec: ToolSpec) -> Any:
-    """Gives what `require_confirmation` takes: yes, no, or a function of the call."""
+    """Return the value of `require_confirmation`: a boolean, or a function of the call."""
     if not isinstance(spec.approval, Condition):
         return spec.approval == "always"
 
@@ -44,7 +43,7 @@ def confirmation_policy(spec: ToolSpec) -> Any:
 
 
 async def needs_confirmation(spec: ToolSpec, arguments: Mapping[str, Any], context: Any) -> bool:
-    """Says whether a call needs approval."""
+    """Return whether a call needs approval."""
     if not isinstance(spec.approval, Condition):
         return spec.approval == "always"
     return await current_world().gate_slowly(spec.name, dict(arguments), context.function_call_id, agent=spec.agent)
@@ -54,13 +53,13 @@ async def needs_confirmation(spec: ToolSpec, arguments: Mapping[str, Any], conte
 
 
 def build_confirmed_tool(spec: ToolSpec) -> Any:
-    """Gives a function that the framework gates."""
+    """Build a function that the framework gates."""
     return FunctionTool(_build_function(spec, _world_body(spec)), require_confirmation=confirmation_policy(spec))
 
 
 def build_asking_tool(spec: ToolSpec) -> Any:
-    """Gives a function that asks by itself, and takes what the person wrote into the payload of the answer."""
-    run = _world_body(spec)
+    """Build a function that asks itself and reads the payload of the answer."""
+    body = _world_body(spec)
 
     async def ask(tool_context: Any, **arguments: Any) -> Any:
         answer = tool_context.tool_confirmation
@@ -68,18 +67,18 @@ def build_asking_tool(spec: ToolSpec) -> Any:
             return request_confirmation(tool_context, payload={"arguments": arguments})
         if answer is not None and not answer.confirmed:
             return {"error": rejection_text(answer.payload)}
-        return await run(tool_context, **edited_arguments(answer, arguments))
+        return await body(tool_context, **edited_arguments(answer, arguments))
 
     return FunctionTool(_build_function(spec, ask))
 
 
 def build_custom_tool(spec: ToolSpec) -> Any:
-    """Gives a tool of a class of its own, which leaves the answer to the framework."""
+    """Build a tool of a class of its own, which leaves the gate to the framework."""
     return CustomTool(spec)
 
 
 class CustomTool(BaseTool):  # type: ignore[misc, unused-ignore]
-    """A tool that says whether it is gated and trusts the framework to keep to it."""
+    """A tool that decides whether it is gated and trusts the framework to apply it."""
 
     def __init__(self, spec: ToolSpec) -> None:
         super().__init__(name=spec.name, description=spec.description or spec.name)
@@ -96,7 +95,7 @@ class CustomTool(BaseTool):  # type: ignore[misc, unused-ignore]
         return await needs_confirmation(self._tool, args, tool_context)
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        """Runs the tool; a release that leaves the question to the tool is asked here."""
+        """Run the tool; in releases that leave the question to the tool, ask first."""
         if tool_context.tool_confirmation is None and await self._must_ask(args, tool_context):
             return request_confirmation(tool_context)
         return await self._body(tool_context, **{**default_arguments(self._tool), **args})
@@ -108,7 +107,7 @@ class CustomTool(BaseTool):  # type: ignore[misc, unused-ignore]
 
 
 def is_gated_by_framework() -> bool:
-    """Says whether the framework asks for every tool that says it is gated; before, each tool had to."""
+    """Return whether the framework gates tools that decide themselves; once each had to."""
     try:
         from google.adk.tools import _confirmation_utils
     except ImportError:
@@ -134,21 +133,21 @@ def _world_body(spec: ToolSpec) -> ToolBody:
 
 
 def request_confirmation(context: Any, *, hint: str = "", payload: Any = None) -> dict[str, str]:
-    """Asks for a confirmation, and ends the run: the model is not asked about what only waits."""
+    """Ask for a confirmation and end the run: the model gets no result of a waiting call."""
     context.request_confirmation(hint=hint or "Please approve or reject the tool call.", payload=payload)
     context.actions.skip_summarization = True
     return dict(WAITING_RESULT)
 
 
 def edited_arguments(answer: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Gives the arguments that the person wrote, or those of the call."""
+    """Return the edited arguments, or those of the call."""
     payload = answer.payload if answer is not None else None
-    written = payload.get("arguments") if isinstance(payload, dict) else None
-    return dict(written) if isinstance(written, dict) else arguments
+    edited = payload.get("arguments") if isinstance(payload, dict) else None
+    return dict(edited) if isinstance(edited, dict) else arguments
 
 
 def rejection_text(payload: Any) -> str:
-    """Gives what the model is told of a rejection."""
+    """Return the result that the model gets for a rejected call."""
     reason = payload.get("reason") if isinstance(payload, dict) else None
     return f"This tool call is rejected: {reason}" if reason else "This tool call is rejected."
 
@@ -157,11 +156,11 @@ def rejection_text(payload: Any) -> str:
 
 
 def _build_function(spec: ToolSpec, run: ToolBody) -> ToolBody:
-    """Gives a function with the signature that *spec* describes."""
-    missing = default_arguments(spec)
+    """Build a function with the signature that *spec* describes."""
+    defaults = default_arguments(spec)
 
     async def body(tool_context: Any, **arguments: Any) -> Any:
-        return await run(tool_context, **{**missing, **arguments})
+        return await run(tool_context, **{**defaults, **arguments})
 
     body.__name__ = body.__qualname__ = spec.name
     body.__doc__ = spec.description or spec.name
@@ -173,29 +172,28 @@ def _build_function(spec: ToolSpec, run: ToolBody) -> ToolBody:
 
 
 def default_arguments(spec: ToolSpec) -> dict[str, Any]:
-    """Gives the parameters that a call may leave out."""
-    return {name: one.default for name, one in spec.parameters.items() if not one.required}
+    """Return the defaults of the parameters that a call may leave out."""
+    return {name: parameter.default for name, parameter in spec.parameters.items() if not parameter.required}
 
 
 def build_schema(spec: ToolSpec) -> types.Schema:
-    """Gives the parameters as a declaration has them."""
+    """Build the parameters as a declaration has them."""
     return types.Schema(
         type=types.Type.OBJECT,
-        properties={name: types.Schema(type=types.Type(one.type.upper())) for name, one in spec.parameters.items()},
-        required=[name for name, one in spec.parameters.items() if one.required],
+        properties={
+            name: types.Schema(type=types.Type(parameter.type.upper())) for name, parameter in spec.parameters.items()
+        },
+        required=[name for name, parameter in spec.parameters.items() if parameter.required],
     )
 
 
-MCP_TIMEOUT = 600.0
-"""Seconds that a connection or a tool may take: the harness has a limit of its own."""
-
 def build_toolsets(addresses: Iterable[ServerAddress], specs: Iterable[ToolSpec]) -> list[Any]:
-    """Gives the toolsets of one agent with the tools *specs*: for each of its servers one for each policy."""
-    offered = list(specs)
+    """Build the toolsets of one agent: one for each policy of each of its servers."""
+    all_specs = list(specs)
     return [
         _build_toolset(address, group)
         for address in addresses
-        for group in _group_by_policy(spec for spec in offered if spec.server == address.name)
+        for group in _group_by_policy(spec for spec in all_specs if spec.server == address.name)
     ]
 
 
@@ -207,7 +205,7 @@ def _group_by_policy(specs: Iterable[ToolSpec]) -> Iterable[list[ToolSpec]]:
 
 
 def _build_toolset(address: ServerAddress, specs: list[ToolSpec]) -> Any:
-    # By default the framework looks for credentials of its cloud before it connects to any server, first on the network.
+    # By default the framework looks for credentials of its cloud first, on the network too, whatever the server is.
     os.environ.setdefault("GOOGLE_API_USE_CLIENT_CERTIFICATE", "false")
     from google.adk.tools.mcp_tool import McpToolset
 
@@ -224,7 +222,7 @@ def _connection_params(address: ServerAddress) -> Any:
 
     if address.url:
         return StreamableHTTPConnectionParams(url=address.url, timeout=MCP_TIMEOUT, sse_read_timeout=MCP_TIMEOUT)
-    program, *arguments = address.command
+    program, arguments = split_command(address)
     return StdioConnectionParams(
         server_params=StdioServerParameters(command=program, args=arguments), timeout=MCP_TIMEOUT
     )
