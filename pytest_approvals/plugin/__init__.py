@@ -236,8 +236,9 @@ def mcp_server() -> Generator[Callable[..., ToolServer]]:
         yield partial(ToolServer, servers)
 
 
-@pytest.fixture
-def approvals(
+# Importing the module `approvals` beside this one puts it in the place of a function of that name.
+@pytest.fixture(name="approvals")
+def _approvals_fixture(
     request: pytest.FixtureRequest, approvals_config: Mapping[str, Any], approval_oracle: Oracle, _leak_guard: None
 ) -> Approvals:
     """Runs a person's own agent on a scripted model, records it and judges it."""
