@@ -18,11 +18,11 @@ from pytest_approvals.journal.history import History, RecordedCall, RecordedDeci
 
 def cannot_run(history: History, call: RecordedCall, given: RecordedDecision | None) -> bool:
     """Says whether its tool is not there, its arguments need not be taken, or its save has been changed."""
-    n = call.n if given is None or given.taken is None else given.taken
+    n = call.n if given is None or given.handed_in_at is None else given.handed_in_at
     if was_rewritten_between(history, call.n, n, call.session):
         return True
     tool, arguments = call.effective_call_at(n + 1) if given is not None else (call.tool, call.arguments)
-    if call.declared is None or is_tool_missing(history, tool, n, call.session):
+    if call.declaration is None or is_tool_missing(history, tool, n, call.session):
         return True
     parameters = history.parameters_at(call, n) if tool == call.tool else _tool_parameters(history, tool)
     return not arguments_fit_exactly(arguments, parameters)
@@ -35,7 +35,7 @@ def is_tool_missing(history: History, tool: str, n: int, session: str) -> bool:
 
 
 def _tool_parameters(history: History, tool: str) -> Mapping[str, Mapping[str, Any]]:
-    return next((known.parameters for known in history.declared.values() if known.name == tool), {})
+    return next((known.parameters for known in history.declarations.values() if known.name == tool), {})
 
 
 def is_contradicted(given: RecordedDecision) -> bool:
@@ -43,13 +43,13 @@ def is_contradicted(given: RecordedDecision) -> bool:
     call = given.call
     if call is None or not (given.approves or given.rejects):
         return False
-    others = (other for other in call.decisions if other.taken == given.taken)
+    others = (other for other in call.decisions if other.handed_in_at == given.handed_in_at)
     return any(other.approves if given.rejects else other.rejects for other in others)
 
 
 def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
     """Gives the other calls of the same reply, in the same fork."""
-    same = (other for other in history.calls if other.n == call.n and other.fork == call.fork)
+    same = (other for other in history.calls if other.n == call.n and other.branch == call.branch)
     return [other for other in same if other is not call and other.session == call.session]
 
 
@@ -69,7 +69,7 @@ def last_turn_end(history: History, call: RecordedCall) -> int:
 
 def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
     """Says whether a turn belongs to the session and the fork of a call."""
-    return turn.session == call.session and turn.fork == call.fork
+    return turn.session == call.session and turn.branch == call.branch
 
 
 def was_dropped(history: History, call: RecordedCall) -> bool:
@@ -89,8 +89,8 @@ def successful_cancellations(history: History) -> list[PendingCancelled]:
 
 def cancelled_position(history: History, call: RecordedCall, given: RecordedDecision) -> int | None:
     """Gives where a call was given up before *given* was handed in; None where it was not, or was asked about again."""
-    taken = given.taken or 0
-    asked = min((asked.n for asked in call.asked), default=taken)
+    taken = given.handed_in_at or 0
+    asked = min((asked.n for asked in call.requests), default=taken)
     places = [
         event.n
         for event in successful_cancellations(history)
@@ -105,10 +105,10 @@ def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
     for turn in history.turns:
         if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
             continue
-        before = turn.before
+        before = turn.previous
         while before is not None and before.refused:
-            before = before.before
-        if before is not None and any(id(listed) in reply for listed in before.listed):
+            before = before.previous
+        if before is not None and any(id(listed) in reply for listed in before.requested_calls):
             return turn
     return None
 
@@ -117,7 +117,7 @@ def is_ancestor(earlier: RecordedTurn, later: RecordedTurn) -> bool:
     """Says whether a turn belongs to the past of another one."""
     turn: RecordedTurn | None = later
     while turn is not None and turn.start.n > earlier.start.n:
-        turn = turn.before
+        turn = turn.previous
     return turn is earlier
 
 
@@ -145,7 +145,7 @@ def is_invalid(given: RecordedDecision) -> bool:
     """Says whether a decision names no request that was asked, or is no decision."""
     if given.verdict == "raw":
         return not given.approves
-    return given.asked is None
+    return given.request is None
 
 
 def settled_position(call: RecordedCall, given: RecordedDecision) -> int | None:
@@ -153,11 +153,13 @@ def settled_position(call: RecordedCall, given: RecordedDecision) -> int | None:
     Gives where a call was settled before *given* was handed in: it had returned, its model was told of it, or a
     rejection of it was taken; None where it was still open, or asked about again since.
     """
-    taken = given.taken
+    taken = given.handed_in_at
     if taken is None:
         return None
-    places = [run.ended for run in call.runs if run.how == "returned" and run.ended is not None and run.ended < taken]
-    places += [told.n for told in call.told if told.n < taken]
+    places = [
+        run.ended for run in call.executions if run.how == "returned" and run.ended is not None and run.ended < taken
+    ]
+    places += [told.n for told in call.deliveries if told.n < taken]
     if len(call.decisions) > 1:
         places += _rejection_positions(call, taken)
     if not places or call.is_requested_between(min(places), taken):
@@ -166,7 +168,11 @@ def settled_position(call: RecordedCall, given: RecordedDecision) -> int | None:
 
 
 def _rejection_positions(call: RecordedCall, taken: int) -> list[int]:
-    earlier = (other for other in call.decisions if other.rejects and other.taken is not None and other.taken < taken)
+    earlier = (
+        other
+        for other in call.decisions
+        if other.rejects and other.handed_in_at is not None and other.handed_in_at < taken
+    )
     settled = (call.settling_position(other) for other in earlier)
     return [place for place in settled if place is not None and place < taken]
 
@@ -188,7 +194,7 @@ def pending_after(history: History, turn: RecordedTurn | None, n: int) -> Pendin
     """
     limited = history.header is not None and history.header.limits
     while turn is not None and turn.refused and not (limited and turn.decisions):
-        turn = turn.before
+        turn = turn.previous
     if turn is None:
         return PendingCalls(calls=(), n=0)
     end = turn.end
@@ -196,9 +202,9 @@ def pending_after(history: History, turn: RecordedTurn | None, n: int) -> Pendin
         return None
     if any(end.n < event.n < n and event.session == turn.session for event in successful_cancellations(history)):
         return PendingCalls(calls=(), n=end.n)
-    return PendingCalls(calls=turn.listed, n=end.n)
+    return PendingCalls(calls=turn.requested_calls, n=end.n)
 
 
 def pending_before(history: History, turn: RecordedTurn) -> PendingCalls | None:
     """Gives what is pending when *turn* begins."""
-    return pending_after(history, turn.before, turn.start.n)
+    return pending_after(history, turn.previous, turn.start.n)

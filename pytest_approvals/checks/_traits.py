@@ -84,19 +84,19 @@ def _register_trait(function: TraitFunction) -> TraitFunction:
 def ungated_siblings(history: History) -> Iterator[str]:
     """Calls that need no approval, beside one that does: they run `at once`, or `wait` until that one was answered."""
     for call in history.calls:
-        if call.gated or not call.runs or call.turn is None or call.turn.end is None:
+        if call.is_gated or not call.executions or call.turn is None or call.turn.end is None:
             continue
-        if any(sibling.asked for sibling in sibling_calls(history, call)):
-            yield "at once" if call.runs[0].n < call.turn.end.n else "wait"
+        if any(sibling.requests for sibling in sibling_calls(history, call)):
+            yield "at once" if call.executions[0].n < call.turn.end.n else "wait"
 
 
 @_register_trait
 def requests_surface(history: History) -> Iterator[str]:
     """The requests of one reply surface `together`, or `one by one`, each after the answer to the one before."""
     for call in history.calls:
-        others = [sibling for sibling in sibling_calls(history, call) if sibling.asked]
-        if call.asked and others:
-            yield "together" if all(call.asked[0].n == other.asked[0].n for other in others) else "one by one"
+        others = [sibling for sibling in sibling_calls(history, call) if sibling.requests]
+        if call.requests and others:
+            yield "together" if all(call.requests[0].n == other.requests[0].n for other in others) else "one by one"
 
 
 @_register_trait
@@ -106,7 +106,7 @@ def approved_calls_run(history: History) -> Iterator[str]:
     """
     signals = [event.n for event in history.events_of(SignalSent)]
     for turn in history.turns:
-        runs = [run for run in turn.executions if run.start is not None and run.call is not None and run.call.asked]
+        runs = [run for run in turn.executions if run.start is not None and run.call is not None and run.call.requests]
         for first, second in pairwise(runs):
             ended = first.ended or END_POSITION
             if second.n < ended:
@@ -120,9 +120,9 @@ def order_of_results(history: History) -> Iterator[str]:
     """The results of one reply are told in the `order of the calls`, in the `order of the runs`, or in `another`."""
     for exchange in history.exchanges:
         for calls in _group_by_reply(exchange):
-            ran = sorted(calls, key=lambda call: call.runs[-1].ended or 0 if call.runs else 0)
-            told = sorted(calls, key=lambda call: call.told[0].item or 0)
-            if not all(call.runs for call in calls) or ran == calls:
+            ran = sorted(calls, key=lambda call: call.executions[-1].ended or 0 if call.executions else 0)
+            told = sorted(calls, key=lambda call: call.deliveries[0].item or 0)
+            if not all(call.executions for call in calls) or ran == calls:
                 continue
             yield "order of the calls" if told == calls else "order of the runs" if told == ran else "another"
 
@@ -131,7 +131,7 @@ def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
     """Gives the calls of each reply whose results are told for the first time in one input."""
     replies: dict[int, list[RecordedCall]] = {}
     for _, call in exchange.placed_calls:
-        if call.told and call.told[0].n == exchange.n and call.told[0].item is not None:
+        if call.deliveries and call.deliveries[0].n == exchange.n and call.deliveries[0].item is not None:
             replies.setdefault(call.n, []).append(call)
     return (calls for calls in replies.values() if len(calls) > 1)
 
@@ -158,10 +158,10 @@ def _classify_pending(history: History, turn: RecordedTurn, call: RecordedCall) 
         return "left open"
     if turn.failed:
         return "refused"
-    if any(listed.label == call.label for listed in turn.listed):
+    if any(listed.label == call.label for listed in turn.requested_calls):
         return "kept"
-    here = next((each for each in history.calls_of(call.label, call.session) if each.fork == turn.fork), call)
-    return "closed" if here.told else "left open"
+    here = next((each for each in history.find_calls(call.label, call.session) if each.branch == turn.branch), call)
+    return "closed" if here.deliveries else "left open"
 
 
 @_register_trait
@@ -218,15 +218,15 @@ def _classify_outcome(turn: RecordedTurn, call: RecordedCall) -> str:
         return "refused"
     if any(run.call is not None and run.call.label == call.label for run in turn.executions):
         return "run"
-    return "kept" if any(listed.label == call.label for listed in turn.listed) else "rejected"
+    return "kept" if any(listed.label == call.label for listed in turn.requested_calls) else "rejected"
 
 
 @_register_trait
 def unknown_request(history: History) -> Iterator[str]:
     """A decision about a request that was never asked is `refused`, or `ignored`."""
     for given in history.decisions:
-        if given.asked is None and not is_malformed(given) and given.turn is not None:
-            yield "refused" if given.turn.failed or given.lost else "ignored"
+        if given.request is None and not is_malformed(given) and given.turn is not None:
+            yield "refused" if given.turn.failed or given.staging_failed else "ignored"
 
 
 @_register_trait
@@ -241,7 +241,7 @@ def late_decision(history: History) -> Iterator[str]:
 
 def _is_late(call: RecordedCall, given: RecordedDecision) -> bool:
     turn = given.turn
-    if turn is None or turn.start.text is not None or (turn.before is not None and turn.before.failed):
+    if turn is None or turn.start.text is not None or (turn.previous is not None and turn.previous.failed):
         return False
     return settled_position(call, given) is not None
 
@@ -253,13 +253,16 @@ def standing_decision_lasts(history: History) -> Iterator[str]:
     `after a new message`; or it is `asked again`.
     """
     for call in history.calls:
-        given = next((each for each in call.standing if each.taken is not None and each.taken < call.n), None)
+        given = next(
+            (each for each in call.standing_decisions if each.handed_in_at is not None and each.handed_in_at < call.n),
+            None,
+        )
         if given is None or given.refused or call.turn is None:
             continue
-        if call.asked:
+        if call.requests:
             yield "asked again"
-        elif call.runs or call.told:
-            new = call.turn.start.text is not None and call.turn.start.n > (given.taken or 0)
+        elif call.executions or call.deliveries:
+            new = call.turn.start.text is not None and call.turn.start.n > (given.handed_in_at or 0)
             yield "after a new message" if new else "in the turn"
 
 
@@ -290,12 +293,16 @@ def raising_policy(history: History) -> Iterator[str]:
 def unfitting_arguments(history: History) -> Iterator[str]:
     """A gated call whose arguments do not fit makes the agent `ask` or the turn `fail`, or is told to the `model`."""
     for call in history.calls:
-        if call.gated and call.declared is not None and not arguments_fit_exactly(call.arguments, call.parameters):
+        if (
+            call.is_gated
+            and call.declaration is not None
+            and not arguments_fit_exactly(call.arguments, call.parameters)
+        ):
             yield _classify_reaction(call)
 
 
 def _classify_reaction(call: RecordedCall) -> str:
-    if call.asked:
+    if call.requests:
         return "ask"
     return "fail" if call.turn is not None and call.turn.failed else "model"
 
@@ -305,5 +312,5 @@ def raising_tool(history: History) -> Iterator[str]:
     """A tool that raises makes the turn `fail`, or is told to the `model`."""
     for run in history.executions:
         if run.how == "raised" and run.turn is not None and run.call is not None:
-            told = any(told.n > run.n for told in run.call.told)
+            told = any(told.n > run.n for told in run.call.deliveries)
             yield "model" if told and not run.turn.failed else "fail"

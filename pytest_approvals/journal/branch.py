@@ -27,14 +27,14 @@ class BranchBuilder:
         "by_tool",
         "calls",
         "conversations",
-        "fork",
+        "branch",
         "last_turn",
         "staged",
         "standing",
     )
 
     def __init__(self, fork: Branch) -> None:
-        self.fork = fork
+        self.branch = fork
         self.last_turn: RecordedTurn | None = None
         self.conversations: dict[str, ConversationAligner] = {}
         self.calls: list[RecordedCall] = []
@@ -64,7 +64,7 @@ class BranchBuilder:
         self.by_id.setdefault(call.id, []).append(call)
         self.by_tool.setdefault(call.tool, []).append(call)
         self.by_label[call.label] = call
-        call.standing = self.standing.setdefault((call.agent, call.tool, call.server), [])
+        call.standing_decisions = self.standing.setdefault((call.agent, call.tool, call.server), [])
 
     def rename(self, seen: str, call: RecordedCall) -> None:
         """Notes another id under which a call is known."""
@@ -79,7 +79,7 @@ class BranchBuilder:
             return find_call_of_execution(same_tool, event)
         same_id = self.by_id.get(event.call_id)
         if same_id:
-            if len(same_id) == 1 and not same_id[0].runs and same_id[0].tool == event.tool:
+            if len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
                 return 0, same_id[0]
             return find_call_of_execution(same_id, event)
         rank, call = find_call_of_execution(same_tool, event)
@@ -104,13 +104,15 @@ class BranchBuilder:
         fresh = asked is None
         if asked is None:
             call = self._call_of_request(entry, taken)
-            asked = SurfacedRequest(q=q, n=n, session=self.fork.session, fork=self.fork.number, entry=entry, call=call)
+            asked = SurfacedRequest(
+                q=q, n=n, session=self.branch.session, branch=self.branch.number, entry=entry, call=call
+            )
             self.by_q[q] = asked
             if call is not None:
-                call.asked.append(asked)
+                call.requests.append(asked)
                 if entry.get("call_id") not in (None, call.id):
                     self.rename(entry["call_id"], call)
-        asked.listed.append((n, entry))
+        asked.listings.append((n, entry))
         return asked, fresh
 
     def _call_of_request(self, entry: Mapping[str, Any], taken: Sequence[RecordedCall]) -> RecordedCall | None:
@@ -129,12 +131,12 @@ class BranchBuilder:
         call = asked.call if asked is not None else None
         if call is None and event.q is not None:
             call = self.by_label.get(event.label or "")
-        given = RecordedDecision(event=event, n=event.n, verdict=event.verdict, asked=asked, call=call)
+        given = RecordedDecision(event=event, n=event.n, verdict=event.verdict, request=asked, call=call)
         if call is None:
             return given
         call.decisions.append(given)
         if event.verdict in ("always", "never"):
-            call.standing.append(given)
+            call.standing_decisions.append(given)
         if event.tool is not None and event.tool != call.tool:
             self.by_tool.setdefault(event.tool, []).append(call)
         return given
@@ -146,7 +148,7 @@ class BranchBuilder:
         line = BranchBuilder(fork)
         line.last_turn = self.last_turn
         while line.last_turn is not None and line.last_turn.start.n > n:
-            line.last_turn = line.last_turn.before
+            line.last_turn = line.last_turn.previous
         copies: dict[int, RecordedCall] = {}
         given: dict[int, RecordedDecision] = {}
         for scope, decisions in self.standing.items():
@@ -172,19 +174,19 @@ class BranchBuilder:
         if asked.call is not None:
             asked.call = copies.get(id(asked.call))
         if asked.call is not None:
-            asked.call.asked.append(asked)
+            asked.call.requests.append(asked)
 
 
 def _copy_call(call: RecordedCall, n: int, fork: int, given: dict[int, RecordedDecision]) -> RecordedCall:
     return replace(
         call,
-        fork=fork,
+        branch=fork,
         gates=[gate for gate in call.gates if gate.n <= n],
-        asked=[],
+        requests=[],
         decisions=[_copy_decision(each, n, given) for each in call.decisions if each.n <= n],
-        runs=[run for run in call.runs if run.n <= n],
-        told=[told for told in call.told if told.n <= n],
-        responses=[sent for sent in call.responses if sent[0] <= n],
+        executions=[run for run in call.executions if run.n <= n],
+        deliveries=[told for told in call.deliveries if told.n <= n],
+        approval_responses=[sent for sent in call.approval_responses if sent[0] <= n],
     )
 
 
@@ -197,7 +199,7 @@ def _copy_decision(given: RecordedDecision, n: int, copies: dict[int, RecordedDe
 
 
 def _copy_request(asked: SurfacedRequest, n: int, fork: int) -> SurfacedRequest:
-    return replace(asked, fork=fork, listed=[each for each in asked.listed if each[0] <= n])
+    return replace(asked, branch=fork, listings=[each for each in asked.listings if each[0] <= n])
 
 
 def _copy_conversation(

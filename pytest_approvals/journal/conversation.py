@@ -77,10 +77,10 @@ class ConversationAligner:
         before = self.last
         if before is None:
             return 0
-        exchange.before = before
+        exchange.previous = before
         count = len(before.items)
         if exchange.items[:count] == before.items:
-            exchange.repeats = True
+            exchange.repeats_previous = True
             return count
         exchange.first_difference = find_first_difference(before.items, exchange.items)
         self.placed_calls, self.open, self.closed, self.known = [], {}, {}, set()
@@ -171,14 +171,14 @@ class ConversationAligner:
             record_delivery(call, exchange.n, item.get("text"), index)
         elif seen in self.closed:
             call = self.closed[seen]
-            call.told.append(DeliveredResult(n=exchange.n, text=item.get("text"), item=index, second=True))
+            call.deliveries.append(DeliveredResult(n=exchange.n, text=item.get("text"), item=index, second=True))
         else:
             self.orphans.append(index)
 
     def _read_response(self, exchange: Exchange, item: Mapping[str, Any]) -> None:
         known = self.by_id.get(item.get("id"))
         if known:
-            known[-1].responses.append((exchange.n, bool(item.get("approved"))))
+            known[-1].approval_responses.append((exchange.n, bool(item.get("approved"))))
 
 
 def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
@@ -187,10 +187,10 @@ def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
 
 def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | None) -> None:
     """Records that the model is told *text* as the result of *call*, unless it is repeated."""
-    if not call.told or call.told[-1].text != text:
-        call.told.append(DeliveredResult(n=n, text=text, item=item))
-    if call.runs and call.runs[-1].start is None and call.runs[-1].how == "open":
-        call.runs[-1].how, call.runs[-1].ended = "returned", n
+    if not call.deliveries or call.deliveries[-1].text != text:
+        call.deliveries.append(DeliveredResult(n=n, text=text, item=item))
+    if call.executions and call.executions[-1].start is None and call.executions[-1].how == "open":
+        call.executions[-1].how, call.executions[-1].ended = "returned", n
 
 
 def find_first_difference(before: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> int | None:

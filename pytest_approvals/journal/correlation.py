@@ -38,7 +38,7 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
 def _rank_match(call: RecordedCall, event: ToolStart) -> int:
     tool, arguments = call.effective_call_at(event.n)
     fits = tool == event.tool and arguments_satisfy(event.arguments, arguments, call.parameters)
-    if call.runs:
+    if call.executions:
         if fits:
             return _rank_repeated_execution(call, event)
         return NO_MATCH if event.call_id is None else 8
@@ -54,7 +54,7 @@ def _rank_match(call: RecordedCall, event: ToolStart) -> int:
 
 def _rank_repeated_execution(call: RecordedCall, event: ToolStart) -> int:
     """A call that may rightly run again comes before calls that may not."""
-    last = call.runs[-1]
+    last = call.executions[-1]
     return 3 if last.how in ("raised", "asked", "cancelled") else 4
 
 

@@ -53,13 +53,13 @@ def count_reached(history: History) -> dict[str, int]:
 def _observed_words(history: History) -> Iterator[str]:
     for turn in history.turns:
         yield turn.outcome
-        if turn.hung_up is not None:
+        if turn.hung_up_at is not None:
             yield "hung_up"
         if turn.refused:
             yield "refused"
     for given in history.decisions:
         yield "malformed" if is_malformed(given) else _VERDICTS.get(given.verdict, given.verdict)
-        if given.asked is None and not is_malformed(given):
+        if given.request is None and not is_malformed(given):
             yield "unknown"
     for exchange in history.exchanges:
         if type(exchange.reply) in _REPLIES and getattr(exchange.reply, "how", None) != "hung_up":

@@ -53,8 +53,8 @@ def describe_input_delta(exchange: Exchange) -> Iterator[str]:
     Results that follow each other are said in the order of their calls: which tool was faster is chance.
     """
     start = 0
-    if exchange.before is not None:
-        start = len(exchange.before.items) if exchange.first_difference is None else exchange.first_difference
+    if exchange.previous is not None:
+        start = len(exchange.previous.items) if exchange.first_difference is None else exchange.first_difference
     if exchange.first_difference is not None:
         yield "is asked with another history than before"
     results = _match_results(exchange)

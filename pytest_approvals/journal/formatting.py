@@ -133,33 +133,33 @@ def format_call_lifecycle(call: RecordedCall, restores: Collection[int] = ()) ->
 
 
 def _describe_requests(call: RecordedCall, restores: Collection[int]) -> Iterable[str]:
-    times = len({asked.q for asked in call.asked if asked.n not in restores})
+    times = len({asked.q for asked in call.requests if asked.n not in restores})
     if times:
         yield "asked" if times == 1 else f"asked {format_count(times)}"
     else:
-        yield "not asked" if call.gated else "not gated"
+        yield "not asked" if call.is_gated else "not gated"
 
 
 def _describe_decisions(call: RecordedCall) -> Iterable[str]:
     if call.decisions:
         yield " and then ".join(format_recorded_decision(given) for given in call.decisions)
-    elif standing := [given for given in call.standing if given.is_in_force(_last_position(call))]:
+    elif standing := [given for given in call.standing_decisions if given.is_in_force(_last_position(call))]:
         yield f"{format_recorded_decision(standing[-1])} before"
-    elif call.asked:
+    elif call.requests:
         yield "undecided"
 
 
 def _last_position(call: RecordedCall) -> int:
-    last = [run.n for run in call.runs] + [told.n for told in call.told]
+    last = [run.n for run in call.executions] + [told.n for told in call.deliveries]
     return max(last, default=call.n)
 
 
 def _describe_executions(call: RecordedCall) -> str:
-    if not call.runs:
+    if not call.executions:
         return "not run"
-    count = "ran" if len(call.runs) == 1 else f"ran {format_count(len(call.runs))}"
-    ends = [_describe_execution_end(call, run.how, run.error) for run in call.runs]
-    other = [text for text in dict.fromkeys(_describe_changed_call(call, run) for run in call.runs) if text]
+    count = "ran" if len(call.executions) == 1 else f"ran {format_count(len(call.executions))}"
+    ends = [_describe_execution_end(call, run.how, run.error) for run in call.executions]
+    other = [text for text in dict.fromkeys(_describe_changed_call(call, run) for run in call.executions) if text]
     return ", ".join((count, *other, *(end for end in ends if end)))
 
 
@@ -176,6 +176,6 @@ def _describe_changed_call(call: RecordedCall, run: Any) -> str:
 
 
 def _describe_deliveries(call: RecordedCall) -> str:
-    if not call.told:
+    if not call.deliveries:
         return "not told"
-    return "told " + " and then ".join(format_value(told.text) for told in call.told)
+    return "told " + " and then ".join(format_value(told.text) for told in call.deliveries)

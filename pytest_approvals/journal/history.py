@@ -67,7 +67,7 @@ class RecordedCall:
 
     label: str
     session: str
-    fork: int
+    branch: int
     conversation: str
     agent: str
     occurrence: int
@@ -78,15 +78,15 @@ class RecordedCall:
     answer: ModelAnswer
     kind: str = "function"
     server: str | None = None
-    declared: ToolDeclaration | None = None
+    declaration: ToolDeclaration | None = None
     turn: RecordedTurn | None = None
     gates: list[PolicyAsked] = field(default_factory=list)
-    asked: list[SurfacedRequest] = field(default_factory=list)
+    requests: list[SurfacedRequest] = field(default_factory=list)
     decisions: list[RecordedDecision] = field(default_factory=list)
-    standing: list[RecordedDecision] = field(default_factory=list)
-    runs: list[Execution] = field(default_factory=list)
-    told: list[DeliveredResult] = field(default_factory=list)
-    responses: list[tuple[int, bool]] = field(default_factory=list)
+    standing_decisions: list[RecordedDecision] = field(default_factory=list)
+    executions: list[Execution] = field(default_factory=list)
+    deliveries: list[DeliveredResult] = field(default_factory=list)
+    approval_responses: list[tuple[int, bool]] = field(default_factory=list)
     """For a hosted call: where the provider was sent an answer to its request, and whether it approved."""
     _gated: bool | None = None
     _decision: RecordedDecision | _NotComputed | None = _NOT_COMPUTED
@@ -94,10 +94,10 @@ class RecordedCall:
     @property
     def parameters(self) -> Mapping[str, Mapping[str, Any]]:
         """The declared parameters of its tool."""
-        return self.declared.parameters if self.declared is not None else {}
+        return self.declaration.parameters if self.declaration is not None else {}
 
     @property
-    def gated(self) -> bool:
+    def is_gated(self) -> bool:
         """
         Whether it needs approval, by the last answer of the policy, or by the declaration where none was asked.
 
@@ -111,7 +111,7 @@ class RecordedCall:
     def decision(self) -> RecordedDecision | None:
         """The decision in force at the end; kept, as `gated` is."""
         if self._decision is _NOT_COMPUTED:
-            self._decision = self.decision_at(END_POSITION) if self.decisions or self.standing else None
+            self._decision = self.decision_at(END_POSITION) if self.decisions or self.standing_decisions else None
         return self._decision  # type: ignore[return-value]  # the marker was just replaced
 
     def is_gated_at(self, n: int) -> bool:
@@ -120,7 +120,7 @@ class RecordedCall:
 
         A policy that raised keeps the gate closed. A tool that nobody declared has no gate.
         """
-        declared = self.declared
+        declared = self.declaration
         if declared is None:
             return False
         approval = declared.approval
@@ -142,13 +142,13 @@ class RecordedCall:
     def may_be_gated(self) -> bool:
         """Whether a policy may want approval for it, be it asked about the arguments as written or as coerced."""
         return (
-            self.gated
+            self.is_gated
             or any(gate.answer is not False for gate in self.gates)
             or self._would_be_gated(normalize_arguments(self.arguments, self.parameters))
         )
 
     def _would_be_gated(self, arguments: Any) -> bool:
-        approval = self.declared.approval if self.declared is not None else "never"
+        approval = self.declaration.approval if self.declaration is not None else "never"
         compares = isinstance(approval, Condition) and approval.argument is not None
         return compares and isinstance(arguments, Mapping) and needs_approval(approval, arguments)
 
@@ -166,29 +166,29 @@ class RecordedCall:
                 chosen = given
         if chosen is not None:
             return chosen
-        for given in reversed(self.standing):
+        for given in reversed(self.standing_decisions):
             if given.is_in_force(n):
                 return given
         return None
 
     def _replaces(self, later: RecordedDecision, earlier: RecordedDecision) -> bool:
-        if later.taken == earlier.taken:
+        if later.handed_in_at == earlier.handed_in_at:
             return not earlier.rejects
         settled = self.settling_position(earlier)
-        assert later.taken is not None
-        return settled is None or later.taken < settled or self.is_requested_between(settled, later.taken)
+        assert later.handed_in_at is not None
+        return settled is None or later.handed_in_at < settled or self.is_requested_between(settled, later.handed_in_at)
 
     def settling_position(self, given: RecordedDecision) -> int | None:
         """
         Where *given* settled the call: its execution returned, or the turn that took the rejection ended without
         failing and without listing the request again; None where it did not.
         """
-        taken = given.taken
+        taken = given.handed_in_at
         if taken is None or given.refused:
             return None
         if given.approves:
-            return next((run.ended for run in self.runs if run.n > taken and run.how == "returned"), None)
-        told = next((told.n for told in self.told if told.n > taken), None)
+            return next((run.ended for run in self.executions if run.n > taken and run.how == "returned"), None)
+        told = next((told.n for told in self.deliveries if told.n > taken), None)
         if told is not None:
             return told
         turn = given.turn
@@ -206,16 +206,16 @@ class RecordedCall:
 
     def is_listed_at(self, n: int) -> bool:
         """Whether a request about it is listed at position *n*."""
-        return any(at == n for asked in self.asked for at, _ in asked.listed)
+        return any(at == n for asked in self.requests for at, _ in asked.listings)
 
     def is_requested_between(self, start: int, end: int) -> bool:
         """Whether a request about it is listed after *start*, up to *end*."""
-        return any(start <= at <= end for asked in self.asked for at, _ in asked.listed)
+        return any(start <= at <= end for asked in self.requests for at, _ in asked.listings)
 
     @property
-    def returned(self) -> Execution | None:
+    def first_return(self) -> Execution | None:
         """Its first execution that returned."""
-        return next((run for run in self.runs if run.how == "returned"), None)
+        return next((run for run in self.executions if run.how == "returned"), None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,26 +248,26 @@ class RecordedTurn:
         decisions: What takes effect in it, staged decisions included.
         exchanges: The questions that it put to models.
         executions: The tools that it entered.
-        shown: What its stream showed.
+        stream: What its stream showed.
         overlaps: Another turn of the same session ran at the same time.
-        before: The turn before it in its line of history, that of a parent fork included.
-        listed: The calls that its end asks about.
-        hung_up: Where the caller hung up, so that it was cancelled; None where that did not happen.
+        previous: The turn before it in its line of history, that of a parent fork included.
+        requested_calls: The calls that its end asks about.
+        hung_up_at: Where the caller hung up, so that it was cancelled; None where that did not happen.
     """
 
     number: int
     session: str
-    fork: int
+    branch: int
     start: TurnStart
     end: TurnEnd | None = None
     decisions: list[RecordedDecision] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
-    shown: list[StreamShown] = field(default_factory=list)
+    stream: list[StreamShown] = field(default_factory=list)
     overlaps: bool = False
-    before: RecordedTurn | None = None
-    listed: list[RecordedCall] = field(default_factory=list)
-    hung_up: int | None = None
+    previous: RecordedTurn | None = None
+    requested_calls: list[RecordedCall] = field(default_factory=list)
+    hung_up_at: int | None = None
 
     @property
     def outcome(self) -> str:
@@ -307,15 +307,15 @@ class Exchange:
         orphans: Indexes of results whose call is not in it.
         strangers: Indexes of calls in it that the model never made.
         approvals: Indexes of approval requests and responses in it.
-        before: The exchange that the conversation had before, in the same fork.
-        repeats: The input begins with exactly that one's input.
+        previous: The exchange that the conversation had before, in the same fork.
+        repeats_previous: The input begins with exactly that one's input.
         differs: Where the input ceases to repeat that one by kind, id and text; None where it repeats all of it.
     """
 
     n: int
     m: int
     session: str
-    fork: int
+    branch: int
     conversation: str
     agent: str
     items: Sequence[Mapping[str, Any]]
@@ -327,8 +327,8 @@ class Exchange:
     orphans: list[int] = field(default_factory=list)
     unknown_calls: list[int] = field(default_factory=list)
     approvals: list[int] = field(default_factory=list)
-    before: Exchange | None = None
-    repeats: bool = False
+    previous: Exchange | None = None
+    repeats_previous: bool = False
     first_difference: int | None = None
 
     @property
@@ -352,7 +352,7 @@ class RecordedSave:
     """
 
     event: StateSaved
-    fork: int
+    branch: int
     turn: RecordedTurn | None = None
 
 
@@ -363,12 +363,12 @@ class RecordedRestore:
 
     Attributes:
         save: What was taken up; None where the journal does not have it.
-        listed: The calls that are asked about right after it.
+        requested_calls: The calls that are asked about right after it.
     """
 
     event: StateRestored
     save: RecordedSave | None = None
-    listed: list[RecordedCall] = field(default_factory=list)
+    requested_calls: list[RecordedCall] = field(default_factory=list)
 
 
 APPROVING_VERDICTS = frozenset({"approve", "edit", "always"})
@@ -425,16 +425,16 @@ class SurfacedRequest:
         q: The harness' number of it.
         n: Where it surfaced first.
         entry: The request as it was shown first: `{q, id, call_id, tool, arguments, kind, server, agent, label}`.
-        listed: Every place where it was listed, with what was shown there: turn ends, restores, the end.
+        listings: Every place where it was listed, with what was shown there: turn ends, restores, the end.
         call: The call that it is about; None where it is about none that the model made.
     """
 
     q: str
     n: int
     session: str
-    fork: int
+    branch: int
     entry: Mapping[str, Any]
-    listed: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
+    listings: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
     call: RecordedCall | None = None
 
     @property
@@ -460,23 +460,23 @@ class RecordedDecision:
 
     Attributes:
         n: Where it was made.
-        asked: The request that it answers; None where it answers nothing that was asked.
+        request: The request that it answers; None where it answers nothing that was asked.
         call: The call that it is about.
-        taken: Where it was handed in: the start of a turn, or a staging; None while it was not.
+        handed_in_at: Where it was handed in: the start of a turn, or a staging; None while it was not.
         turn: The turn that it takes effect in; for a staged decision the next one.
         staged: It was put into the state before that turn.
-        lost: The staging failed.
+        staging_failed: The staging failed.
     """
 
     event: DecisionMade
     n: int
     verdict: str
-    asked: SurfacedRequest | None
+    request: SurfacedRequest | None
     call: RecordedCall | None
-    taken: int | None = None
+    handed_in_at: int | None = None
     turn: RecordedTurn | None = None
     staged: bool = False
-    lost: bool = False
+    staging_failed: bool = False
 
     @property
     def approves(self) -> bool:
@@ -493,11 +493,11 @@ class RecordedDecision:
     @property
     def refused(self) -> bool:
         """Whether the agent refused it: the turn that brought it reached neither model nor tool, and failed."""
-        return self.lost or (self.turn is not None and self.turn.refused)
+        return self.staging_failed or (self.turn is not None and self.turn.refused)
 
     def is_in_force(self, n: int) -> bool:
         """Whether it was handed in before position *n* and not refused."""
-        return self.taken is not None and self.taken < n and not self.refused
+        return self.handed_in_at is not None and self.handed_in_at < n and not self.refused
 
 
 @dataclass(slots=True, kw_only=True)
@@ -512,7 +512,7 @@ class Execution:
     n: int
     x: int
     session: str
-    fork: int
+    branch: int
     tool: str
     arguments: Any
     call_id: str | None = None
@@ -567,14 +567,14 @@ class History:
     events: Sequence[Event]
     header: Header | None = None
     end: RunEnd | None = None
-    declared: dict[str, ToolDeclaration] = field(default_factory=dict)
+    declarations: dict[str, ToolDeclaration] = field(default_factory=dict)
     turns: list[RecordedTurn] = field(default_factory=list)
     calls: list[RecordedCall] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     requests: list[SurfacedRequest] = field(default_factory=list)
     decisions: list[RecordedDecision] = field(default_factory=list)
-    forks: list[Branch] = field(default_factory=list)
+    branches: list[Branch] = field(default_factory=list)
     saves: list[RecordedSave] = field(default_factory=list)
     restores: list[RecordedRestore] = field(default_factory=list)
     agent_starts: list[AgentStart] = field(default_factory=list)
@@ -583,14 +583,14 @@ class History:
     @property
     def sessions(self) -> tuple[str, ...]:
         """The sessions, in the order in which they began."""
-        return tuple(dict.fromkeys(fork.session for fork in self.forks))
+        return tuple(dict.fromkeys(fork.session for fork in self.branches))
 
-    def call(self, label: str, session: str = "") -> RecordedCall | None:
+    def find_call(self, label: str, session: str = "") -> RecordedCall | None:
         """Gives the call of that label, as the latest fork that has it knows it."""
         found = (call for call in reversed(self.calls) if call.label == label and call.session == session)
         return next(found, None)
 
-    def calls_of(self, label: str, session: str = "") -> Iterator[RecordedCall]:
+    def find_calls(self, label: str, session: str = "") -> Iterator[RecordedCall]:
         """Gives the call of that label in each fork."""
         return (call for call in self.calls if call.label == label and call.session == session)
 
@@ -608,7 +608,9 @@ class History:
         """Gives the parameters that the tool of a call has at position *n*; they may have been others before."""
         build = self.agent_start_at(n, call.session)
         others: Mapping[str, Mapping[str, Any]] = {} if build is None else build.parameters or {}
-        return next((others[name] for name in others if self.declared.get(name) is call.declared), call.parameters)
+        return next(
+            (others[name] for name in others if self.declarations.get(name) is call.declaration), call.parameters
+        )
 
     def agent_start_at(self, n: int, session: str) -> AgentStart | None:
         """Gives the start of the agent that a session had at position *n*; None where the journal does not say."""

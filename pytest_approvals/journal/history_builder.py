@@ -53,16 +53,16 @@ class HistoryBuilder:
     """Builds the history of one journal.
 
     Attributes:
-        lines: The current branch of each session.
-        all_lines: All branches, by session and number.
+        current_branches: The current branch of each session.
+        all_branches: All branches, by session and number.
         open: The turns of each session that have not ended.
         unsaved: The turns of each session that no save has followed.
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.history = History(events)
-        self.lines: dict[str, BranchBuilder] = {}
-        self.all_lines: dict[tuple[str, int], BranchBuilder] = {}
+        self.current_branches: dict[str, BranchBuilder] = {}
+        self.all_branches: dict[tuple[str, int], BranchBuilder] = {}
         self.saves: dict[tuple[str, str], RecordedSave] = {}
         self.open: dict[str, list[RecordedTurn]] = {}
         self.turns: dict[tuple[str, int], RecordedTurn] = {}
@@ -72,16 +72,16 @@ class HistoryBuilder:
         self.declared: dict[str, list[ToolDeclaration]] = {}
         self.unsaved: dict[str, list[RecordedTurn]] = {}
 
-    def line(self, session: str) -> BranchBuilder:
-        found = self.lines.get(session)
+    def current_branch(self, session: str) -> BranchBuilder:
+        found = self.current_branches.get(session)
         if found is None:
-            found = self._new_line(BranchBuilder(Branch(number=0, session=session)))
+            found = self._add_branch(BranchBuilder(Branch(number=0, session=session)))
         return found
 
-    def _new_line(self, line: BranchBuilder) -> BranchBuilder:
-        fork = line.fork
-        self.history.forks.append(fork)
-        self.lines[fork.session] = self.all_lines[fork.session, fork.number] = line
+    def _add_branch(self, line: BranchBuilder) -> BranchBuilder:
+        fork = line.branch
+        self.history.branches.append(fork)
+        self.current_branches[fork.session] = self.all_branches[fork.session, fork.number] = line
         self.history.calls.extend(line.calls)
         return line
 
@@ -98,15 +98,15 @@ class HistoryBuilder:
 
     def header(self, event: Header) -> None:
         self.history.header = event
-        self.history.declared = {name: ToolDeclaration.of(name, tool) for name, tool in event.tools.items()}
-        for tool in self.history.declared.values():
+        self.history.declarations = {name: ToolDeclaration.of(name, tool) for name, tool in event.tools.items()}
+        for tool in self.history.declarations.values():
             self.declared.setdefault(tool.name, []).append(tool)
 
     def end(self, event: RunEnd) -> None:
         self.history.end = event
         for entry in event.pending:
-            known = next((line for line in self.lines.values() if entry.get("q") in line.by_q), None)
-            line = known or self.line(event.session)
+            known = next((line for line in self.current_branches.values() if entry.get("q") in line.by_q), None)
+            line = known or self.current_branch(event.session)
             self._list(line, event.n, (entry,), [])
 
     def agent_start(self, event: AgentStart) -> None:
@@ -115,9 +115,9 @@ class HistoryBuilder:
     # --- the caller's side ---
 
     def turn_start(self, event: TurnStart) -> None:
-        line = self.line(event.session)
+        line = self.current_branch(event.session)
         turn = RecordedTurn(
-            number=event.turn, session=event.session, fork=line.fork.number, start=event, before=line.last_turn
+            number=event.turn, session=event.session, branch=line.branch.number, start=event, previous=line.last_turn
         )
         others = self.open.setdefault(event.session, [])
         for other in others:
@@ -136,7 +136,7 @@ class HistoryBuilder:
         for n in event.decisions:
             given_now = self.decisions.get(n)
             if given_now is not None:
-                given_now.taken, given_now.turn = event.n, turn
+                given_now.handed_in_at, given_now.turn = event.n, turn
                 turn.decisions.append(given_now)
 
     def turn_end(self, event: TurnEnd) -> None:
@@ -145,8 +145,8 @@ class HistoryBuilder:
             return
         turn.end = event
         self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
-        line = self.lines[event.session] = self.all_lines[event.session, turn.fork]
-        self._list(line, event.n, event.requests, turn.listed)
+        line = self.current_branches[event.session] = self.all_branches[event.session, turn.branch]
+        self._list(line, event.n, event.requests, turn.requested_calls)
 
     def _list(
         self, line: BranchBuilder, n: int, entries: Sequence[Mapping[str, Any]], taken: list[RecordedCall]
@@ -159,28 +159,28 @@ class HistoryBuilder:
                 self.history.requests.append(asked)
 
     def decide(self, event: DecisionMade) -> None:
-        given = self.line(event.session).decide(event)
+        given = self.current_branch(event.session).decide(event)
         self.decisions[event.n] = given
         self.history.decisions.append(given)
 
     def stage(self, event: DecisionsStaged) -> None:
-        line = self.line(event.session)
+        line = self.current_branch(event.session)
         for n in event.decisions:
             given = self.decisions.get(n)
             if given is not None:
-                given.taken, given.staged, given.lost = event.n, True, event.error is not None
+                given.handed_in_at, given.staged, given.staging_failed = event.n, True, event.error is not None
                 line.staged.append(given)
         self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
 
     def hang_up(self, event: CallerHungUp) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
-            turn.hung_up = event.n
+            turn.hung_up_at = event.n
 
     def shown(self, event: StreamShown) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
-            turn.shown.append(event)
+            turn.stream.append(event)
 
     # --- the store's side ---
 
@@ -190,8 +190,8 @@ class HistoryBuilder:
         if event.mode == "none":
             unsaved.clear()
         turn = unsaved.pop(0) if unsaved else None
-        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
-        seen = RecordedSave(event=event, fork=line.fork.number, turn=line.last_turn)
+        line = self.all_branches[event.session, turn.branch] if turn is not None else self.current_branch(event.session)
+        seen = RecordedSave(event=event, branch=line.branch.number, turn=line.last_turn)
         self.history.saves.append(seen)
         if event.error is None:
             self.saves[event.session, event.name] = seen
@@ -200,38 +200,38 @@ class HistoryBuilder:
         seen = RecordedRestore(event=event, save=self.saves.get((event.session, event.name)))
         self.history.restores.append(seen)
         if event.error is None:
-            self._list(self._line_of_save(event, seen.save), event.n, event.pending, seen.listed)
+            self._list(self._line_of_save(event, seen.save), event.n, event.pending, seen.requested_calls)
 
     def _line_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
         """A restore of a save after which a turn ran is a rewind: it forks the line that was saved."""
         if saved is None:
-            return self.line(event.session)
-        number, n = saved.fork, saved.event.n
-        line = self.all_lines[event.session, number]
+            return self.current_branch(event.session)
+        number, n = saved.branch, saved.event.n
+        line = self.all_branches[event.session, number]
         if line.last_turn is None or line.last_turn.start.n < n:
-            self.lines[event.session] = line
+            self.current_branches[event.session] = line
             return line
         new = Branch(
-            number=sum(1 for fork in self.history.forks if fork.session == event.session),
+            number=sum(1 for fork in self.history.branches if fork.session == event.session),
             session=event.session,
             parent=number,
             save=n,
             n=event.n,
             mode=event.mode,
         )
-        return self._new_line(line.fork_at(n, new))
+        return self._add_branch(line.fork_at(n, new))
 
     # --- models ---
 
     def question(self, event: ModelRequest) -> None:
         turn = self._turn_of_question(event)
-        line = self.all_lines[event.session, turn.fork] if turn is not None else self.line(event.session)
+        line = self.all_branches[event.session, turn.branch] if turn is not None else self.current_branch(event.session)
         conversation = line.conversation(event.conversation)
         exchange = Exchange(
             n=event.n,
             m=event.m,
             session=event.session,
-            fork=line.fork.number,
+            branch=line.branch.number,
             conversation=event.conversation,
             agent=event.agent,
             items=event.items,
@@ -246,7 +246,7 @@ class HistoryBuilder:
             turn.exchanges.append(exchange)
         if "/" in event.conversation:
             self._enter_agent(line, exchange)
-        elif exchange.before is not None and exchange.before.agent != exchange.agent:
+        elif exchange.previous is not None and exchange.previous.agent != exchange.agent:
             self._hand_over(line, exchange)
 
     def _turn_of_question(self, event: ModelRequest) -> RecordedTurn | None:
@@ -262,7 +262,11 @@ class HistoryBuilder:
     def _hand_over(self, line: BranchBuilder, exchange: Exchange) -> None:
         """Another agent's first question in a conversation stands for the execution of the call that handed it over."""
         for call in line.conversation(exchange.conversation).calls:
-            if call.declared is not None and call.declared.hands_over_to == exchange.agent and not call.runs:
+            if (
+                call.declaration is not None
+                and call.declaration.hands_over_to == exchange.agent
+                and not call.executions
+            ):
                 run = self._inferred(line, exchange, call, {})
                 run.how, run.ended = "returned", exchange.n
                 return self._add(run)
@@ -271,9 +275,9 @@ class HistoryBuilder:
     def _enter_agent(self, line: BranchBuilder, exchange: Exchange) -> None:
         """The first question of a nested conversation stands for the execution of the call that runs the agent."""
         call = line.by_label.get(exchange.conversation.rpartition("/")[0])
-        if call is None or any(run.how == "open" for run in call.runs):
+        if call is None or any(run.how == "open" for run in call.executions):
             return
-        before = exchange.before
+        before = exchange.previous
         goes_on = any(item["kind"] in ("call", "say") for item in exchange.items)
         if before is not None and (goes_on or before.answer is None):
             return
@@ -284,7 +288,7 @@ class HistoryBuilder:
             n=exchange.n,
             x=0,
             session=exchange.session,
-            fork=line.fork.number,
+            branch=line.branch.number,
             tool=call.tool,
             arguments=arguments,
             call_id=call.id,
@@ -298,7 +302,7 @@ class HistoryBuilder:
         if exchange is None:
             return
         exchange.reply = event
-        line = self.all_lines[event.session, exchange.fork]
+        line = self.all_branches[event.session, exchange.branch]
         for written in event.calls:
             self._call(line, exchange, event, written)
         for hosted in event.hosted:
@@ -313,7 +317,7 @@ class HistoryBuilder:
         call = RecordedCall(
             label=written.get("label") or _make_label(exchange.conversation, seen, written["tool"], occurrence),
             session=event.session,
-            fork=line.fork.number,
+            branch=line.branch.number,
             conversation=exchange.conversation,
             agent=exchange.agent,
             occurrence=occurrence,
@@ -324,7 +328,7 @@ class HistoryBuilder:
             answer=event,
             kind=written.get("kind") or "function",
             server=written.get("server"),
-            declared=self._declared(exchange.agent, written["tool"], written.get("server")),
+            declaration=self._declared(exchange.agent, written["tool"], written.get("server")),
             turn=exchange.turn,
         )
         line.add(call, conversation)
@@ -338,7 +342,7 @@ class HistoryBuilder:
             early = run.call is None and run.by == "provider" and run.session == call.session
             if early and run.tool == call.tool and run.call_id in (None, call.id):
                 run.call = call
-                call.runs.append(run)
+                call.executions.append(run)
 
     def _declared(self, agent: str, tool: str, server: str | None) -> ToolDeclaration | None:
         """Of several tools with one name, the one of this agent and server."""
@@ -356,8 +360,13 @@ class HistoryBuilder:
 
     def _leave_agent(self, line: BranchBuilder, event: ModelAnswer) -> None:
         call = line.by_label.get(event.conversation.rpartition("/")[0])
-        if call is not None and call.runs and call.runs[-1].start is None and call.runs[-1].how == "open":
-            call.runs[-1].how, call.runs[-1].ended = "returned", event.n
+        if (
+            call is not None
+            and call.executions
+            and call.executions[-1].start is None
+            and call.executions[-1].how == "open"
+        ):
+            call.executions[-1].how, call.executions[-1].ended = "returned", event.n
 
     def reply(self, event: ModelFailure | ModelRefusal | ModelExhausted) -> None:
         exchange = self.exchanges.get((event.session, event.m))
@@ -367,7 +376,7 @@ class HistoryBuilder:
     # --- tools ---
 
     def gate(self, event: PolicyAsked) -> None:
-        call = self.line(event.session).call_of_gate(event)
+        call = self.current_branch(event.session).call_of_gate(event)
         if call is not None:
             call.gates.append(event)
         self.history.events_by_class.setdefault(PolicyAsked, []).append(event)
@@ -378,7 +387,7 @@ class HistoryBuilder:
             n=event.n,
             x=event.x,
             session=event.session,
-            fork=line.fork.number,
+            branch=line.branch.number,
             tool=event.tool,
             arguments=event.arguments,
             call_id=event.call_id,
@@ -396,20 +405,20 @@ class HistoryBuilder:
         if run.turn is not None:
             run.turn.executions.append(run)
         if run.call is not None:
-            run.call.runs.append(run)
+            run.call.executions.append(run)
 
     def _place(self, event: ToolStart) -> tuple[RecordedTurn | None, BranchBuilder, RecordedCall | None]:
         """Finds turn, line and call of an execution; of several open turns the first whose line has the best fit."""
         turns = self.open.get(event.session)
         if not turns:
-            line = self.line(event.session)
+            line = self.current_branch(event.session)
             return None, line, line.call_of_execution(event)[1]
         if len(turns) == 1:
-            line = self.all_lines[event.session, turns[0].fork]
+            line = self.all_branches[event.session, turns[0].branch]
             return turns[0], line, line.call_of_execution(event)[1]
         found = []
         for turn in turns:
-            line = self.all_lines[event.session, turn.fork]
+            line = self.all_branches[event.session, turn.branch]
             rank, call = line.call_of_execution(event)
             found.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, line, call))
         *_, chosen, line, call = min(found, key=lambda each: each[:3])

@@ -26,16 +26,16 @@ class CallPositions:
     """The places of the calls of one journal."""
 
     def __init__(self, history: History) -> None:
-        self._labelled = {(call.session, call.fork, call.label): call for call in history.calls}
+        self._labelled = {(call.session, call.branch, call.label): call for call in history.calls}
         self._numbers: dict[int, int] = {}
         counts: dict[tuple[str, int, str], int] = {}
         for call in history.calls:
-            key = (call.session, call.fork, call.conversation)
+            key = (call.session, call.branch, call.conversation)
             self._numbers[id(call)] = counts[key] = counts.get(key, 0) + 1
 
     def of_call(self, call: RecordedCall) -> CallPosition:
         """Gives the place of a call."""
-        return (*self.of_conversation(call.session, call.fork, call.conversation), self._numbers[id(call)])
+        return (*self.of_conversation(call.session, call.branch, call.conversation), self._numbers[id(call)])
 
     def of_conversation(self, session: str, fork: int, conversation: str) -> CallPosition:
         """Gives the place of the call that a conversation stands in; nothing for the main one."""

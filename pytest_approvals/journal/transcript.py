@@ -151,7 +151,7 @@ class _TranscriptWriter:
                 if not given.staged:
                     self.turn_of[given.n] = turn.number
         for exchange in self.history.exchanges:
-            place = self.places.of_conversation(exchange.session, exchange.fork, exchange.conversation)
+            place = self.places.of_conversation(exchange.session, exchange.branch, exchange.conversation)
             for n in (exchange.n, *((exchange.reply.n,) if exchange.reply is not None else ())):
                 self._note(n, exchange.turn, place)
         for run in self.history.executions:
@@ -199,8 +199,8 @@ class _TranscriptWriter:
 
     def _calls(self) -> Iterator[str]:
         restores = {event.n for event in self.history.events_of(StateRestored)}
-        for fork in self.history.forks:
-            calls = [call for call in self.history.calls if (call.session, call.fork) == (fork.session, fork.number)]
+        for fork in self.history.branches:
+            calls = [call for call in self.history.calls if (call.session, call.branch) == (fork.session, fork.number)]
             if calls:
                 session = f" of session {fork.session}" if fork.session else ""
                 again = f" after going back ({fork.number})" if fork.number else ""

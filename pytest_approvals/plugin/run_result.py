@@ -45,7 +45,7 @@ class CallsByTool(Mapping[str, ToolCalls]):
         made = [call.tool for call in history.calls]
         ran = [run.tool for run in history.executions]
         self._history = history
-        self._names = tuple(dict.fromkeys([*history.declared, *made, *ran]))
+        self._names = tuple(dict.fromkeys([*history.declarations, *made, *ran]))
 
     def __getitem__(self, tool: str) -> ToolCalls:
         if tool not in self._names:

@@ -38,11 +38,13 @@ class TestOneCall:
             call.tool,
             call.arguments,
         )
-        assert ["q1"] == [asked.q for asked in call.asked]
+        assert ["q1"] == [asked.q for asked in call.requests]
         assert [("approve", True, False)] == [(each.verdict, each.approves, each.refused) for each in call.decisions]
-        assert [("returned", "paid 5", {"amount": 5})] == [(run.how, run.result, run.arguments) for run in call.runs]
-        assert ["paid 5"] == [told.text for told in call.told]
-        assert call.gated
+        assert [("returned", "paid 5", {"amount": 5})] == [
+            (run.how, run.result, run.arguments) for run in call.executions
+        ]
+        assert ["paid 5"] == [told.text for told in call.deliveries]
+        assert call.is_gated
 
     def test_uses_of_one_id_are_told_apart(self):
         """The second use of an id is a call of its own, with its own run and result."""
@@ -56,8 +58,12 @@ class TestOneCall:
         """).calls
 
         assert [1, 2] == [first.occurrence, second.occurrence]
-        assert (["text of a"], ["text of b"]) == tuple([told.text for told in each.told] for each in (first, second))
-        assert ([{"path": "a"}], [{"path": "b"}]) == tuple([run.arguments for run in c.runs] for c in (first, second))
+        assert (["text of a"], ["text of b"]) == tuple(
+            [told.text for told in each.deliveries] for each in (first, second)
+        )
+        assert ([{"path": "a"}], [{"path": "b"}]) == tuple(
+            [run.arguments for run in c.executions] for c in (first, second)
+        )
 
     def test_an_id_that_the_agent_changed(self):
         """A call that the agent gave another id is recognised by tool and arguments."""
@@ -70,8 +76,10 @@ class TestOneCall:
             done
         """).calls
 
-        assert (["text of a"], ["text of b"]) == tuple([told.text for told in each.told] for each in (first, second))
-        assert (1, 1) == (len(first.runs), len(second.runs))
+        assert (["text of a"], ["text of b"]) == tuple(
+            [told.text for told in each.deliveries] for each in (first, second)
+        )
+        assert (1, 1) == (len(first.executions), len(second.executions))
 
     def test_a_body_that_is_told_no_id(self):
         """A run without an id belongs to the call with its tool and arguments."""
@@ -85,7 +93,7 @@ class TestOneCall:
             fail X: y
         """).calls
 
-        assert (["a"], ["b"]) == tuple([run.result for run in each.runs] for each in (first, second))
+        assert (["a"], ["b"]) == tuple([run.result for run in each.executions] for each in (first, second))
 
     def test_a_run_that_belongs_to_no_call(self):
         """What the model did not ask for has no call."""
@@ -106,7 +114,7 @@ class TestOneCall:
             done
         """).calls
 
-        assert [{"path": "b"}] == [run.arguments for run in call.runs]
+        assert [{"path": "b"}] == [run.arguments for run in call.executions]
 
     def test_a_second_result(self):
         """A result that comes after another one of the same call is marked."""
@@ -118,7 +126,7 @@ class TestOneCall:
             done
         """).calls
 
-        assert [("text", False), ("text again", True)] == [(told.text, told.second) for told in call.told]
+        assert [("text", False), ("text again", True)] == [(told.text, told.second) for told in call.deliveries]
 
     def test_what_is_repeated_is_told_once(self):
         """A result that later inputs repeat was told once."""
@@ -131,7 +139,7 @@ class TestOneCall:
             done
         """).calls
 
-        assert 1 == len(call.told)
+        assert 1 == len(call.deliveries)
 
     def test_an_agent_that_a_call_runs(self):
         """A call that runs an agent begins with that agent's first question and ends with its last answer."""
@@ -146,10 +154,10 @@ class TestOneCall:
             tell o1 Read.
             done
         """)
-        outer, inner = history.call("o1"), history.call("o1/c1")
+        outer, inner = history.find_call("o1"), history.find_call("o1/c1")
 
-        assert [(0, {"input": "first"}, "returned")] == [(run.x, run.arguments, run.how) for run in outer.runs]
-        assert ("o1/helper", "helper", 1) == (inner.conversation, inner.agent, len(inner.runs))
+        assert [(0, {"input": "first"}, "returned")] == [(run.x, run.arguments, run.how) for run in outer.executions]
+        assert ("o1/helper", "helper", 1) == (inner.conversation, inner.agent, len(inner.executions))
 
     def test_a_hosted_call(self):
         """A call that the provider runs is answered by an approval response and told in a reply."""
@@ -167,9 +175,9 @@ class TestOneCall:
         """).calls
 
         assert ([True], ["provider"], ["nine cats"]) == (
-            [approved for _, approved in call.responses],
-            [run.by for run in call.runs],
-            [told.text for told in call.told],
+            [approved for _, approved in call.approval_responses],
+            [run.by for run in call.executions],
+            [told.text for told in call.deliveries],
         )
 
 
@@ -183,7 +191,7 @@ class TestPolicies:
             fail X: y
         """).calls
 
-        assert (False, True) == (low.gated, high.gated)
+        assert (False, True) == (low.is_gated, high.is_gated)
 
     def test_the_last_answer_counts(self):
         """What the policy said last before a position counts there."""
@@ -197,7 +205,7 @@ class TestPolicies:
         """).calls
         _, second = call.gates
 
-        assert (True, False) == (call.is_gated_at(second.n), call.gated)
+        assert (True, False) == (call.is_gated_at(second.n), call.is_gated)
 
     def test_a_policy_that_raised(self):
         """A policy that raised keeps the gate closed."""
@@ -209,13 +217,13 @@ class TestPolicies:
             fail X: y
         """).calls
 
-        assert call.gated
+        assert call.is_gated
 
     def test_a_tool_that_nobody_declared(self):
         """A tool that is not declared has no gate."""
         (call,) = read("send Go\nmodel c1 fly(to=moon)\nfail X: y").calls
 
-        assert (None, False) == (call.declared, call.gated)
+        assert (None, False) == (call.declaration, call.is_gated)
 
     def test_names_of_tools(self):
         """A tool of another agent, or one that is called otherwise, is known by the name that the model uses."""
@@ -237,7 +245,7 @@ class TestPolicies:
         """)
         events[0].tools["helper/pay"] = {"approval": "never", "agent": "helper"}
 
-        assert not read_history(events).call("o1/c1").gated
+        assert not read_history(events).find_call("o1/c1").is_gated
 
 
 class TestDecisions:
@@ -263,8 +271,8 @@ class TestDecisions:
         lines = "send Go\nmodel c1 pay(amount=5)\npause c1\n{}\n{}\ngo\ntell c1 no\ndone"
 
         assert ["reject", "reject"] == [
-            read(lines.format("approve c1", "reject c1")).call("c1").decision.verdict,
-            read(lines.format("reject c1", "approve c1")).call("c1").decision.verdict,
+            read(lines.format("approve c1", "reject c1")).find_call("c1").decision.verdict,
+            read(lines.format("reject c1", "approve c1")).find_call("c1").decision.verdict,
         ]
 
     def test_a_refused_one(self):
@@ -346,7 +354,7 @@ class TestDecisions:
             done
         """).calls
 
-        assert ("quote", {"amount": 3}) == call.effective_call_at(call.runs[0].n)
+        assert ("quote", {"amount": 3}) == call.effective_call_at(call.executions[0].n)
         assert ("pay", {"amount": 5}) == call.effective_call_at(call.decisions[0].n)
 
 
@@ -426,7 +434,7 @@ class TestInputs:
         history = read("send Go\nmodel c1 read(path=a)\nrun c1 -> text\nmodel Well.\nuntell c1\ntell c1 other\ndone")
         *_, last = history.exchanges
 
-        assert (False, 2) == (last.repeats, last.first_difference)
+        assert (False, 2) == (last.repeats_previous, last.first_difference)
 
     def test_a_trimmed_history(self):
         """Ids that come again are aligned from the end, since histories are trimmed at the front."""
@@ -440,7 +448,9 @@ class TestInputs:
             done
         """).calls
 
-        assert (["text of a"], ["text again"]) == tuple([told.text for told in each.told] for each in (first, second))
+        assert (["text of a"], ["text again"]) == tuple(
+            [told.text for told in each.deliveries] for each in (first, second)
+        )
 
 
 class TestForeignJournals:
@@ -501,7 +511,7 @@ class TestWhatAPolicyWasAskedAbout:
         """What was let through is gated as it ran, where it ran with something else."""
         low, _ = read(self.LINES).calls
 
-        assert (False, True) == (low.gated, low.needed_approval_for(low.runs[0]))
+        assert (False, True) == (low.is_gated, low.needed_approval_for(low.executions[0]))
 
     def test_a_call_may_be_gated_as_its_tool_reads_it(self):
         """Arguments are read as they are written, or as they are coerced."""

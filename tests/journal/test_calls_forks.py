@@ -33,7 +33,7 @@ def test_a_restore_of_the_latest_save_is_no_fork():
     """A history that only goes on has one line."""
     history = read("send Go\ndone\nsave\nrestore\nsend More\ndone\nsave\nrestore\nsend End\ndone")
 
-    assert [(0, None)] == [(fork.number, fork.parent) for fork in history.forks]
+    assert [(0, None)] == [(branch.number, branch.parent) for branch in history.branches]
 
 
 def test_a_restore_of_an_older_save_is_one():
@@ -41,39 +41,41 @@ def test_a_restore_of_an_older_save_is_one():
     history = read(REWOUND)
     save = history.saves[0].event.n
 
-    assert [(0, None, None), (1, 0, save)] == [(fork.number, fork.parent, fork.save) for fork in history.forks]
+    assert [(0, None, None), (1, 0, save)] == [
+        (branch.number, branch.parent, branch.save) for branch in history.branches
+    ]
 
 
 def test_each_line_has_its_own_calls():
     """A call that was there at the save lives on in both lines; one that came later does not."""
-    assert [("c1", 0), ("c2", 0), ("c1", 1)] == [(call.label, call.fork) for call in read(REWOUND).calls]
+    assert [("c1", 0), ("c2", 0), ("c1", 1)] == [(call.label, call.branch) for call in read(REWOUND).calls]
 
 
 def test_each_line_has_its_own_decisions():
     """What happened after the save belongs to one line, what happened before to both."""
-    first, second = read(REWOUND).calls_of("c1")
+    first, second = read(REWOUND).find_calls("c1")
 
     assert ("approve", 1, "reject", 0) == (
         first.decision.verdict,
-        len(first.runs),
+        len(first.executions),
         second.decision.verdict,
-        len(second.runs),
+        len(second.executions),
     )
-    assert first.asked[0].n == second.asked[0].n
+    assert first.requests[0].n == second.requests[0].n
 
 
 def test_the_latest_line_answers():
     """A call is looked up in the latest line that has it."""
     history = read(REWOUND)
 
-    assert (1, 0) == (history.call("c1").fork, history.call("c2").fork)
+    assert (1, 0) == (history.find_call("c1").branch, history.find_call("c2").branch)
 
 
 def test_turns_know_the_turn_before():
     """The first turn of a line comes after the turn that was saved."""
     first, second, third = read(REWOUND).turns
 
-    assert (None, 1, 1) == (first.before, second.before.number, third.before.number)
+    assert (None, 1, 1) == (first.previous, second.previous.number, third.previous.number)
 
 
 def test_a_decision_that_was_saved_before_it_took_effect():
@@ -93,7 +95,7 @@ def test_a_decision_that_was_saved_before_it_took_effect():
         restore a
         go
         fail StateError: stale
-    """).calls_of("c1")
+    """).find_calls("c1")
 
     assert (False, True) == (first.decisions[0].refused, second.decisions[0].refused)
 
@@ -118,7 +120,7 @@ def test_two_copies_at_the_same_time():
         2: finish Done.
     """)
 
-    assert [(0, 1), (1, 1)] == [(call.fork, len(call.runs)) for call in history.calls_of("c1")]
+    assert [(0, 1), (1, 1)] == [(call.branch, len(call.executions)) for call in history.find_calls("c1")]
 
 
 def test_two_copies_are_saved_in_their_order():
@@ -146,17 +148,17 @@ def test_two_copies_are_saved_in_their_order():
         done
     """)
 
-    assert [0, 0, 1] == [save.fork for save in history.saves]
-    assert 0 == history.turns[-1].fork
-    assert 2 == len(history.forks)
+    assert [0, 0, 1] == [save.branch for save in history.saves]
+    assert 0 == history.turns[-1].branch
+    assert 2 == len(history.branches)
 
 
 def test_requests_are_known_in_every_line():
     """A request of before the save is found again in the line that takes it up."""
     history = read(REWOUND)
 
-    assert [["c1"], ["c1"]] == [[call.label for call in restore.listed] for restore in history.restores] + [
-        [call.label for call in history.turns[0].listed]
+    assert [["c1"], ["c1"]] == [[call.label for call in restore.requested_calls] for restore in history.restores] + [
+        [call.label for call in history.turns[0].requested_calls]
     ]
 
 
@@ -173,5 +175,5 @@ def test_sessions_do_not_share():
         end left: c1
     """)
 
-    assert ({"amount": 5}, {"amount": 6}) == (history.call("c1").arguments, history.call("c1", "b").arguments)
+    assert ({"amount": 5}, {"amount": 6}) == (history.find_call("c1").arguments, history.find_call("c1", "b").arguments)
     assert ("", "b") == history.sessions

@@ -438,5 +438,5 @@ def last_question(events: Sequence[Event]) -> int:
 def fate_of(label: str, events: Sequence[Event]) -> str:
     from pytest_approvals.journal.formatting import format_call_lifecycle
 
-    call: Any = read_history(events).call(label)
+    call: Any = read_history(events).find_call(label)
     return format_call_lifecycle(call)

@@ -90,19 +90,19 @@ def every_gated_call_asked(history: History) -> Evaluations:
     """
     for call in history.calls:
         turn = call.turn
-        if turn is None or turn.outcome in ("timeout", "open") or not call.gated:
+        if turn is None or turn.outcome in ("timeout", "open") or not call.is_gated:
             continue
-        if call.asked or turn.failed or _has_decision(call, turn) or _is_answered(history, call):
+        if call.requests or turn.failed or _has_decision(call, turn) or _is_answered(history, call):
             yield OK
         elif not _is_requested_later(history, call):
-            actual = "none; it runs" if call.runs else "none"
-            witness = (call.n, *(run.n for run in call.runs[:1]), turn.end.n if turn.end else 0)
+            actual = "none; it runs" if call.executions else "none"
+            witness = (call.n, *(run.n for run in call.executions[:1]), turn.end.n if turn.end else 0)
             yield Failure(call=call, expected="a request about it", actual=actual, witness=witness)
 
 
 def _is_requested_later(history: History, call: RecordedCall) -> bool:
     """Whether the caller left, or dropped the reply, while another call of it was being asked about."""
-    if call.runs or not any(sibling.asked for sibling in sibling_calls(history, call)):
+    if call.executions or not any(sibling.requests for sibling in sibling_calls(history, call)):
         return False
     return has_pending_siblings(history, call) or was_dropped(history, call)
 
@@ -113,7 +113,7 @@ def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
     """Whether the model is told that a call could not even be asked about."""
-    if call.runs or not call.told:
+    if call.executions or not call.deliveries:
         return False
     raised = any(gate.raised is not None for gate in call.gates)
     repeated = call.occurrence > 1 or any(sibling.id == call.id for sibling in sibling_calls(history, call))
@@ -170,7 +170,7 @@ def policy_fails_closed(history: History) -> Evaluations:
         why = _closing_reason(call)
         if why is None:
             continue
-        run = next((run for run in call.runs if not _was_decided(call, run)), None)
+        run = next((run for run in call.executions if not _was_decided(call, run)), None)
         if run is None:
             yield OK
         else:
@@ -179,13 +179,13 @@ def policy_fails_closed(history: History) -> Evaluations:
 
 
 def _closing_reason(call: RecordedCall) -> str | None:
-    if call.declared is None or not isinstance(call.declared.approval, Condition):
+    if call.declaration is None or not isinstance(call.declaration.approval, Condition):
         return None
     if any(gate.raised is not None for gate in call.gates):
         return "the policy raised"
     if any(gate.answer is False for gate in call.gates):
         return None
-    condition, arguments = call.declared.approval, parse_arguments(call.arguments)
+    condition, arguments = call.declaration.approval, parse_arguments(call.arguments)
     if condition.answers or condition.raises:
         return None
     readable = isinstance(arguments, Mapping) and condition.argument in arguments
@@ -226,10 +226,10 @@ def only_gated_asked(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        if not call.asked or call.declared is None:
+        if not call.requests or call.declaration is None:
             continue
-        asked = call.asked[0]
-        if call.may_be_gated or any(run.how == "asked" and run.n < asked.n for run in call.runs):
+        asked = call.requests[0]
+        if call.may_be_gated or any(run.how == "asked" and run.n < asked.n for run in call.executions):
             yield OK
         else:
             yield Failure(call=call, expected="no request", actual="a request", witness=(call.n, asked.n))
@@ -295,7 +295,7 @@ def asked_once(history: History) -> Evaluations:
             yield OK
         else:
             actual = "it is asked about again after it was decided"
-            yield Failure(call=call, expected="1 request", actual=actual, witness=(call.asked[0].n, given.n, again))
+            yield Failure(call=call, expected="1 request", actual=actual, witness=(call.requests[0].n, given.n, again))
 
 
 def _was_accepted(given: RecordedDecision) -> bool:
@@ -306,12 +306,12 @@ def _was_accepted(given: RecordedDecision) -> bool:
 
 def _find_second_listing(history: History, call: RecordedCall, given: RecordedDecision) -> int | None:
     """Gives the end of the turn that asks again; listings after a restore and at the end are not asking."""
-    taken = given.taken or 0
-    listed = sorted(n for asked in call.asked for n, _ in asked.listed if n > taken)
+    taken = given.handed_in_at or 0
+    listed = sorted(n for asked in call.requests for n, _ in asked.listings if n > taken)
     if not listed:
         return None
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
-    asking = [run.ended or 0 for run in call.runs if run.how == "asked" and run.n > taken]
+    asking = [run.ended or 0 for run in call.executions if run.how == "asked" and run.n > taken]
     return next((n for n in listed if n in ends and not any(asked < n for asked in asking)), None)
 
 
@@ -376,7 +376,7 @@ def request_shows_the_call(history: History) -> Evaluations:
 
 def _compare_with_call(history: History, call: RecordedCall, asked: SurfacedRequest) -> Failure | None:
     edited = next((given.n for given in call.decisions if given.verdict == "edit"), None)
-    for n, entry in asked.listed:
+    for n, entry in asked.listings:
         if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
             break
         if entry.get("tool") != call.tool or not _shows_arguments(entry.get("arguments"), call):
@@ -450,5 +450,5 @@ def request_ids_unique(history: History) -> Evaluations:
                 yield OK
                 continue
             actual = f"{first.get('label')} and {entry.get('label')} are both asked about as {entry.get('id')!r}"
-            call = history.call(str(entry.get("label")), turn.session)
+            call = history.find_call(str(entry.get("label")), turn.session)
             yield Failure(call=call, expected="an id of its own", actual=actual, witness=(turn.end.n,))

@@ -99,7 +99,7 @@ def invalid_decision_refused(history: History) -> Evaluations:
     """
     for given in history.decisions:
         turn = given.turn
-        if not is_invalid(given) or given.lost or turn is None or turn.outcome in ("open", "timeout"):
+        if not is_invalid(given) or given.staging_failed or turn is None or turn.outcome in ("open", "timeout"):
             continue
         ran = next(_unapproved_executions(turn), None)
         what = "an answer that is no decision" if is_malformed(given) else "a decision about nothing that was asked"
@@ -129,7 +129,7 @@ def _unapproved_executions(turn: RecordedTurn) -> Iterator[Execution]:
         call = run.call
         if call is None:
             yield run
-        elif call.is_gated_at(run.n) or call.asked:
+        elif call.is_gated_at(run.n) or call.requests:
             decided = call.decision_at(run.n)
             if decided is None or not (decided.approves or decided.rejects):
                 yield run
@@ -141,13 +141,18 @@ def _find_delivered_decision(given: RecordedDecision, turn: RecordedTurn) -> Del
     text = raw.get("verdict") if isinstance(raw, dict) else None
     if given.call is None or not isinstance(text, str):
         return None
-    told_now = (told for told in given.call.told if given.n < told.n < turn.ended)
+    told_now = (told for told in given.call.deliveries if given.n < told.n < turn.ended)
     return next((told for told in told_now if told.text == text), None)
 
 
 def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
     """Whether it is still pending, closed by a message, or closed as rejected."""
-    return turn.start.text is not None or call.is_listed_at(turn.ended) or bool(call.told) or bool(call.responses)
+    return (
+        turn.start.text is not None
+        or call.is_listed_at(turn.ended)
+        or bool(call.deliveries)
+        or bool(call.approval_responses)
+    )
 
 
 @check(
@@ -197,11 +202,13 @@ def contradiction_not_executed(history: History) -> Evaluations:
         given = next((given for given in call.decisions if is_contradicted(given) and given.turn is not None), None)
         if given is None:
             continue
-        run = next((run for run in call.runs if run.turn is given.turn and run.n > (given.taken or 0)), None)
+        run = next(
+            (run for run in call.executions if run.turn is given.turn and run.n > (given.handed_in_at or 0)), None
+        )
         if run is None:
             yield OK
         else:
-            both = [other.n for other in call.decisions if other.taken == given.taken]
+            both = [other.n for other in call.decisions if other.handed_in_at == given.handed_in_at]
             yield Failure(call=call, expected="no run", actual="it runs", witness=(*both, run.n))
 
 
@@ -298,17 +305,17 @@ def settled_stays_settled(history: History) -> Evaluations:
 
 
 def _find_effect(call: RecordedCall, given: RecordedDecision, settled: int) -> Failure | None:
-    turn, taken = given.turn, given.taken or 0
+    turn, taken = given.turn, given.handed_in_at or 0
     assert turn is not None
-    run = next((run for run in call.runs if run.turn is turn and run.n > taken), None)
-    told = next((told for told in call.told if told.n > taken and (call.told[0] is not told)), None)
+    run = next((run for run in call.executions if run.turn is turn and run.n > taken), None)
+    told = next((told for told in call.deliveries if told.n > taken and (call.deliveries[0] is not told)), None)
     expected = f"nothing: it was settled at {settled}"
     if run is not None:
         return Failure(call=call, expected=expected, actual="it runs", witness=(settled, given.n, run.n))
     if told is not None:
         actual = f"the model is told {told.text!r}"
         return Failure(call=call, expected=expected, actual=actual, witness=(settled, given.n, told.n))
-    closed_by_message = not call.runs and all(other is given or other.refused for other in call.decisions)
+    closed_by_message = not call.executions and all(other is given or other.refused for other in call.decisions)
     if given.approves and closed_by_message and not turn.failed:
         actual = "the approval is taken without a sound, and nothing runs"
         return Failure(call=call, expected="it is refused", actual=actual, witness=(settled, given.n, turn.ended))
@@ -319,7 +326,7 @@ def _find_needless_question(call: RecordedCall, given: RecordedDecision, settled
     turn = given.turn
     if turn is None or turn.start.text is not None or not turn.exchanges:
         return OK
-    if turn.before is not None and turn.before.failed:
+    if turn.previous is not None and turn.previous.failed:
         return OK
     if any(other.call is None or settled_position(other.call, other) is None for other in turn.decisions):
         return OK
@@ -391,14 +398,14 @@ def unanswered_stays_pending(history: History) -> Evaluations:
 
 
 def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, asked: int) -> Evaluations:
-    if call.fork != turn.fork:
-        call = next((each for each in history.calls_of(call.label, call.session) if each.fork == turn.fork), call)
+    if call.branch != turn.branch:
+        call = next((each for each in history.find_calls(call.label, call.session) if each.branch == turn.branch), call)
     end = turn.ended
-    if (call.decisions or call.standing) and call.decision_at(end) is not None:
+    if (call.decisions or call.standing_decisions) and call.decision_at(end) is not None:
         return
-    if turn.failed or any(each.listed[-1][0] >= end for each in call.asked):
+    if turn.failed or any(each.listings[-1][0] >= end for each in call.requests):
         yield OK
         return
-    ran = next((run.n for run in call.runs if run.n > asked), None)
+    ran = next((run.n for run in call.executions if run.n > asked), None)
     what = "it runs" if ran is not None else "it is gone"
     yield Failure(call=call, expected="it stays pending", actual=what, witness=(asked, turn.start.n, ran or end))

@@ -400,13 +400,13 @@ def usable_after_hang_up(history: History) -> Evaluations:
         fail UserError: a run is going on
     """
     for turn in history.turns:
-        if turn.hung_up is None:
+        if turn.hung_up_at is None:
             continue
         after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
-        if after and all(later.failed and later.hung_up is None for later in after):
+        if after and all(later.failed and later.hung_up_at is None for later in after):
             error = after[-1].end.error if after[-1].end is not None else None
             actual = f"every turn fails: {': '.join(error or ())}"
-            witness = (turn.hung_up, *(later.ended for later in after))
+            witness = (turn.hung_up_at, *(later.ended for later in after))
             yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
         elif after:
             yield OK

@@ -91,12 +91,12 @@ def approval_before_execution(history: History) -> Evaluations:
     """
     for call in history.calls:
         asked = 0
-        for run in call.runs:
+        for run in call.executions:
             if asked or call.needed_approval_for(run):
                 given = call.decision_at(run.n)
                 if given is None or not (given.approves or given.rejects):
                     yield _report_unapproved(call, run, "no decision about it")
-                elif given.approves and given.taken is not None and given.taken < asked:
+                elif given.approves and given.handed_in_at is not None and given.handed_in_at < asked:
                     yield _report_unapproved(call, run, "no second approval after it asked again")
                 else:
                     yield OK
@@ -151,7 +151,7 @@ def rejected_never_runs(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for run in call.runs:
+        for run in call.executions:
             given = call.decision_at(run.n)
             if given is not None and given.rejects and not is_contradicted(given):
                 actual = "it starts after it was rejected"
@@ -283,7 +283,7 @@ def approved_runs(history: History) -> Evaluations:
 
 
 def _report_missing_execution(call: RecordedCall, given: RecordedDecision) -> Failure:
-    told = next((told for told in call.told if told.n > (given.taken or 0)), None)
+    told = next((told for told in call.deliveries if told.n > (given.handed_in_at or 0)), None)
     actual = f"no run; the model is told {told.text!r}" if told is not None else "no run"
     ended = given.turn.ended if given.turn is not None else 0
     witness = (given.n, told.n if told is not None else ended)
@@ -291,10 +291,10 @@ def _report_missing_execution(call: RecordedCall, given: RecordedDecision) -> Fa
 
 
 def _was_executed_after(call: RecordedCall, given: RecordedDecision) -> bool:
-    taken = given.taken or 0
-    ran = any(run.n > taken for run in call.runs)
+    taken = given.handed_in_at or 0
+    ran = any(run.n > taken for run in call.executions)
     if given.call is not call:
-        return ran or bool(call.runs) or bool(call.asked)
+        return ran or bool(call.executions) or bool(call.requests)
     return ran
 
 
@@ -302,10 +302,10 @@ def _is_excused(history: History, call: RecordedCall, given: RecordedDecision) -
     turn = given.turn
     if turn is None or turn.outcome in ("failed", "timeout", "open"):
         return True
-    if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.asked:
+    if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.requests:
         return True
-    settled = cannot_run(history, call, given) or any(run.how == "cancelled" for run in call.runs)
-    if settled and any(told.n > (given.taken or 0) for told in call.told):
+    settled = cannot_run(history, call, given) or any(run.how == "cancelled" for run in call.executions)
+    if settled and any(told.n > (given.handed_in_at or 0) for told in call.deliveries):
         return True
     return (
         has_pending_siblings(history, call)
@@ -321,10 +321,12 @@ def _was_dropped_later(history: History, call: RecordedCall, given: RecordedDeci
 
 def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
     """Whether a durable store, or a turn at the same time, has run it in another fork of the history."""
-    others = [other for other in history.calls_of(call.label, call.session) if other is not call and other.n == call.n]
-    if not any(run for other in others for run in other.runs):
+    others = [
+        other for other in history.find_calls(call.label, call.session) if other is not call and other.n == call.n
+    ]
+    if not any(run for other in others for run in other.executions):
         return False
-    live = any(fork.mode.startswith("native.") for fork in history.forks if fork.session == call.session)
+    live = any(fork.mode.startswith("native.") for fork in history.branches if fork.session == call.session)
     return live or any(given.turn is not None and given.turn.overlaps for given in call.decisions)
 
 
@@ -426,7 +428,7 @@ def runs_at_most_once(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        if not call.runs or not (call.gated or call.asked):
+        if not call.executions or not (call.is_gated or call.requests):
             continue
         again = next(_unapproved_repetitions(call), None)
         if again is None:
@@ -434,7 +436,7 @@ def runs_at_most_once(history: History) -> Evaluations:
             continue
         first, second, why = again
         yield Failure(call=call, expected="1 run", actual=why, witness=(first.n, first.ended or 0, second.n))
-    if len(history.forks) > len(history.sessions):
+    if len(history.branches) > len(history.sessions):
         yield from _executions_on_two_branches(history)
 
 
@@ -443,31 +445,31 @@ _ENDINGS = {"raised": "raised", "cancelled": "was cancelled"}
 
 def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Execution, str]]:
     """Gives the runs that follow another one without a new approval."""
-    for first, second in zip(call.runs, call.runs[1:], strict=False):
+    for first, second in zip(call.executions, call.executions[1:], strict=False):
         if first.how in ("raised", "asked", "cancelled"):
             ended = first.ended or first.n
             approved = any(given.approves and given.is_in_force(second.n) for given in _decisions_after(call, ended))
             if not approved and first.how != "asked":
                 yield first, second, f"it runs again after it {_ENDINGS[first.how]}, and was not approved again"
         elif first.how == "returned" and (first.ended or 0) < second.n:
-            yield first, second, f"{len(call.runs)} runs"
+            yield first, second, f"{len(call.executions)} runs"
         else:
             yield first, second, "it starts again while it runs"
 
 
 def _decisions_after(call: RecordedCall, n: int) -> Iterator[RecordedDecision]:
-    return (given for given in call.decisions if given.taken is not None and given.taken > n)
+    return (given for given in call.decisions if given.handed_in_at is not None and given.handed_in_at > n)
 
 
 def _executions_on_two_branches(history: History) -> Evaluations:
-    durable = {fork.session for fork in history.forks if fork.mode.startswith("native.")}
+    durable = {fork.session for fork in history.branches if fork.mode.startswith("native.")}
     seen: dict[tuple[str, str, int], Execution] = {}
     for call in history.calls:
-        for run in call.runs:
-            if run.how != "returned" or run.fork != call.fork:
+        for run in call.executions:
+            if run.how != "returned" or run.branch != call.branch:
                 continue
             first = seen.setdefault((call.session, call.label, call.n), run)
-            if first.fork == run.fork:
+            if first.branch == run.branch:
                 continue
             yield Failure(
                 call=call,
@@ -530,12 +532,12 @@ def ungated_runs_once(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        if call.declared is None or call.gated or call.asked:
+        if call.declaration is None or call.is_gated or call.requests:
             continue
-        if call.runs:
+        if call.executions:
             yield _find_repetition(call)
         elif not _is_excused_from_execution(history, call):
-            witness = (call.n, *(told.n for told in call.told[:1]))
+            witness = (call.n, *(told.n for told in call.deliveries[:1]))
             yield Failure(call=call, expected="1 run", actual="no run", witness=witness)
 
 
@@ -546,11 +548,14 @@ def _is_excused_from_execution(history: History, call: RecordedCall) -> bool:
 
 
 def _find_repetition(call: RecordedCall) -> Failure | None:
-    for first, second in zip(call.runs, call.runs[1:], strict=False):
+    for first, second in zip(call.executions, call.executions[1:], strict=False):
         failed = first.turn is not None and first.turn.failed
         if first.how == "asked" or (first.how != "returned" and failed):
             continue
         return Failure(
-            call=call, expected="1 run", actual=f"{len(call.runs)} runs", witness=(first.n, first.ended or 0, second.n)
+            call=call,
+            expected="1 run",
+            actual=f"{len(call.executions)} runs",
+            witness=(first.n, first.ended or 0, second.n),
         )
     return None

@@ -110,7 +110,7 @@ def arguments_as_approved(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for run in call.runs:
+        for run in call.executions:
             tool, arguments, n = _approved_call(call, run)
             if run.tool != tool or not arguments_satisfy(run.arguments, _blank_to_empty(arguments), call.parameters):
                 yield _report_difference(format_call(tool, arguments), call, run, n)
@@ -131,9 +131,9 @@ def _approved_call(call: RecordedCall, run: Execution) -> tuple[str, Any, int]:
     given = call.decision_at(run.n)
     if given is None:
         return call.tool, call.arguments, call.n
-    if given.verdict == "edit" or given.asked is None or given.call is not call:
+    if given.verdict == "edit" or given.request is None or given.call is not call:
         return *call.effective_call_at(run.n), given.n
-    listed = [entry for n, entry in given.asked.listed if n < given.n]
+    listed = [entry for n, entry in given.request.listings if n < given.n]
     if not listed or not given.approves:
         return call.tool, call.arguments, call.n
     return listed[-1]["tool"], listed[-1].get("arguments"), given.n

@@ -106,9 +106,9 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
             actual = f"taking it up fails: {_format_error_pair(restore.event.error)}"
             yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=witness)
         return
-    listed = {call.label for call in restore.listed}
+    listed = {call.label for call in restore.requested_calls}
     for call in pending.calls:
-        if call.label in listed or any(given.staged and not given.lost for given in call.decisions):
+        if call.label in listed or any(given.staged and not given.staging_failed for given in call.decisions):
             yield OK
         elif restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
             continue
@@ -120,12 +120,12 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
 
 def _was_decided(history: History, call: RecordedCall, n: int) -> bool:
     """Whether the call was decided in any fork, which a durable store knows of whatever is taken up."""
-    return any(other.decision_at(n) is not None for other in history.calls_of(call.label, call.session))
+    return any(other.decision_at(n) is not None for other in history.find_calls(call.label, call.session))
 
 
 def _check_returned_requests(pending: PendingCalls, save: RecordedSave, restore: RecordedRestore) -> Evaluations:
     before = {call.label for call in pending.calls}
-    for call in restore.listed:
+    for call in restore.requested_calls:
         if call.label not in before and _was_settled(call, save.event.n):
             expected, actual = "nothing that is settled is pending", "it is pending after the restore"
             witness = (pending.n, save.event.n, restore.event.n)
@@ -135,8 +135,8 @@ def _check_returned_requests(pending: PendingCalls, save: RecordedSave, restore:
 
 def _was_settled(call: RecordedCall, n: int) -> bool:
     """Whether it ran or the model was told of it before position *n*."""
-    returned = any(run.how == "returned" and (run.ended or 0) < n for run in call.runs)
-    return returned or any(told.n < n for told in call.told)
+    returned = any(run.how == "returned" and (run.ended or 0) < n for run in call.executions)
+    return returned or any(told.n < n for told in call.deliveries)
 
 
 def _was_changed(history: History, save: RecordedSave, restore: RecordedRestore) -> bool:
@@ -209,7 +209,7 @@ def decision_survives(history: History) -> Evaluations:
         if turn is None or turn.end is None or turn.outcome in ("failed", "timeout"):
             continue
         listed = call.is_listed_at(turn.end.n)
-        ran = any(run.n > turn.start.n for run in call.runs)
+        ran = any(run.n > turn.start.n for run in call.executions)
         if listed:
             actual = "it is asked about again"
         elif given.approves and not ran and not cannot_run(history, call, given):
@@ -228,9 +228,9 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
     restores = [restore.event for restore in history.restores if restore.event.error is None]
     for call in history.calls if restores else ():
         for given in call.decisions[::-1]:
-            if not given.staged or given.lost or not (given.approves or given.rejects) or given.turn is None:
+            if not given.staged or given.staging_failed or not (given.approves or given.rejects) or given.turn is None:
                 continue
-            taken, start = given.taken or 0, given.turn.start.n
+            taken, start = given.handed_in_at or 0, given.turn.start.n
             found = next((event for event in restores if taken < event.n < start), None)
             if found is not None:
                 yield call, given, found
@@ -340,7 +340,7 @@ def stream_shows_everything(history: History) -> Evaluations:
         run c2 -> text of b
         done
     """
-    streamed = [(turn, *_read_stream(turn)) for turn in history.turns if turn.shown or turn.start.stream]
+    streamed = [(turn, *_read_stream(turn)) for turn in history.turns if turn.stream or turn.start.stream]
     some_text = any(text is not None for _, text, _ in streamed)
     some_calls = any(ids for _, _, ids in streamed)
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
@@ -361,7 +361,7 @@ def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
     """Gives what a stream showed: its text, None where there was none at all, and the ids of calls."""
     text: str | None = None
     ids: list[str | None] = []
-    for event in turn.shown:
+    for event in turn.stream:
         if event.what == "text":
             text = (text or "") + (event.text or "")
         elif event.what == "call":
@@ -385,9 +385,9 @@ def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[Surfa
 def _is_known(asked: SurfacedRequest, turn: RecordedTurn) -> bool:
     """Whether it was asked about before under another number, or shown in the stream."""
     call = asked.call
-    if call is not None and any(other.n < asked.n for other in call.asked):
+    if call is not None and any(other.n < asked.n for other in call.requests):
         return True
-    return any(event.what == "request" and event.id == asked.entry.get("id") for event in turn.shown)
+    return any(event.what == "request" and event.id == asked.entry.get("id") for event in turn.stream)
 
 
 def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
@@ -399,7 +399,7 @@ def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
         return OK
     if _contains_in_order(main, seen) and len(seen) <= sum(map(len, everything)):
         return OK
-    witness = [event.n for event in turn.shown if event.what == "text"][:1] or [turn.start.n]
+    witness = [event.n for event in turn.stream if event.what == "text"][:1] or [turn.start.n]
     assert turn.end is not None
     return Failure(expected=repr("".join(main)), actual=f"the stream shows {seen!r}", witness=(*witness, turn.end.n))
 
@@ -420,7 +420,7 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
 
     Calls of other agents, hosted calls and ids that are used twice are not counted: streams differ in what they show.
     """
-    made = [call for call in history.calls if call.turn is turn and call.fork == turn.fork and call.id is not None]
+    made = [call for call in history.calls if call.turn is turn and call.branch == turn.branch and call.id is not None]
     ids = [call.id for call in made]
     for call in made:
         if "/" in call.conversation or call.kind == "hosted_mcp" or ids.count(call.id) > 1:
@@ -434,4 +434,8 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
 
 def _ids_of(call: RecordedCall) -> set[str | None]:
     """Gives the ids of a call: the model's, and those that the agent gives it before people and tools."""
-    return {call.id, *(asked.entry.get("call_id") for asked in call.asked), *(run.call_id for run in call.runs)}
+    return {
+        call.id,
+        *(asked.entry.get("call_id") for asked in call.requests),
+        *(run.call_id for run in call.executions),
+    }

@@ -97,7 +97,7 @@ def _storage_kind(variant: Mapping[str, Any]) -> str:
 
 def _has_concurrency(history: History) -> bool:
     """Whether turns ran at the same time, or one after the other on two copies of one state."""
-    forked = any(fork.parent is not None for fork in history.forks)
+    forked = any(fork.parent is not None for fork in history.branches)
     return forked or any(turn.overlaps for turn in history.turns)
 
 

@@ -84,12 +84,12 @@ def result_delivered_once(history: History) -> Evaluations:
     """
     dangling = _first_unanswered_inputs(history)
     for call in history.calls:
-        if not call.told and not call.runs and id(call) not in dangling:
+        if not call.deliveries and not call.executions and id(call) not in dangling:
             continue
-        second = next((told for told in call.told if told.second), None)
+        second = next((told for told in call.deliveries if told.second), None)
         lost = _find_lost_result(history, call)
         if second is not None:
-            first = call.told[0]
+            first = call.deliveries[0]
             yield Failure(call=call, expected="1 result", actual="2 results", witness=(first.n, second.n))
         elif id(call) in dangling:
             actual = "none in the model's input"
@@ -113,8 +113,13 @@ def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
 
 def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchange] | None:
     """Gives the run and the next input of the model in which the call does not stand at all."""
-    run = call.returned
-    if run is None or run.ended is None or call.kind == "hosted_mcp" or any(told.n >= run.ended for told in call.told):
+    run = call.first_return
+    if (
+        run is None
+        or run.ended is None
+        or call.kind == "hosted_mcp"
+        or any(told.n >= run.ended for told in call.deliveries)
+    ):
         return None
     after = next(following_exchanges(history, call, run.ended), None)
     if after is None or (run.turn is not None and run.turn.failed):
@@ -131,18 +136,18 @@ def _is_told_in_words(call: RecordedCall, exchange: Exchange) -> bool:
     Whether the agent that a conversation was handed over to is told of a call in words, or need not be: it knows that
     it was handed over.
     """
-    if call.declared is not None and call.declared.hands_over_to is not None:
+    if call.declaration is not None and call.declaration.hands_over_to is not None:
         return True
-    run = call.returned
+    run = call.first_return
     text = run.end.result if run is not None and run.end is not None else None
     return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
 
 
 def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterator[Exchange]:
     """Gives the exchanges of a call's conversation, in its fork, after position *n*."""
-    where = (call.conversation, call.session, call.fork)
+    where = (call.conversation, call.session, call.branch)
     for exchange in history.exchanges:
-        if exchange.n > n and (exchange.conversation, exchange.session, exchange.fork) == where:
+        if exchange.n > n and (exchange.conversation, exchange.session, exchange.branch) == where:
             yield exchange
 
 
@@ -189,14 +194,18 @@ def rejection_told(history: History) -> Evaluations:
     """
     for call, given, exchange in _rejected_calls(history):
         if call.kind == "hosted_mcp":
-            told = any(n <= exchange.n and not approved for n, approved in call.responses if n > (given.taken or 0))
+            told = any(
+                n <= exchange.n and not approved
+                for n, approved in call.approval_responses
+                if n > (given.handed_in_at or 0)
+            )
         else:
-            told = any(told.n <= exchange.n and (told.text or "").strip() for told in call.told)
-            told = told or (given.event.reason == "" and bool(call.told))
+            told = any(told.n <= exchange.n and (told.text or "").strip() for told in call.deliveries)
+            told = told or (given.event.reason == "" and bool(call.deliveries))
         if told:
             yield OK
         else:
-            actual = "it is told nothing about it" if not call.told else "it is told an empty text"
+            actual = "it is told nothing about it" if not call.deliveries else "it is told an empty text"
             expected = "the model is told of the rejection"
             yield Failure(call=call, expected=expected, actual=actual, witness=(given.n, exchange.n))
 
@@ -205,10 +214,10 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
     """Gives rejected calls with the rejection and the next question to their model."""
     for call in history.calls:
         given = call.decision
-        if given is None or not given.rejects or given.taken is None or call.returned is not None:
+        if given is None or not given.rejects or given.handed_in_at is None or call.first_return is not None:
             continue
-        exchange = next(following_exchanges(history, call, max(given.taken, call.n)), None)
-        if exchange is None or was_trimmed_between(history, given.taken, exchange.n, call.session):
+        exchange = next(following_exchanges(history, call, max(given.handed_in_at, call.n)), None)
+        if exchange is None or was_trimmed_between(history, given.handed_in_at, exchange.n, call.session):
             continue
         if given.turn is not None and not given.turn.failed:
             yield call, given, exchange
@@ -248,7 +257,7 @@ def reason_told(history: History) -> Evaluations:
         reason = given.event.reason
         if not reason or call.kind == "hosted_mcp":
             continue
-        texts = [told.text or "" for told in call.told if told.n <= exchange.n]
+        texts = [told.text or "" for told in call.deliveries if told.n <= exchange.n]
         if any(_collapse_whitespace(reason) in _collapse_whitespace(text) for text in texts):
             yield OK
         elif texts:
@@ -304,13 +313,15 @@ def result_matches_its_call(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for told in call.told:
-            returned = [run for run in call.runs if run.how == "returned" and run.n < told.n and run.end is not None]
+        for told in call.deliveries:
+            returned = [
+                run for run in call.executions if run.how == "returned" and run.n < told.n and run.end is not None
+            ]
             if returned and all((run.ended or 0) > told.n for run in returned):
                 yield _find_early_result(call, told, returned[-1])
             elif returned:
                 yield _compare_results(call, told, [run.result for run in returned], returned[-1].n)
-            elif not call.runs:
+            elif not call.executions:
                 yield _find_foreign_result(history, call, told)
 
 

@@ -72,7 +72,7 @@ def model_input_well_formed(history: History) -> Evaluations:
     for exchange in history.exchanges:
         broken = _violations(exchange, rules, last)
         for rule, ids, text in broken:
-            key = (exchange.session, exchange.fork, exchange.conversation, rule)
+            key = (exchange.session, exchange.branch, exchange.conversation, rule)
             if key not in known:
                 known.add(key)
                 call = _find_named_call(exchange, ids)
@@ -87,8 +87,8 @@ def _violations(
     exchange: Exchange, rules: str, last: dict[int, InputAnalysis]
 ) -> Sequence[tuple[str, Sequence[str], str]]:
     """Gives what a provider refuses; an input that repeats the one before is read on from there."""
-    before = exchange.before
-    read = last.pop(id(before), None) if before is not None and exchange.repeats else None
+    before = exchange.previous
+    read = last.pop(id(before), None) if before is not None and exchange.repeats_previous else None
     if read is None or before is None:
         read = InputAnalysis().read(exchange.items)
     else:
@@ -220,8 +220,8 @@ def caller_messages_kept(history: History) -> Evaluations:
 
 def _find_missing_message(history: History, exchange: Exchange, complete: set[int]) -> RecordedTurn | None:
     """Gives the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
-    before, start, until = exchange.before, 0, None
-    if before is not None and exchange.repeats and id(before) in complete:
+    before, start, until = exchange.previous, 0, None
+    if before is not None and exchange.repeats_previous and id(before) in complete:
         if before.turn is exchange.turn:
             return None
         start, until = len(before.items), before.turn
@@ -238,7 +238,7 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
 
 def _find_invented_message(history: History, exchange: Exchange) -> Failure | None:
     """A new message in the caller's name that holds none of the caller's own."""
-    start = len(exchange.before.items) if exchange.before is not None and exchange.repeats else 0
+    start = len(exchange.previous.items) if exchange.previous is not None and exchange.repeats_previous else 0
     new = [item for item in exchange.items[start:] if item["kind"] == "user"]
     if not new:
         return OK
@@ -259,7 +259,7 @@ def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> l
     found: list[RecordedTurn] = []
     while turn is not None and turn is not until:
         found.append(turn)
-        turn = turn.before
+        turn = turn.previous
     return found[::-1]
 
 
@@ -322,7 +322,7 @@ def history_not_rewritten(history: History) -> Evaluations:
         done
     """
     for exchange in history.exchanges:
-        before = exchange.before
+        before = exchange.previous
         if before is None or before.answer is None:
             continue
         failure = _find_rewrite(before, exchange)
@@ -352,7 +352,7 @@ def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
 
 def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bool:
     between = (history, before.n, exchange.n, exchange.session)
-    if before.fork != exchange.fork or was_trimmed_between(*between) or was_rewritten_between(*between):
+    if before.branch != exchange.branch or was_trimmed_between(*between) or was_rewritten_between(*between):
         return False
     turns = [turn for turn in (before.turn, exchange.turn) if turn is not None]
     if any(turn.overlaps for turn in turns):
@@ -480,8 +480,8 @@ def cancelled_calls_told(history: History) -> Evaluations:
                 yield OK
             else:
                 actual = "neither call nor result in the model's input, and nobody is asked again"
-                witness = (turn.hung_up or 0, after.n)
-                level: Level | None = None if call.gated or call.asked else "should"
+                witness = (turn.hung_up_at or 0, after.n)
+                level: Level | None = None if call.is_gated or call.requests else "should"
                 yield Failure(
                     call=call, expected="the model is told of it", actual=actual, witness=witness, level=level
                 )
@@ -489,16 +489,18 @@ def cancelled_calls_told(history: History) -> Evaluations:
 
 def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[RecordedCall]:
     """Gives the calls that were approved, or had begun, in a turn in which the caller hung up."""
-    if turn.hung_up is None:
+    if turn.hung_up_at is None:
         return
     approved = {id(given.call) for given in turn.decisions if given.approves}
     for call in history.calls:
-        begun = any(run.turn is turn and run.n < turn.hung_up for run in call.runs)
+        begun = any(run.turn is turn and run.n < turn.hung_up_at for run in call.executions)
         if is_on_branch(turn, call) and call.kind != "hosted_mcp" and (begun or id(call) in approved):
             yield call
 
 
 def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
-    if any(placed is call for _, placed in after.placed_calls) or any(told.n >= after.n for told in call.told):
+    if any(placed is call for _, placed in after.placed_calls) or any(told.n >= after.n for told in call.deliveries):
         return True
-    return call.is_requested_between(turn.ended, after.n) or any(turn.ended < run.n < after.n for run in call.runs)
+    return call.is_requested_between(turn.ended, after.n) or any(
+        turn.ended < run.n < after.n for run in call.executions
+    )
