@@ -111,7 +111,7 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
     try:
         document = parse_yaml(text)
     except Diagnostic as mistake:
-        raise WaiverError(shown, mistake.line, mistake.what) from None
+        raise WaiverError(shown, mistake.line, mistake.message) from None
     if not isinstance(document.value, list):
         raise WaiverError(shown, 1, "the file must hold a list of waivers")
     return tuple(

@@ -1,1 +1,1 @@
-"""What should happen: the scenario language, its loader, its builders and the variants of a scenario."""
+"""Scenarios: the language, its loader, its builders, and the variants of a scenario."""

@@ -1,6 +1,4 @@
-"""Parts of a scenario in Python: what the model replies, what the tools are and do.
-
-Scenarios in Python: the same parts that a scenario file has, made by calls that read like it.
+"""Builders of scenarios in Python: the parts of a scenario file as calls.
 
 >>> from pytest_approvals.scenario.build_steps import reject
 >>> story = scenario(
@@ -9,11 +7,11 @@ Scenarios in Python: the same parts that a scenario file has, made by calls that
 ...     model=[calls("refund", order=42), say("Not refunded.")],
 ...     caller=["Refund order 42", reject("c1", "over the limit")],
 ... )
->>> [answer.verdict for answer in story.caller[1].answers]
+>>> [decision.verdict for decision in story.caller[1].answers]
 ['reject']
 
-What is built goes through the same validation as what is loaded. Calls get the ids `c1`, `c2`, ... in the order of the
-script where they have none of their own. Made-up values are asked for as in a file: `fake("file_name")`.
+Built scenarios go through the same validation as loaded ones. Calls without an id get `c1`, `c2`, ... in the order of
+the script. Made-up values are requested as in a file: `fake("file_name")`.
 """
 
 from __future__ import annotations
@@ -58,17 +56,18 @@ def call(
     invalid: bool = False,
     **arguments: Any,
 ) -> Call:
-    """
-    Makes one call of the model.
+    """Build one call of the model.
 
-    Arguments:
-        given: The arguments as one value: an object, or text that is sent in place of one; needed where an argument has
-            the name of a keyword of this function.
-        id: The call id; None for a call without one, which needs a label. Left out: the next free one of `c1`, `c2`.
-        label: What scenario and reports call it.
+    Args:
+        tool: Name of the tool.
+        given: The arguments as one value: an object, or text to send in place of one. Needed if an argument has the
+            name of a keyword of this function.
+        id: The call id; None for a call without one, which needs a label. Default: the next free one of `c1`, `c2`.
+        label: Name in scenario and reports.
         repeats: The id was used before, on purpose.
         unknown_tool: The tool does not exist, on purpose.
         invalid: The arguments do not fit the tool, on purpose.
+        **arguments: The arguments by name.
     """
     if given is not None and arguments:
         raise UsageError(f"call({tool!r}) has arguments twice: as one value, and by name ({', '.join(arguments)})")
@@ -87,17 +86,19 @@ def calls(*made: Call, say: str | None = None, breaks_after: int | None = None) 
 
 
 def calls(*made: Any, **named: Any) -> ScriptedReply:
-    """
-    Makes a reply that calls tools: `calls("refund", order=42)` for one call, `calls(call(...), call(...))` for several.
+    """Build a reply that calls tools.
 
-    Arguments:
-        named: The arguments of the one call; or, beside several, the text that comes with them (`say`) and after how
-            many pieces the stream breaks (`breaks_after`).
+    `calls("refund", order=42)` for one call, `calls(call(...), call(...))` for several.
+
+    Args:
+        *made: Name of the tool, perhaps with its arguments as one value; or several calls.
+        **named: Arguments of the one call; or, with several, the text that accompanies them (`say`) and the number of
+            pieces after which the stream breaks (`breaks_after`).
     """
     if made and isinstance(made[0], str):
         return ScriptedReply(calls=(_single_call(*made, arguments=named),))
     unknown = set(named) - {"say", "breaks_after"}
-    if unknown or not made or not all(isinstance(one, Call) for one in made):
+    if unknown or not made or not all(isinstance(argument, Call) for argument in made):
         raise UsageError(
             "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after="
         )
@@ -109,26 +110,26 @@ def _single_call(name: str, given: Mapping[str, Any] | str | None = None, *, arg
 
 
 def say(text: str, *, breaks_after: int | None = None, takes: float = 0.0) -> ScriptedReply:
-    """
-    Makes a reply of text.
+    """Build a reply of text.
 
-    Arguments:
-        breaks_after: Its stream breaks after so many pieces.
-        takes: The seconds that pass before its first piece comes.
+    Args:
+        text: The text.
+        breaks_after: Number of pieces after which its stream breaks.
+        takes: Seconds until its first piece.
     """
     return ScriptedReply(say=text, failure=_build_break(breaks_after), takes=takes)
 
 
 FailureKind = Literal[429, 500, 503, 529, "disconnect", "timeout", "truncated", "garbled"]
-"""How a model fails: with a status; no connection, no answer in time, an answer cut off, an answer that is none."""
+"""A status; or no connection, no answer in time, a truncated answer, a garbled answer."""
 
 
 def fails(how: FailureKind = 500, *, retry_after: float | None = None) -> ScriptedReply:
-    """
-    Makes the model fail instead of answering.
+    """Build a failure of the model in place of a reply.
 
-    Arguments:
-        retry_after: Beside a status: the seconds after which the provider wants to be asked again.
+    Args:
+        how: Status, or kind of failure.
+        retry_after: With a status: seconds until the provider asks to be called again.
     """
     if isinstance(how, str):
         return ScriptedReply(failure=ScriptedFailure(status=0, how=how, retry_after=retry_after))
@@ -143,24 +144,24 @@ def _build_break(after: int | None) -> ScriptedFailure | None:
 
 
 def returns(value: Any = "ok", *, waits_for: str | None = None) -> ToolBehaviour:
-    """Lets an execution return *value*, any JSON value; in text, `{parameter}` stands for that argument."""
+    """Build a behaviour that returns *value*, any JSON value; in text, `{parameter}` stands for that argument."""
     return ToolBehaviour(returns=value, waits_for=waits_for)
 
 
 def raises(text: str, *, waits_for: str | None = None) -> ToolBehaviour:
-    """Lets an execution fail with *text*."""
+    """Build a behaviour that raises an error with *text*."""
     return ToolBehaviour(raises=text, waits_for=waits_for)
 
 
 def asks_again(question: str, *, waits_for: str | None = None) -> ToolBehaviour:
-    """Lets an execution ask for a second approval; what follows it is the next behaviour."""
+    """Build a behaviour that asks for a second approval; the next behaviour follows it."""
     return ToolBehaviour(asks_again=question, waits_for=waits_for)
 
 
 def when(argument: str | None = None, /, **condition: Any) -> Condition:
-    """
-    Makes an approval condition: `when("amount", greater_than=100)`, `when(answers=(True, False))`,
-    `when(raises="policy is down")`.
+    """Build an approval condition.
+
+    `when("amount", greater_than=100)`, `when(answers=(True, False))` or `when(raises="policy is down")`.
     """
     known: dict[str, Any] = {
         name: tuple(value) if name in ("one_of", "answers") else value for name, value in condition.items()
@@ -169,7 +170,7 @@ def when(argument: str | None = None, /, **condition: Any) -> Condition:
         return Condition(argument=argument, **known)
     except TypeError:
         valid = ", ".join(name for name in Condition.__slots__ if name != "argument")
-        raise UsageError(f"when() does not know {', '.join(condition)}; valid: {valid}") from None
+        raise UsageError(f"Unknown argument of when(): {', '.join(condition)}; valid: {valid}") from None
 
 
 def tool(
@@ -186,14 +187,21 @@ def tool(
     hands_over_to: str | None = None,
     per_call: Mapping[str, ToolBehaviour | Sequence[ToolBehaviour]] | None = None,
 ) -> Tool:
-    """
-    Makes a tool.
+    """Build a tool.
 
-    Arguments:
-        does: What successive executions of one call do, the last one for ever; by default they return `ok`.
-        called: What the model calls it, where that is not *name*.
-        parameters: The type of each, with `?` where the model may leave it out: `{"path": "string"}`.
-        per_call: What single calls do instead, by label.
+    Args:
+        name: Its name.
+        *does: Behaviours of successive executions of one call; the last one repeats. Default: return `ok`.
+        parameters: Type of each parameter, with `?` if the model may omit it: `{"path": "string"}`.
+        approval: `always`, `never` or a condition made by `when`.
+        description: Description for the model.
+        kind: `function`, `mcp` or `hosted_mcp`.
+        server: MCP server that offers it, for the kinds `mcp` and `hosted_mcp`.
+        called: Name for the model if it differs from *name*.
+        agent: Agent that has it.
+        runs: Agent that a call runs.
+        hands_over_to: Agent that a call hands the conversation over to.
+        per_call: Behaviours of single calls in place of *does*, by label.
     """
     return Tool(
         name=name,
@@ -207,7 +215,7 @@ def tool(
         runs=runs,
         hands_over_to=hands_over_to,
         behaviours=does or build_behaviours(),
-        per_call={label: _to_behaviours(one) for label, one in (per_call or {}).items()},
+        per_call={label: _to_behaviours(behaviours) for label, behaviours in (per_call or {}).items()},
     )
 
 
@@ -216,11 +224,12 @@ def _to_behaviours(given: ToolBehaviour | Sequence[ToolBehaviour]) -> tuple[Tool
 
 
 def fake(name: str, *, named: str | None = None, **arguments: Any) -> dict[str, Any]:
-    """
-    Asks for a value made up by Faker: by a provider (`fake("file_name")`), or the *named* one again (`fake("doc")`).
+    """Request a value from Faker, as in a file.
 
-    Arguments:
-        arguments: For the provider.
+    Args:
+        name: A provider (`fake("file_name")`), or the name of an earlier value to repeat (`fake("doc")`).
+        named: Name for the value.
+        **arguments: Arguments for the provider.
     """
     return {"fake": name, **({"as": named} if named else {}), **({"with": arguments} if arguments else {})}
 
@@ -245,7 +254,7 @@ Model = Replies | Mapping[str, Replies]
 
 
 class ScenarioOptions(TypedDict, total=False):
-    """What else a scenario can have; see `Scenario`."""
+    """Further attributes of a scenario; see `Scenario`."""
 
     about: str
     sources: Sequence[str]
@@ -274,26 +283,29 @@ def scenario(
     attached: bool = False,
     **more: Unpack[ScenarioOptions],
 ) -> Scenario:
-    """
-    Makes a scenario.
+    """Build a scenario.
 
-    Arguments:
-        model: The replies of the main agent's model; as a mapping, by first user message, and under `otherwise`.
-        agents: Likewise for the agents that tools run.
-        caller: The steps, as `build_caller` makes them; a text is sent, an answer or a list of answers decides. Left
-            out: the prompt is sent, and the oracle answers until the end.
-        id: By default made of the title.
-        attached: A person's own agent plays it, with tools that the scenario does not know.
+    Args:
+        title: What happens, in one sentence.
+        model: Replies of the main agent's model; a mapping has them by first user message, and under `otherwise`.
+        tools: The tools.
+        agents: Replies of the agents that tools run, by agent.
+        caller: Steps made by the functions in `build_steps`; a text is sent, a decision or list of decisions decides.
+            Default: send the prompt and let the oracle answer until the end.
+        prompt: First message, for a scenario without a caller.
+        id: Default: derived from the title.
+        attached: A user agent plays it, with tools that the scenario does not know.
+        **more: Further attributes of `Scenario`.
 
-    Errors:
-        ScenarioError: It has a mistake.
-        UsageError: Something is given that cannot be a part of it.
+    Raises:
+        ScenarioError: The scenario is invalid.
+        UsageError: An argument has the wrong type.
     """
     built = Scenario(
         id=id or f"built/{_slugify(title)}",
         title=title,
         tools=tuple(tools),
-        agents={agent: _build_script(given) for agent, given in {MAIN: model, **(agents or {})}.items()},
+        agents={agent: _build_script(replies) for agent, replies in {MAIN: model, **(agents or {})}.items()},
         caller=None if caller is None else to_steps(caller),
         prompt=prompt,
         **_convert_options(more),
@@ -301,8 +313,8 @@ def scenario(
     return _finalize_built(built, attached=attached)
 
 
-def _to_tuple(given: Any) -> tuple[Any, ...]:
-    return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+def _to_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 _OPTION_TYPES: dict[str, tuple[type, ...]] = {
@@ -324,7 +336,7 @@ _OPTION_TYPES: dict[str, tuple[type, ...]] = {
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "sources": tuple,
     "requires": frozenset,
-    "only": lambda given: {dimension: _to_tuple(values) for dimension, values in given.items()},
+    "only": lambda only: {dimension: _to_tuple(values) for dimension, values in only.items()},
     "vary": frozenset,
     "oracles": tuple,
     "held_back": tuple,
@@ -334,38 +346,38 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 def _convert_options(more: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in more.items():
         if key not in _OPTION_TYPES:
-            raise UsageError(f"scenario() has no argument {key!r}{suggest_name(key, _OPTION_TYPES)}")
+            raise UsageError(f"Unknown argument {key!r} of scenario(){suggest_name(key, _OPTION_TYPES)}")
         if not isinstance(value, _OPTION_TYPES[key]):
-            raise UsageError(f"scenario({key}=...) cannot be {value!r}")
+            raise UsageError(f"Invalid value {value!r} of scenario({key}=...)")
     return {key: _CONVERSIONS.get(key, _keep_value)(value) for key, value in more.items()}
 
 
-def _keep_value(given: Any) -> Any:
-    return given
+def _keep_value(value: Any) -> Any:
+    return value
 
 
 def _finalize_built(built: Scenario, *, attached: bool) -> Scenario:
     try:
         filled, fakes = fill_fake_values(built, built.id)
         return finalize(replace(filled, fakes=fakes), attached=attached)
-    except Diagnostic as mistake:
-        raise build_scenario_error(built.id, [mistake], {}) from None
-    except DiagnosticGroup as mistakes:
-        raise build_scenario_error(built.id, mistakes.found, {}) from None
+    except Diagnostic as diagnostic:
+        raise build_scenario_error(built.id, [diagnostic], {}) from None
+    except DiagnosticGroup as group:
+        raise build_scenario_error(built.id, group.diagnostics, {}) from None
 
 
-def _build_script(given: Model) -> Script:
-    if isinstance(given, Mapping):
-        by_prompt = {prompt: _check_replies(replies) for prompt, replies in given.items() if prompt != "otherwise"}
-        return Script(replies=_check_replies(given.get("otherwise", ())), by_prompt=by_prompt)
-    return Script(replies=_check_replies(given))
+def _build_script(model: Model) -> Script:
+    if isinstance(model, Mapping):
+        by_prompt = {prompt: _check_replies(replies) for prompt, replies in model.items() if prompt != "otherwise"}
+        return Script(replies=_check_replies(model.get("otherwise", ())), by_prompt=by_prompt)
+    return Script(replies=_check_replies(model))
 
 
-def _check_replies(given: Replies) -> tuple[ScriptedReply, ...]:
-    for reply in given:
+def _check_replies(replies: Replies) -> tuple[ScriptedReply, ...]:
+    for reply in replies:
         if not isinstance(reply, ScriptedReply):
-            raise UsageError(f"a reply of the model is made by calls(), say() or fails(), and is not {reply!r}")
-    return tuple(given)
+            raise UsageError(f"Invalid reply {reply!r}: expected a result of calls(), say() or fails()")
+    return tuple(replies)
 
 
 def _slugify(title: str) -> str:

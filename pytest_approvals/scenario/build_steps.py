@@ -1,7 +1,6 @@
-"""
-The caller's script in Python: answers and steps.
+"""Builders of the caller's script in Python: decisions and steps.
 
-An answer says what a decision is (`approve("c1")`), a step what the caller does (`decide(approve("c1"))`).
+A decision says what the caller decides (`approve("c1")`), a step what the caller does (`decide(approve("c1"))`).
 """
 
 from __future__ import annotations
@@ -28,20 +27,21 @@ from pytest_approvals.scenario.model import (
     TogetherStep,
     TrimStep,
     TurnStep,
+    parse_parameter,
 )
 
-# --- answers ----------------------------------------------------------------------------------------------------------
+# --- decisions --------------------------------------------------------------------------------------------------------
 
 
 def approve(label: str | None = None, *, source: AnswerSource | None = None) -> ScriptedDecision:
-    """Approves the call with that label; without one, the answer is for `unknown` or `malformed`."""
+    """Approve the call with that label; without one, the decision is for `unknown` or `malformed`."""
     return ScriptedDecision(label=label, verdict="approve", source=source)
 
 
 def reject(
     label: str | None = None, reason: str | None = None, *, source: AnswerSource | None = None
 ) -> ScriptedDecision:
-    """Rejects the call with that label."""
+    """Reject the call with that label."""
     return ScriptedDecision(label=label, verdict="reject", reason=reason, source=source)
 
 
@@ -54,7 +54,7 @@ def edit(
     unknown_tool: bool = False,
     source: AnswerSource | None = None,
 ) -> ScriptedDecision:
-    """Approves the call with that label with other arguments, all of them given, and perhaps another tool."""
+    """Approve the call with other arguments, which must be complete, and perhaps another tool."""
     return ScriptedDecision(
         label=label,
         verdict="edit",
@@ -67,74 +67,67 @@ def edit(
 
 
 def always(label: str | None = None, *, source: AnswerSource | None = None) -> ScriptedDecision:
-    """Approves the call with that label and all further calls of its tool."""
+    """Approve the call with that label and all further calls of its tool."""
     return ScriptedDecision(label=label, verdict="always", source=source)
 
 
 def never(
     label: str | None = None, reason: str | None = None, *, source: AnswerSource | None = None
 ) -> ScriptedDecision:
-    """Rejects the call with that label and all further calls of its tool."""
+    """Reject the call with that label and all further calls of its tool."""
     return ScriptedDecision(label=label, verdict="never", reason=reason, source=source)
 
 
 def raw(label: str | None, value: Any, *, source: AnswerSource | None = None) -> ScriptedDecision:
-    """Puts *value* verbatim where the framework takes a decision."""
+    """Submit *value* verbatim in place of a decision."""
     return ScriptedDecision(label=label, verdict="raw", raw=value, source=source)
 
 
 def unknown(request_id: str, answer: ScriptedDecision | None = None) -> ScriptedDecision:
-    """Makes *answer*, by default an approval, one about a request id that was never given."""
+    """Turn *answer*, by default an approval, into one for a request id that was never given."""
     return replace(answer or approve(), label=None, unknown_id=request_id)
 
 
 def malformed(address: Any, answer: ScriptedDecision | None = None) -> ScriptedDecision:
-    """Puts *address* verbatim where the framework takes a request, with *answer*, by default an approval."""
+    """Submit *address* verbatim in place of a request, with *answer*, by default an approval."""
     return replace(answer or approve(), label=None, malformed_address=True, address=address)
-
-
-def showing(
-    answer: ScriptedDecision, arguments: Mapping[str, Any] | None = None, *, tool: str | None = None
-) -> ScriptedDecision:
-    """Makes *answer* one that hands over a request with these arguments, or this tool, in place of the real ones."""
-    return replace(answer, shows=None if arguments is None else dict(arguments), shows_tool=tool)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
 
 
 def send(text: str, *answers: ScriptedDecision, session: str = "", hangs_up: str | None = None) -> TurnStep:
-    """Sends a message, together with answers where some are given; perhaps the caller hangs up at a place."""
+    """Send a message, perhaps with decisions; the caller may disconnect at the point *hangs_up*."""
     return TurnStep(text=text, answers=answers, session=session, hangs_up=hangs_up)
 
 
 def decide(*answers: ScriptedDecision, session: str = "", hangs_up: str | None = None) -> TurnStep:
-    """Hands in answers; perhaps the caller hangs up at a place."""
+    """Submit decisions; the caller may disconnect at the point *hangs_up*."""
     return TurnStep(answers=answers, session=session, hangs_up=hangs_up)
 
 
 def go_on(*, session: str = "", hangs_up: str | None = None) -> TurnStep:
-    """Resumes the agent without text and without answers; perhaps the caller hangs up at a place."""
+    """Resume the agent without text or decisions; the caller may disconnect at the point *hangs_up*."""
     return TurnStep(session=session, hangs_up=hangs_up)
 
 
 def let_oracle(rounds: int | None = None, *, session: str = "") -> LetOracleStep:
-    """Lets the oracle answer what is pending, until nothing is or *rounds* are over."""
+    """Let the oracle answer pending requests until none is left, or for *rounds* rounds."""
     return LetOracleStep(rounds=rounds, session=session)
 
 
 def stage(*answers: ScriptedDecision, session: str = "") -> StageStep:
-    """Puts answers into the state, without going on."""
+    """Put decisions into the state without resuming."""
     return StageStep(answers=answers, session=session)
 
 
 def save(name: str, *, session: str = "") -> SaveStep:
-    """Saves the state under a name."""
+    """Save the state under a name."""
     return SaveStep(name=name, session=session)
 
 
 def restore(name: str, *, session: str = "") -> RestoreStep:
-    """Takes up the state that was saved under that name."""
+    """Restore the state that was saved under that name."""
     return RestoreStep(name=name, session=session)
 
 
@@ -146,84 +139,83 @@ def restart(
     parameters: Mapping[str, Mapping[str, str | Parameter]] | None = None,
     session: str = "",
 ) -> RestartStep:
-    """
-    Builds the agent anew from the saved state.
+    """Rebuild the agent from the saved state.
 
-    Arguments:
-        parameters: By tool, all that it takes from now on.
+    Args:
+        fresh: In a fresh process.
+        without: Tools that are missing from now on.
+        with_tools: Held-back tools that are present from now on.
+        parameters: New parameters by tool, all of them.
+        session: The session.
     """
     return RestartStep(
         fresh=fresh,
         without=tuple(without),
         with_tools=tuple(with_tools),
-        parameters={name: build_parameters(one) for name, one in (parameters or {}).items()},
+        parameters={tool: build_parameters(types) for tool, types in (parameters or {}).items()},
         session=session,
     )
 
 
 def cancel(*, session: str = "") -> CancelStep:
-    """Gives up what is pending."""
+    """Cancel the pending requests."""
     return CancelStep(session=session)
 
 
 def trim(keep: int, *, session: str = "") -> TrimStep:
-    """Lets the framework's own trimming keep the last *keep* messages."""
+    """Trim the history to the last *keep* messages with the framework's own function."""
     return TrimStep(keep=keep, session=session)
 
 
 def rewrite(
     old: str, new: str, *, where: Literal["every", "shown", "hidden"] = "every", session: str = ""
 ) -> RewriteStep:
-    """Lets what was saved say *new* in place of *old* when it is taken up, everywhere or in some places."""
+    """Replace *old* by *new* in the saved state before it is restored, everywhere or in some places."""
     return RewriteStep(old=old, new=new, where=where, session=session)
 
 
 def signal(name: str) -> SignalStep:
-    """Gives a signal, for the tools and conditions that wait for it."""
+    """Give a signal to the tools and conditions that wait for it."""
     return SignalStep(name=name)
 
 
 def together(*steps: TurnStep | SignalStep) -> TogetherStep:
-    """Takes turns at the same time."""
+    """Run turns at the same time."""
     return TogetherStep(steps=steps)
 
 
 def leave() -> LeaveStep:
-    """Leaves: nobody answers what is pending now."""
+    """Leave with requests unanswered."""
     return LeaveStep()
 
 
-def build_parameters(given: Mapping[str, str | Parameter]) -> dict[str, Parameter]:
-    """Gives parameters with their shorthands written out."""
-    return {name: _build_parameter(one) for name, one in given.items()}
+def build_parameters(types: Mapping[str, str | Parameter]) -> dict[str, Parameter]:
+    """Return parameters with their shorthands expanded."""
+    return {
+        name: parse_parameter(parameter) if isinstance(parameter, str) else parameter
+        for name, parameter in types.items()
+    }
 
 
-def _build_parameter(given: str | Parameter) -> Parameter:
-    if isinstance(given, Parameter):
-        return given
-    return Parameter(type=given.removesuffix("?"), required=not given.endswith("?"))
+def to_steps(steps: Iterable[Any]) -> tuple[Step, ...]:
+    """Return the steps of a caller; a text stands for sending it, decisions for deciding.
 
-
-def to_steps(given: Iterable[Any]) -> tuple[Step, ...]:
+    Raises:
+        UsageError: A value cannot be a step.
     """
-    Gives the steps of a caller, where a text may stand for sending it, and answers for deciding.
-
-    Errors:
-        UsageError: Something is no step.
-    """
-    if isinstance(given, (str, ScriptedDecision)):
-        raise UsageError(f"caller= is a list of steps, and not {given!r}")
-    return tuple(map(_to_step, given))
+    if isinstance(steps, (str, ScriptedDecision)):
+        raise UsageError(f"Invalid caller {steps!r}: expected a list of steps")
+    return tuple(map(_to_step, steps))
 
 
-def _to_step(given: Any) -> Step:
-    match given:
+def _to_step(value: Any) -> Step:
+    match value:
         case str():
-            return send(given)
+            return send(value)
         case ScriptedDecision():
-            return decide(given)
-        case list() | tuple() if given and all(isinstance(one, ScriptedDecision) for one in given):
-            return decide(*given)
-    if isinstance(given, Step):
-        return given
-    raise UsageError(f"a step of the caller is a text, an answer, a list of answers or a step, and not {given!r}")
+            return decide(value)
+        case list() | tuple() if value and all(isinstance(decision, ScriptedDecision) for decision in value):
+            return decide(*value)
+    if isinstance(value, Step):
+        return value
+    raise UsageError(f"Invalid step {value!r}: expected a text, a decision, a list of decisions or a step")

@@ -1,8 +1,7 @@
-"""
-Where scenarios stand: in the folders of somebody's project, and in the catalogue of this package.
+"""Discovery of scenario files: in the folders of a project, and in the built-in catalogue.
 
-A project names its folders in the ini entry `approvals_scenarios`; without it they are in `scenarios`. Where it has
-none, the catalogue of this package stands in.
+A project names its folders in the ini entry `approvals_scenarios`; the default is `scenarios`. A project without any
+scenarios gets the built-in catalogue.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any
 from pytest_approvals.errors import UnknownName, UsageError
 
 SCENARIO_SUFFIX = ".approval.yaml"
-"""What the name of a scenario file ends with."""
+"""Suffix of scenario files."""
 
 INI_NAME = "approvals_scenarios"
-"""The ini entry with a project's folders of scenarios."""
+"""Ini entry with the scenario folders of a project."""
 
 _TOML_TABLES = {
     "pytest.toml": (("pytest",),),
@@ -30,97 +29,93 @@ _INI_SECTIONS = {"pytest.ini": "pytest", ".pytest.ini": "pytest", "tox.ini": "py
 
 
 def stock_folder() -> Path:
-    """Gives the folder of the catalogue: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the built-in catalogue: in the installed package, or next to it in a checkout."""
     package = Path(__file__).parents[1]
     installed = package / "catalogue"
     return installed if installed.is_dir() else package.parent / "scenarios"
 
 
 def find_project_folders(here: Path) -> tuple[Path, ...]:
-    """Gives the folders with the scenarios of the project that *here* is in; none where it has no scenarios."""
+    """Return the scenario folders of the project that contains *here*; empty if it has no scenarios."""
     for folder in (here, *here.parents):
-        named = _configured_folders(folder)
-        if named is not None:
-            return tuple(folder / name for name in named)
-    usual = here / "scenarios"
-    return (usual,) if any(usual.rglob(f"*{SCENARIO_SUFFIX}")) else ()
+        names = _configured_folders(folder)
+        if names is not None:
+            return tuple(folder / name for name in names)
+    default = here / "scenarios"
+    return (default,) if any(default.rglob(f"*{SCENARIO_SUFFIX}")) else ()
 
 
 def find_scenarios(folders: Iterable[Path]) -> dict[str, Path]:
-    """Gives the scenario files below *folders* by their ids, in the order of the folders, then of the ids."""
-    found: dict[str, Path] = {}
+    """Return the scenario files below *folders* by id, in the order of the folders, then of the ids."""
+    paths: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.rglob(f"*{SCENARIO_SUFFIX}")):
-            found.setdefault(path.relative_to(folder).as_posix().removesuffix(SCENARIO_SUFFIX), path)
-    return found
+            paths.setdefault(path.relative_to(folder).as_posix().removesuffix(SCENARIO_SUFFIX), path)
+    return paths
 
 
 def select_scenarios(words: Sequence[str], here: Path) -> dict[str, Path]:
-    """
-    Gives the scenarios that *words* name, in the order of their ids; without words, those of the project or else the
-    catalogue.
+    """Return the scenarios that *words* name, in the order of their ids.
 
-    Arguments:
-        words: Files, ids, families, patterns with `*` and `?`, or folders; what names nothing in the project may name
-            something in the catalogue.
+    Args:
+        words: Files, ids, families, patterns with `*` and `?`, or folders; a word that matches nothing in the project
+            is looked up in the built-in catalogue. Without words: all of the project, else of the catalogue.
+        here: Folder that relative paths start from, inside the project.
 
-    Errors:
-        UnknownName: A word names nothing.
+    Raises:
+        UnknownName: A word matches nothing.
         UsageError: There are no scenarios at all.
     """
     known = _KnownScenarios(here)
     if not words:
         return known.own or known.stock
-    found: dict[str, Path] = {}
+    selected: dict[str, Path] = {}
     for word in words:
-        named = (
+        matches = (
             _find_file(word, here)
             or _match_pattern(word, known.own)
             or _match_pattern(word, known.stock)
             or _find_in_folder(word, here)
         )
-        if not named:
+        if not matches:
             raise UnknownName("scenario", word, known.names)
-        found |= named
-    return dict(sorted(found.items()))
+        selected |= matches
+    return dict(sorted(selected.items()))
 
 
 class _KnownScenarios:
-    """All that can be named by an id; it is looked for where one is asked for, because that takes its time."""
+    """Scenarios that can be named by an id; searched for on first use, because that takes time."""
 
     def __init__(self, here: Path) -> None:
         self._here = here
 
     @cached_property
     def own(self) -> dict[str, Path]:
-        """
-        The scenarios of the project.
+        """The scenarios of the project.
 
-        Errors:
-            UsageError: There are none, and none in the catalogue.
+        Raises:
+            UsageError: There are none, neither here nor in the catalogue.
         """
         own = find_scenarios(find_project_folders(self._here))
         if not own and not self.stock:
-            raise UsageError(
-                f"there are no scenarios: no *{SCENARIO_SUFFIX} below {self._here}, and none in {stock_folder()}"
-            )
+            raise UsageError(f"No scenarios found: no *{SCENARIO_SUFFIX} below {self._here} or {stock_folder()}")
         return own
 
     @cached_property
     def stock(self) -> dict[str, Path]:
-        """The scenarios of the catalogue."""
+        """The scenarios of the built-in catalogue."""
         return find_scenarios([stock_folder()])
 
     @property
     def names(self) -> set[str]:
-        """The ids of all, and their families."""
+        """All ids and families."""
         return {name for key in (*self.own, *self.stock) for name in (key, key.partition("/")[0])}
 
 
 def find_root(path: Path, folders: Iterable[Path]) -> Path:
-    """
-    Gives the folder that the id of a scenario file counts from: the innermost of *folders* or of the catalogue that it
-    is in, else a folder called `scenarios` above it, else its own folder.
+    """Return the folder that the id of a scenario file is relative to.
+
+    The innermost parent that is one of *folders*, the built-in catalogue or called `scenarios`, else its own folder.
     """
     above = path.resolve().parents
     places = [place.resolve() for place in (*folders, stock_folder())]
@@ -131,7 +126,7 @@ def find_root(path: Path, folders: Iterable[Path]) -> Path:
 def _match_pattern(word: str, known: Mapping[str, Path]) -> dict[str, Path]:
     plain = word.removesuffix("/").removesuffix(SCENARIO_SUFFIX)
     patterns = (plain, f"{plain}/*")
-    return {name: path for name, path in known.items() if any(fnmatchcase(name, one) for one in patterns)}
+    return {name: path for name, path in known.items() if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 
 def _find_file(word: str, here: Path) -> dict[str, Path]:
@@ -191,7 +186,7 @@ def _read_ini(path: Path, section: str) -> list[str] | None:
 
 
 def _read_if_configured(path: Path) -> str | None:
-    """Gives the text of a file in which the entry's name stands; None for any other, which need not be parsed."""
+    """Return the text of a file that contains the entry's name; None for others, which need no parsing."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError):

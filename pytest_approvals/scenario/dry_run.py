@@ -1,8 +1,7 @@
-"""
-What the caller's steps mean in a scenario, as far as its scripts tell: which requests are open when an answer comes.
+"""Dry run of a scenario: which requests are open when a decision comes, as far as its scripts tell.
 
-The model's script is followed on paper. Where nobody can know what a framework does (a call with broken arguments, a
-turn that fails), nothing is concluded, so that no capability is asked for without need.
+The model's scripts are followed without any framework. Where the behaviour of a framework is unknowable (a call with
+broken arguments, a turn that fails), nothing is concluded, so that no capability is required without need.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
 
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.agent_side.contract.types import Condition, needs_approval
@@ -35,10 +33,12 @@ from pytest_approvals.scenario.model import (
     TurnStep,
 )
 
+_MAX_ORACLE_ROUNDS = 50  # ends the simulation of a scenario whose requests never run out
+
 
 @dataclass(slots=True, kw_only=True)
 class _DryConversation:
-    """One conversation on paper: where its script stands, what is open in it, which inner ones have to end first."""
+    """A simulated conversation: script position, open calls, inner conversations that have to end first."""
 
     agent: str
     outer: str
@@ -49,12 +49,12 @@ class _DryConversation:
 
     @property
     def paused(self) -> bool:
-        return bool(self.open) or any(one.paused for one in self.inner)
+        return bool(self.open) or any(conversation.paused for conversation in self.inner)
 
 
 @dataclass(slots=True, kw_only=True)
 class _DrySession:
-    """One session on paper; *unsure* from where on nobody can know what is open."""
+    """A simulated session; *unsure* once it is unknowable which requests are open."""
 
     main: _DryConversation
     calls: dict[str, tuple[str, Call]] = field(default_factory=dict)
@@ -67,13 +67,13 @@ class _DrySession:
 
 
 def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
-    """Gives the capabilities that the caller's steps need because of what is open when they come."""
-    story = _DryRun(scenario)
-    return frozenset(name for step in scenario.caller or () for name in story.step(step))
+    """Return the capabilities that the caller's steps need because of the requests open at that point."""
+    run = _DryRun(scenario)
+    return frozenset(name for step in scenario.caller or () for name in run.step(step))
 
 
 class _DryRun:
-    """Follows the caller's steps."""
+    """Simulator of the caller's steps."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -81,16 +81,16 @@ class _DryRun:
         self.saves: dict[tuple[str, str], _DrySession] = {}
 
     def step(self, step: Step) -> Iterator[str]:
-        """Takes a step and gives the capabilities that it shows."""
+        """Simulate a step and yield the capabilities that it needs."""
         match step:
             case TogetherStep(steps=steps):
-                yield from self._together([one for one in steps if isinstance(one, TurnStep)])
+                yield from self._together([turn for turn in steps if isinstance(turn, TurnStep)])
             case TurnStep():
                 yield from self._turn(step, self._session(step.session))
             case StageStep(answers=answers):
                 session = self._session(step.session)
                 session.staged = True
-                yield from self._about(answers, session)
+                yield from self._inspect_decisions(answers, session)
                 self._settle(answers, session)
             case LetOracleStep(rounds=rounds):
                 self._let_oracle(self._session(step.session), rounds)
@@ -112,16 +112,16 @@ class _DryRun:
     # --- turns ---
 
     def _together(self, turns: list[TurnStep]) -> Iterator[str]:
-        """Each turn starts from the same state; afterwards all that they settled is settled."""
+        """Simulate turns that start from the same state; afterwards everything that they settled is settled."""
         for name in dict.fromkeys(turn.session for turn in turns):
-            own = [turn for turn in turns if turn.session == name]
-            if len(own) > 1:
+            in_session = [turn for turn in turns if turn.session == name]
+            if len(in_session) > 1:
                 yield "simultaneous"
-            for turn in own:
+            for turn in in_session:
                 yield from self._turn(turn, deepcopy(self._session(name)))
             session = self._session(name)
-            session.unsure = session.unsure or len(own) > 1
-            for turn in own:
+            session.unsure = session.unsure or len(in_session) > 1
+            for turn in in_session:
                 self._play_turn(turn, session)
 
     def _turn(self, turn: TurnStep, session: _DrySession) -> Iterator[str]:
@@ -132,9 +132,9 @@ class _DryRun:
             yield "message_with_answers"
         if turn.text is None and not turn.answers and session.begun and not session.staged:
             yield "go_on_without_answer"
-        yield from self._about(turn.answers, session)
-        is_open, about = set(_open_labels(session.main)), {answer.label for answer in turn.answers}
-        if pending and is_open & about and is_open - about:
+        yield from self._inspect_decisions(turn.answers, session)
+        is_open, decided = set(_open_labels(session.main)), {decision.label for decision in turn.answers}
+        if pending and is_open & decided and is_open - decided:
             yield "partial_answers"
         self._play_turn(turn, session)
 
@@ -155,17 +155,17 @@ class _DryRun:
             self._play_on(session.main, session)
 
     def _let_oracle(self, session: _DrySession, rounds: int | None) -> None:
-        for _ in range(rounds if rounds is not None else 50):
+        for _ in range(rounds if rounds is not None else _MAX_ORACLE_ROUNDS):
             if not session.main.paused:
                 return
             self._settle([ScriptedDecision(label=label) for label in _open_labels(session.main)], session)
             self._play_on(session.main, session)
 
-    # --- answers ---
+    # --- decisions ---
 
-    def _about(self, answers: tuple[ScriptedDecision, ...], session: _DrySession) -> Iterator[str]:
-        """Gives what answers show of the state that their calls are in."""
-        labels = [answer.label for answer in answers if answer.label is not None]
+    def _inspect_decisions(self, decisions: tuple[ScriptedDecision, ...], session: _DrySession) -> Iterator[str]:
+        """Yield the capabilities that decisions need because of the state of their calls."""
+        labels = [decision.label for decision in decisions if decision.label is not None]
         if len(labels) > len(set(labels)):
             yield "contradiction"
         if session.unsure:
@@ -181,30 +181,32 @@ class _DryRun:
         agent, call = session.calls[label]
         return self._gate(find_tool(self.scenario, agent, call.tool), call) is False
 
-    def _settle(self, answers: Any, session: _DrySession) -> None:
-        for answer in answers:
-            conversation = _find_holder(session.main, answer.label)
-            if conversation is None or answer.verdict == "raw":
+    def _settle(self, decisions: tuple[ScriptedDecision, ...] | list[ScriptedDecision], session: _DrySession) -> None:
+        for decision in decisions:
+            conversation = _find_holder(session.main, decision.label)
+            if conversation is None or decision.verdict == "raw":
                 continue
-            label = str(answer.label)
+            label = str(decision.label)
             agent, call = session.calls[label]
-            if answer.verdict in ("always", "never"):
-                self._stand((agent, call.tool), conversation, session)
-            if answer.verdict in ("reject", "never"):
+            if decision.verdict in ("always", "never"):
+                self._add_standing((agent, call.tool), conversation, session)
+            if decision.verdict in ("reject", "never"):
                 conversation.open.remove(label)
             else:
                 self._run(label, conversation, session)
             session.settled.add(label)
 
-    def _stand(self, key: tuple[str, str], conversation: _DryConversation, session: _DrySession) -> None:
+    def _add_standing(self, key: tuple[str, str], conversation: _DryConversation, session: _DrySession) -> None:
         session.standing.add(key)
-        # Whether a standing decision settles what is already open is each framework's own business.
-        session.unsure = session.unsure or any(session.calls[one][1].tool == key[1] for one in conversation.open[1:])
+        # Frameworks differ on whether a standing decision settles requests that are already open.
+        session.unsure = session.unsure or any(
+            session.calls[label][1].tool == key[1] for label in conversation.open[1:]
+        )
 
     def _run(self, label: str, conversation: _DryConversation, session: _DrySession) -> None:
         agent, call = session.calls[label]
         tool = find_tool(self.scenario, agent, call.tool)
-        behaviour = select_behaviour(tool, label, session.runs[label]) if tool is not None else ToolBehaviour()
+        behaviour = tool.behaviour_at(label, session.runs[label]) if tool is not None else ToolBehaviour()
         session.runs[label] += 1
         if behaviour.asks_again is not None:
             return
@@ -215,10 +217,10 @@ class _DryRun:
     # --- the model's scripts ---
 
     def _play_on(self, conversation: _DryConversation, session: _DrySession) -> None:
-        """Plays replies until one pauses, the script says something without calls, or it is over."""
-        for one in conversation.inner:
-            if not one.paused:
-                self._play_on(one, session)
+        """Play replies until one pauses, has no calls, or the script ends."""
+        for inner in conversation.inner:
+            if not inner.paused:
+                self._play_on(inner, session)
         while not conversation.paused and conversation.position < len(conversation.replies):
             reply = conversation.replies[conversation.position]
             conversation.position += 1
@@ -242,7 +244,7 @@ class _DryRun:
             session.unsure = True
         elif tool is not None and tool.runs is not None:
             self._enter(tool.runs, call, label, conversation, session)
-        elif tool is not None and select_behaviour(tool, label, 0).asks_again is not None:
+        elif tool is not None and tool.behaviour_at(label, 0).asks_again is not None:
             session.runs[label] += 1
             conversation.open.append(label)
 
@@ -254,7 +256,7 @@ class _DryRun:
         self._play_on(inner, session)
 
     def _gate(self, tool: Tool | None, call: Call) -> bool | None:
-        """Says whether a call is asked about; None where that is up to the framework."""
+        """Return whether a call needs approval; None if that depends on the framework."""
         if tool is None or tool.key in self.scenario.held_back:
             return False
         if tool.approval == "never":
@@ -266,17 +268,11 @@ class _DryRun:
         return needs_approval(tool.approval, call.arguments)
 
 
-def select_behaviour(tool: Tool, label: str, executed_before: int) -> ToolBehaviour:
-    """Gives what this execution of a call does."""
-    several = tool.per_call.get(label) or tool.behaviours
-    return several[min(executed_before, len(several) - 1)]
-
-
 def _open_labels(conversation: _DryConversation) -> list[str]:
-    return [*conversation.open, *(label for one in conversation.inner for label in _open_labels(one))]
+    return [*conversation.open, *(label for inner in conversation.inner for label in _open_labels(inner))]
 
 
 def _find_holder(conversation: _DryConversation, label: str | None) -> _DryConversation | None:
     if label in conversation.open:
         return conversation
-    return next((found for one in conversation.inner if (found := _find_holder(one, label)) is not None), None)
+    return next((holder for inner in conversation.inner if (holder := _find_holder(inner, label)) is not None), None)

@@ -1,13 +1,11 @@
-"""
-Made-up values in a scenario, by Faker.
+"""Made-up values in a scenario, by Faker.
 
-`{fake: file_name}` in arguments and results stands for a value of that Faker provider, `{{fake file_name}}` does so in
-the middle of text. Each is a new value; `{fake: file_name, as: doc}` and `{{fake file_name as doc}}` name it, and
-`{fake: doc}` and `{{fake doc}}` are the same value again, anywhere in the scenario. `with:` holds arguments for the
-provider.
+`{fake: file_name}` in arguments and results stands for a value of that Faker provider, `{{fake file_name}}` for one
+inside text. Each occurrence is a new value; `{fake: file_name, as: doc}` and `{{fake file_name as doc}}` name it, and
+`{fake: doc}` and `{{fake doc}}` repeat it anywhere in the scenario. `with:` holds arguments for the provider.
 
-Values depend on the scenario's id and nothing else. No value is part of another one, so that a transcript can show
-`<file_name 1>` in its place, or `<doc>` where it has a name.
+Values depend on the scenario's id alone. No value is part of another, so that a transcript can show `<file_name 1>`
+in its place, or `<doc>` if it has a name.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pytest_approvals.errors import suggest_name
-from pytest_approvals.yaml_files import Diagnostic
-from pytest_approvals.yaml_files import KeyPath as Place
+from pytest_approvals.yaml_files import Diagnostic, KeyPath
 
 if TYPE_CHECKING:
     from faker import Faker
@@ -37,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FakeRequest:
-    """One place that asks for a value: a provider or the name of a value, and what is said besides."""
+    """One place that asks for a value: a provider or the name of a value."""
 
     name: str
     named: str | None = None
@@ -45,40 +42,40 @@ class _FakeRequest:
 
 
 def fill_fake_values(part: T, seed: str) -> tuple[T, dict[str, str]]:
-    """
-    Gives *part*, the values of a file or a scenario, with all made-up values in place.
+    """Fill in all made-up values.
 
-    Arguments:
-        seed: The id of the scenario.
+    Args:
+        part: The values of a file, or a scenario.
+        seed: Id of the scenario.
 
     Returns:
-        Besides, what stands for each value in a snapshot.
+        *part* with the values, and the placeholder of each value in snapshots.
 
-    Errors:
-        Mistake: A provider or name is unknown, or the provider gives no usable value.
+    Raises:
+        Diagnostic: A provider or name is unknown, or the provider returns no usable value.
     """
-    wishes: list[_FakeRequest] = []
+    requests: list[_FakeRequest] = []
 
-    def note(wish: _FakeRequest, path: Place) -> str:
-        wishes.append(wish)
+    def collect(request: _FakeRequest, path: KeyPath) -> str:
+        requests.append(request)
         return ""
 
-    without = _replace_fakes(part, (), note)
-    if not wishes:
+    without = _replace_fakes(part, (), collect)
+    if not requests:
         return part, {}
-    values = _FakeValues(seed=seed, named=_named_requests(wishes), text=repr(without))
+    values = _FakeValues(seed=seed, named=_named_requests(requests), text=repr(without))
     return _replace_fakes(part, (), values.value), values.placeholders
 
 
-def _named_requests(wishes: list[_FakeRequest]) -> dict[str, _FakeRequest]:
-    return {wish.named: wish for wish in wishes if wish.named is not None}
+def _named_requests(requests: list[_FakeRequest]) -> dict[str, _FakeRequest]:
+    return {request.named: request for request in requests if request.named is not None}
 
 
-# --- where values are asked for ---------------------------------------------------------------------------------------
+# --- finding requests -------------------------------------------------------------------------------------------------
 
 
-def _replace_fakes(part: Any, path: Place, fill: Callable[[_FakeRequest, Place], Any]) -> Any:
-    """Gives *part* with every wish in it replaced by what *fill* gives for it."""
+def _replace_fakes(part: Any, path: KeyPath, fill: Callable[[_FakeRequest, KeyPath], Any]) -> Any:
+    """Return *part* with every request in it replaced by the result of *fill*."""
     if isinstance(part, str):
         return _replace_in_text(part, path, fill) if "{{" in part else part
     if isinstance(part, Mapping):
@@ -90,78 +87,79 @@ def _replace_fakes(part: Any, path: Place, fill: Callable[[_FakeRequest, Place],
     if isinstance(part, (tuple, list)):
         return type(part)(_replace_fakes(value, (*path, at), fill) for at, value in enumerate(part))
     if is_dataclass(part) and not isinstance(part, type):
-        inner = {one.name: _replace_fakes(getattr(part, one.name), (*path, one.name), fill) for one in fields(part)}
+        inner = {item.name: _replace_fakes(getattr(part, item.name), (*path, item.name), fill) for item in fields(part)}
         return replace(part, **inner)
     return part
 
 
-def _replace_in_text(text: str, path: Place, fill: Callable[[_FakeRequest, Place], Any]) -> str:
+def _replace_in_text(text: str, path: KeyPath, fill: Callable[[_FakeRequest, KeyPath], Any]) -> str:
     if "{{fake" in _TEXT_PATTERN.sub("", text):
         raise Diagnostic(path, "a made-up value in text is written {{fake PROVIDER}} or {{fake PROVIDER as NAME}}")
     return _TEXT_PATTERN.sub(
-        lambda found: str(fill(_FakeRequest(name=found["name"], named=found["named"]), path)), text
+        lambda match: str(fill(_FakeRequest(name=match["name"], named=match["named"]), path)), text
     )
 
 
-def _parse_request(part: Mapping[str, Any], path: Place) -> _FakeRequest:
+def _parse_request(part: Mapping[str, Any], path: KeyPath) -> _FakeRequest:
     named, arguments = part.get("as"), part.get("with", {})
     if named is not None and not isinstance(named, str):
-        raise Diagnostic((*path, "as"), "`as` gives a made-up value a name, which is text")
+        raise Diagnostic((*path, "as"), "`as` names a made-up value and must be text")
     if not isinstance(arguments, Mapping):
         raise Diagnostic((*path, "with"), "`with` holds arguments of the provider, by name")
     return _FakeRequest(name=part["fake"], named=named, arguments=arguments)
 
 
-# --- making them ------------------------------------------------------------------------------------------------------
+# --- generating values ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FakeValues:
-    """
-    The values of one scenario, made as they are asked for.
+    """The values of one scenario, generated on request.
 
     Attributes:
-        named: The wishes that name their value.
-        text: All other text of the scenario; no value is found in it.
-        made: The named values so far.
-        placeholders: What stands for each value.
+        named: Requests that name their value.
+        text: All other text of the scenario; no value may occur in it.
+        generated: Named values so far.
+        placeholders: KeyPathholder of each value.
     """
 
     seed: str
     named: Mapping[str, _FakeRequest]
     text: str
-    made: dict[str, Any] = field(default_factory=dict)
+    generated: dict[str, Any] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     placeholders: dict[str, str] = field(default_factory=dict)
 
-    def value(self, wish: _FakeRequest, path: Place) -> Any:
-        """Gives the value that *wish* asks for."""
-        name = wish.named or (wish.name if wish.name in self.named else None)
+    def value(self, request: _FakeRequest, path: KeyPath) -> Any:
+        """Return the requested value."""
+        name = request.named or (request.name if request.name in self.named else None)
         if name is None:
-            self.counts[wish.name] += 1
-            return self._new(wish, f"{wish.name} {self.counts[wish.name]}", path)
-        self._judge_name(name, wish, path)
-        if name not in self.made:
-            self.made[name] = self._new(self.named[name], name, path)
-        return self.made[name]
+            self.counts[request.name] += 1
+            return self._generate(request, f"{request.name} {self.counts[request.name]}", path)
+        self._validate_name(name, request, path)
+        if name not in self.generated:
+            self.generated[name] = self._generate(self.named[name], name, path)
+        return self.generated[name]
 
-    def _judge_name(self, name: str, wish: _FakeRequest, path: Place) -> None:
+    def _validate_name(self, name: str, request: _FakeRequest, path: KeyPath) -> None:
         if hasattr(_faker(), name):
             raise Diagnostic(path, f"{name!r} is a provider of Faker and cannot name a value, too")
-        if wish.named and (wish.name, wish.arguments) != (self.named[name].name, self.named[name].arguments):
+        if request.named and (request.name, request.arguments) != (self.named[name].name, self.named[name].arguments):
             raise Diagnostic(path, f"{name!r} names two made-up values; refer to the first one with {{fake: {name}}}")
 
-    def _new(self, wish: _FakeRequest, what: str, path: Place) -> Any:
-        provider = _find_provider(wish, self.named, path)
+    def _generate(self, request: _FakeRequest, key: str, path: KeyPath) -> Any:
+        provider = _find_provider(request, self.named, path)
         for attempt in range(_MAX_ATTEMPTS):
-            _faker().seed_instance(_seed_number(f"{self.seed}|{what}|{attempt}"))
-            value = _call_provider(provider, wish, path)
-            if self._usable(str(value)):
-                self.placeholders[str(value)] = f"<{what}>"
+            _faker().seed_instance(_seed_number(f"{self.seed}|{key}|{attempt}"))
+            value = _call_provider(provider, request, path)
+            if self._is_usable(str(value)):
+                self.placeholders[str(value)] = f"<{key}>"
                 return value
-        raise Diagnostic(path, f"the provider {wish.name!r} gives no further value of {_MIN_LENGTH} characters or more")
+        raise Diagnostic(
+            path, f"the provider {request.name!r} returns no further value of {_MIN_LENGTH} characters or more"
+        )
 
-    def _usable(self, value: str) -> bool:
+    def _is_usable(self, value: str) -> bool:
         others = self.placeholders
         clash = value in self.text or any(value in other or other in value for other in others)
         return len(value) >= _MIN_LENGTH and not clash
@@ -178,20 +176,22 @@ def _seed_number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def _find_provider(wish: _FakeRequest, named: Mapping[str, _FakeRequest], path: Place) -> Callable[..., Any]:
-    found: Any = getattr(_faker(), wish.name, None)
-    owner = getattr(found, "__module__", "") or ""
+def _find_provider(request: _FakeRequest, named: Mapping[str, _FakeRequest], path: KeyPath) -> Callable[..., Any]:
+    provider: Any = getattr(_faker(), request.name, None)
+    owner = getattr(provider, "__module__", "") or ""
     if not owner.startswith("faker.providers"):
         raise Diagnostic(
-            path, f"Faker has no provider {wish.name!r}{suggest_name(wish.name, [*_provider_names(), *named])}"
+            path, f"unknown Faker provider {request.name!r}{suggest_name(request.name, [*_provider_names(), *named])}"
         )
-    if owner.startswith("faker.providers.date_time") or wish.name in _CLOCK_PROVIDERS:
-        raise Diagnostic(path, f"the provider {wish.name!r} reads the clock, so its values differ from day to day")
-    return cast("Callable[..., Any]", found)
+    if owner.startswith("faker.providers.date_time") or request.name in _CLOCK_PROVIDERS:
+        raise Diagnostic(path, f"the provider {request.name!r} reads the clock, so its values differ from day to day")
+    return cast("Callable[..., Any]", provider)
 
 
-_CLOCK_PROVIDERS = ("credit_card_expire", "credit_card_full", "passport_dates", "passport_dob", "passport_full", "profile",
-          "simple_profile")  # fmt: skip
+_CLOCK_PROVIDERS = (
+    *("credit_card_expire", "credit_card_full", "passport_dates", "passport_dob", "passport_full", "profile"),
+    "simple_profile",
+)
 
 
 def _provider_names() -> list[str]:
@@ -199,12 +199,12 @@ def _provider_names() -> list[str]:
     return sorted({name for name in known if not name.startswith("_")})
 
 
-def _call_provider(provider: Callable[..., Any], wish: _FakeRequest, path: Place) -> str | int:
+def _call_provider(provider: Callable[..., Any], request: _FakeRequest, path: KeyPath) -> str | int:
     try:
-        value = provider(**wish.arguments)
+        value = provider(**request.arguments)
     except Exception as error:
-        raise Diagnostic(path, f"the provider {wish.name!r} refuses {dict(wish.arguments)}: {error}") from None
+        raise Diagnostic(path, f"the provider {request.name!r} refuses {dict(request.arguments)}: {error}") from None
     if isinstance(value, bool) or not isinstance(value, (str, int)):
-        what = f"the provider {wish.name!r} gives {type(value).__name__}; only text and whole numbers can stand here"
-        raise Diagnostic(path, what)
+        message = f"the provider {request.name!r} returns {type(value).__name__}; expected text or an integer"
+        raise Diagnostic(path, message)
     return value

@@ -1,4 +1,4 @@
-"""The parts of a scenario out of the border models of its file; shorthands are written out here and nowhere else."""
+"""Conversion of the border models of a scenario file to the data model; shorthands are expanded here only."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from pytest_approvals.scenario.schema import (
 )
 
 OTHERWISE = "otherwise"
-"""In a model script keyed by first user message: what every other conversation plays."""
+"""Key of the default replies in a script keyed by first user message."""
 
 
 def scenario_from_file(file: ScenarioFile, *, name: str) -> model.Scenario:
-    """Gives the scenario that *file* describes; neither its labels nor its made-up values are there yet."""
+    """Return the scenario that *file* describes, still without labels."""
     agents = {MAIN: convert_script(file.model)} | {
         agent: convert_script(one.model) for agent, one in file.agents.items()
     }
@@ -56,7 +56,7 @@ def scenario_from_file(file: ScenarioFile, *, name: str) -> model.Scenario:
 
 
 def to_plain(value: Any) -> Any:
-    """Gives a JSON value made of the plain types only."""
+    """Return a JSON value of plain types only; subclasses of str become str."""
     match value:
         case str():
             return str(value)
@@ -102,7 +102,7 @@ def _convert_parameters(file: Mapping[str, str | ParameterFile]) -> dict[str, Pa
 
 def _convert_parameter(file: str | ParameterFile) -> Parameter:
     if isinstance(file, str):
-        return Parameter(type=file.removesuffix("?"), required=not file.endswith("?"))
+        return model.parse_parameter(file)
     required = file.required if file.required is not None else not file.given("default")
     return Parameter(type=file.type, required=required, default=to_plain(file.default))
 
@@ -148,7 +148,7 @@ def _convert_list_entry(given: Mapping[str, Any]) -> tuple[model.ToolBehaviour, 
 
 
 def convert_script(file: list[ReplyFile] | Mapping[str, list[ReplyFile]]) -> model.Script:
-    """Gives the script that a model plays."""
+    """Return the script of a model."""
     if isinstance(file, Mapping):
         by_prompt = {str(prompt): _convert_replies(replies) for prompt, replies in file.items() if prompt != OTHERWISE}
         return model.Script(replies=_convert_replies(file.get(OTHERWISE, ())), by_prompt=by_prompt)

@@ -1,8 +1,7 @@
-"""
-Labels: what scenario and reports call the calls of the model's scripts.
+"""Labels of the calls in the model's scripts, as scenario and reports name them.
 
-A call is called after its id, the second use of an id `c1#2`; a call of an agent that a tool runs is called after the
-call that runs it, too: `o1/c1`.
+The label of a call is its id, or `c1#2` for the second use of an id; calls of an agent that a tool runs are prefixed
+with the label of the call that runs it: `o1/c1`.
 """
 
 from __future__ import annotations
@@ -17,20 +16,19 @@ from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedRepl
 from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, KeyPath
 
 RESERVED_LABELS = ("unknown", "malformed")
-"""Words that no label may be: they begin an answer about no call."""
+"""Words that cannot be labels: they begin a decision about no call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOccurrence:
-    """
-    A call of a script, as often as conversations play it.
+    """A call of a script in one conversation that plays it.
 
     Attributes:
-        label: Its full label.
-        agent: The agent whose model makes it.
-        conversation: The label of the call that runs that agent; empty for the main one.
-        opening: Which of the main agent's scripts it belongs to: the first user message, empty for all others.
-        path: Where it stands.
+        label: Full label.
+        agent: Agent that owns the called tool.
+        conversation: Label of the call that runs the agent; empty for the main agent.
+        opening: First user message of the main agent's script that it belongs to; empty for the default script.
+        path: Key path of the call.
     """
 
     label: str
@@ -41,43 +39,44 @@ class CallOccurrence:
     path: KeyPath
 
 
-# --- giving labels ----------------------------------------------------------------------------------------------------
+# --- assigning labels -------------------------------------------------------------------------------------------------
 
 
 def assign_labels(scenario: Scenario) -> Scenario:
-    """
-    Gives the scenario with a label on every call, and an id on those that were built without.
+    """Return the scenario with a label on every call, and an id on calls that were built without.
 
-    Errors:
-        Mistakes: An id comes twice and not on purpose, a label comes twice, or a call has neither.
+    Raises:
+        Mistakes: An id is repeated without `repeats`, a label is repeated, or a call has neither.
     """
-    wrong: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     agents = {
         agent: Script(
-            replies=_label_replies(script.replies, script_path(agent, "", script), wrong),
+            replies=_label_replies(script.replies, script_path(agent, "", script), diagnostics),
             by_prompt={
-                prompt: _label_replies(replies, script_path(agent, prompt, script), wrong)
+                prompt: _label_replies(replies, script_path(agent, prompt, script), diagnostics)
                 for prompt, replies in script.by_prompt.items()
             },
         )
         for agent, script in scenario.agents.items()
     }
-    if wrong:
-        raise DiagnosticGroup(wrong)
+    if diagnostics:
+        raise DiagnosticGroup(diagnostics)
     return replace(scenario, agents=agents)
 
 
 def script_path(agent: str, prompt: str, script: Script) -> KeyPath:
-    """Gives the place of the replies to *prompt*, empty for those to all others."""
+    """Return the path of the replies to *prompt*; an empty prompt stands for the default replies."""
     above: KeyPath = ("model",) if agent == MAIN else ("agents", agent, "model")
     return (*above, prompt or "otherwise") if script.by_prompt else above
 
 
 def _label_replies(
-    replies: Iterable[ScriptedReply], path: KeyPath, wrong: list[Diagnostic]
+    replies: Iterable[ScriptedReply], path: KeyPath, diagnostics: list[Diagnostic]
 ) -> tuple[ScriptedReply, ...]:
     replies = tuple(replies)
-    labeller = _Labeller({call.id for reply in replies for call in reply.calls if call.id and not call.repeats}, wrong)
+    labeller = _Labeller(
+        {call.id for reply in replies for call in reply.calls if call.id and not call.repeats}, diagnostics
+    )
     return tuple(
         replace(reply, calls=tuple(labeller.label(call, (*path, k, "calls", j)) for j, call in enumerate(reply.calls)))
         for k, reply in enumerate(replies)
@@ -85,55 +84,55 @@ def _label_replies(
 
 
 class _Labeller:
-    """Labels the calls of one list of replies, in their order."""
+    """Labeller of the calls in one list of replies, in their order."""
 
-    def __init__(self, taken: set[str], wrong: list[Diagnostic]) -> None:
+    def __init__(self, taken: set[str], diagnostics: list[Diagnostic]) -> None:
         self.free = (name for name in map("c{}".format, range(1, 10_000)) if name not in taken)
         self.uses: Counter[str] = Counter()
         self.labels: set[str] = set()
-        self.wrong = wrong
+        self.diagnostics = diagnostics
 
     def label(self, call: Call, path: KeyPath) -> Call:
         name = next(self.free) if call.id == "" else call.id
-        self._judge_id(call, name, path)
+        self._validate_id(call, name, path)
         if name is not None:
             self.uses[name] += 1
-        label = call.label or self._derived(name)
-        self._judge_label(label, path)
+        label = call.label or self._derive_label(name)
+        self._validate_label(label, path)
         self.labels.add(label)
         return replace(call, id=name, label=label)
 
-    def _derived(self, name: str | None) -> str:
+    def _derive_label(self, name: str | None) -> str:
         if name is None:
             return ""
         return name if self.uses[name] == 1 else f"{name}#{self.uses[name]}"
 
-    def _judge_id(self, call: Call, name: str | None, path: KeyPath) -> None:
+    def _validate_id(self, call: Call, name: str | None, path: KeyPath) -> None:
         if name is None:
             if call.repeats:
-                self.wrong.append(Diagnostic((*path, "repeats"), "a call without an id repeats none"))
+                self.diagnostics.append(Diagnostic((*path, "repeats"), "a call without an id cannot have `repeats`"))
         elif self.uses[name] and not call.repeats:
-            what = f"the call id {name!r} was used before; say `repeats: true` if that is meant"
-            self.wrong.append(Diagnostic((*path, "id"), what))
+            message = f"duplicate call id {name!r}; say `repeats: true` if that is meant"
+            self.diagnostics.append(Diagnostic((*path, "id"), message))
         elif call.repeats and not self.uses[name]:
-            what = f"no call before this one has the id {name!r} that it repeats{suggest_name(name, self.uses)}"
-            self.wrong.append(Diagnostic((*path, "repeats"), what))
+            message = f"no call before this one has the id {name!r} that it repeats{suggest_name(name, self.uses)}"
+            self.diagnostics.append(Diagnostic((*path, "repeats"), message))
 
-    def _judge_label(self, label: str, path: KeyPath) -> None:
+    def _validate_label(self, label: str, path: KeyPath) -> None:
         if not label:
-            self.wrong.append(Diagnostic(path, "a call without an id needs a label: {id: null, label: x1, ...}"))
-        elif label in self.labels and not any(mistake.path[: len(path)] == path for mistake in self.wrong):
-            self.wrong.append(Diagnostic((*path, "label"), f"another call before this one has the label {label!r}"))
+            self.diagnostics.append(Diagnostic(path, "a call without an id needs a label: {id: null, label: x1, ...}"))
+        elif label in self.labels and not any(diagnostic.path[: len(path)] == path for diagnostic in self.diagnostics):
+            self.diagnostics.append(Diagnostic((*path, "label"), f"duplicate label {label!r}"))
         elif label in RESERVED_LABELS or "/" in label:
-            what = f"{label!r} cannot be a label: it must not hold a slash, nor be {' or '.join(RESERVED_LABELS)}"
-            self.wrong.append(Diagnostic((*path, "label"), what))
+            message = f"invalid label {label!r}: must not contain a slash or be {' or '.join(RESERVED_LABELS)}"
+            self.diagnostics.append(Diagnostic((*path, "label"), message))
 
 
-# --- reading them -----------------------------------------------------------------------------------------------------
+# --- looking calls and tools up ---------------------------------------------------------------------------------------
 
 
 def list_occurrences(scenario: Scenario) -> tuple[CallOccurrence, ...]:
-    """Gives every call that the scripts can make, those of nested agents once for each call that runs them."""
+    """Return every call that the scripts can make; calls of nested agents once for each call that runs them."""
     script = scenario.agents[MAIN]
     openings = {"": script.replies, **script.by_prompt}
     return tuple(
@@ -144,10 +143,11 @@ def list_occurrences(scenario: Scenario) -> tuple[CallOccurrence, ...]:
 
 
 def split_owner(agent: str, name: str) -> tuple[str, str]:
-    """
-    Gives agent and name of the tool that *agent*'s script calls *name*; after a hand-over it says whose tool that is.
+    """Return agent and name of the tool that *agent*'s script calls *name*.
 
-    >>> owned("main", "pay"), owned("main", "clerk/pay")
+    After a hand-over the script prefixes a tool with its agent.
+
+    >>> split_owner("main", "pay"), split_owner("main", "clerk/pay")
     (('main', 'pay'), ('clerk', 'pay'))
     """
     owner, _, short = name.rpartition("/")
@@ -155,19 +155,19 @@ def split_owner(agent: str, name: str) -> tuple[str, str]:
 
 
 def find_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
-    """Gives the tool that *agent*'s script calls by that name."""
+    """Return the tool that *agent*'s script calls *name*; None if there is none."""
     owner, short = split_owner(agent, name)
     return next((tool for tool in scenario.tools if tool.name == short and tool.agent == owner), None)
 
 
 def list_agents(scenario: Scenario) -> tuple[str, ...]:
-    """Gives the names of all agents: those that have a script, and those that are handed over to."""
-    given = [tool.hands_over_to for tool in scenario.tools if tool.hands_over_to is not None]
-    return tuple(dict.fromkeys([*scenario.agents, *given]))
+    """Return the names of all agents: those with a script, and those that are handed over to."""
+    targets = [tool.hands_over_to for tool in scenario.tools if tool.hands_over_to is not None]
+    return tuple(dict.fromkeys([*scenario.agents, *targets]))
 
 
 def find_visible_tool(scenario: Scenario, agent: str, name: str) -> Tool | None:
-    """Gives the tool that *agent* calls by that name."""
+    """Return the tool of *agent* with that visible name; None if there is none."""
     return next((tool for tool in scenario.tools if tool.visible_name == name and tool.agent == agent), None)
 
 

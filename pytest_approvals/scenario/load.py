@@ -1,8 +1,7 @@
-"""
-Scenarios out of YAML files.
+"""Loader of scenario files.
 
-A scenario file is called `NAME.approval.yaml`; its id is its path below the root, without that ending. Every mistake is
-reported as `file:line: what, and the nearest valid word`.
+A scenario file is called `NAME.approval.yaml`; its id is its path below the root without that suffix. Errors have the
+form `file:line: message`, with the nearest valid word.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import ScenarioError
+from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 from pytest_approvals.scenario.faker_values import fill_fake_values
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.validation import finalize
@@ -22,55 +22,53 @@ from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, build_scena
 if TYPE_CHECKING:
     from pytest_approvals.scenario.schema import ScenarioFile
 
-SCENARIO_SUFFIX = ".approval.yaml"
-"""What the name of a scenario file ends with."""
-
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(/[a-z0-9]+(-[a-z0-9]+)*)*")
 
 
 def load_scenario(path: Path | str, *, root: Path | str) -> Scenario:
-    """
-    Loads one scenario file.
+    """Load one scenario file.
 
-    Arguments:
-        root: The folder that its id counts from.
+    Args:
+        path: The file.
+        root: Folder that its id is relative to.
 
-    Errors:
-        ScenarioError: The file cannot be read, or has a mistake.
+    Raises:
+        ScenarioError: The file is unreadable or invalid.
     """
     path = Path(path)
     return parse_scenario(_read_text(path), name=_scenario_id(path, Path(root)), path=str(path))
 
 
 def load_catalogue(folders: Iterable[Path | str]) -> list[Scenario]:
-    """
-    Loads every scenario file below *folders*, in the order of their ids.
+    """Load every scenario file below *folders*, in the order of their ids.
 
-    Errors:
-        ScenarioError: A folder is missing, a file has a mistake, or two files have one id.
+    Raises:
+        ScenarioError: A folder is missing, a file is invalid, or two files have the same id.
     """
-    found: dict[str, Scenario] = {}
+    scenarios: dict[str, Scenario] = {}
     for folder in map(Path, folders):
         if not folder.is_dir():
-            raise ScenarioError(str(folder), None, "there is no such folder of scenarios")
+            raise ScenarioError(str(folder), None, "no such folder")
         for path in sorted(folder.rglob(f"*{SCENARIO_SUFFIX}")):
             scenario = load_scenario(path, root=folder)
-            if scenario.id in found:
-                raise ScenarioError(str(path), 1, f"{found[scenario.id].path} has the id {scenario.id!r}, too")
-            found[scenario.id] = scenario
-    return [found[name] for name in sorted(found)]
+            if scenario.id in scenarios:
+                raise ScenarioError(
+                    str(path), 1, f"duplicate id {scenario.id!r}, first in {scenarios[scenario.id].path}"
+                )
+            scenarios[scenario.id] = scenario
+    return [scenarios[name] for name in sorted(scenarios)]
 
 
 def parse_scenario(text: str, *, name: str, path: str) -> Scenario:
-    """
-    Makes a scenario of YAML text.
+    """Parse a scenario from YAML text.
 
-    Arguments:
-        name: Its id.
-        path: What an error calls the text.
+    Args:
+        text: The text.
+        name: Id of the scenario.
+        path: Name of the text in errors.
 
-    Errors:
-        ScenarioError: The text has a mistake.
+    Raises:
+        ScenarioError: The text is invalid.
     """
     from pytest_approvals.scenario.from_file import scenario_from_file
     from pytest_approvals.yaml_files.document import parse_yaml
@@ -82,10 +80,10 @@ def parse_scenario(text: str, *, name: str, path: str) -> Scenario:
         value, fakes = fill_fake_values(document.value, name)
         scenario = scenario_from_file(_validate_schema(value), name=name)
         return finalize(replace(scenario, fakes=fakes, path=path, lines=lines))
-    except Diagnostic as mistake:
-        raise build_scenario_error(path, [mistake], lines, text) from None
-    except DiagnosticGroup as mistakes:
-        raise build_scenario_error(path, mistakes.found, lines, text) from None
+    except Diagnostic as diagnostic:
+        raise build_scenario_error(path, [diagnostic], lines, text) from None
+    except DiagnosticGroup as group:
+        raise build_scenario_error(path, group.diagnostics, lines, text) from None
 
 
 def _validate_schema(value: Any) -> ScenarioFile:
@@ -104,21 +102,23 @@ def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ScenarioError(str(path), None, "there is no such file") from None
+        raise ScenarioError(str(path), None, "no such file") from None
     except UnicodeDecodeError as error:
-        raise ScenarioError(str(path), None, f"the file is not UTF-8: {error.reason} at byte {error.start}") from None
+        raise ScenarioError(str(path), None, f"invalid UTF-8: {error.reason} at byte {error.start}") from None
     except OSError as error:
-        raise ScenarioError(str(path), None, f"the file cannot be read: {error.strerror}") from None
+        raise ScenarioError(str(path), None, f"cannot read file: {error.strerror}") from None
 
 
 def _scenario_id(path: Path, root: Path) -> str:
     if not path.name.endswith(SCENARIO_SUFFIX):
-        raise ScenarioError(str(path), None, f"the name of a scenario file ends with {SCENARIO_SUFFIX}")
+        raise ScenarioError(str(path), None, f"invalid file name: expected a name ending with {SCENARIO_SUFFIX}")
     try:
         below = path.resolve().relative_to(root.resolve())
     except ValueError:
         raise ScenarioError(str(path), None, f"the file is not below {root}") from None
     name = below.as_posix().removesuffix(SCENARIO_SUFFIX)
     if not _ID.fullmatch(name):
-        raise ScenarioError(str(path), None, f"the id {name!r} is not kebab-case: words of a-z and 0-9, joined by -")
+        raise ScenarioError(
+            str(path), None, f"invalid id {name!r}: expected kebab-case (words of a-z and 0-9, joined by -)"
+        )
     return name

@@ -1,16 +1,6 @@
-"""The tools of a scenario and what they do.
+"""Scenario data model: tools, model scripts, caller steps, scenarios and variants.
 
-The model's script.
-
-The steps of the caller's script.
-
-The scenario itself: its parts together, and what guards its story.
-
-One point of a scenario's matrix.
-
-The parts of a scenario.
-
-Plain frozen values. The loader makes them from YAML, the builders from Python; the harness plays them. Nothing here
+Plain frozen values. The loader builds them from YAML and the builders from Python; the runner plays them. Nothing here
 knows a framework.
 """
 
@@ -27,12 +17,11 @@ from pytest_approvals.agent_side.contract.types import Approval, Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolBehaviour:
-    """
-    What one execution of a tool does; the first of these that is set happens, in this order.
+    """Effect of one execution of a tool: the first attribute that is set, in this order.
 
     Attributes:
-        waits_for: A signal that must be given first: a name that a `signal` step gives, `started LABEL` or `ended
-            LABEL` of another call.
+        waits_for: Signal to wait for first: the name of a `signal` step, or `started LABEL` or `ended LABEL` of
+            another call.
         asks_again: The tool asks for a second approval with this question; the execution ends there.
         raises: The tool fails with this text.
         returns: Any JSON value; in text, `{parameter}` stands for that argument.
@@ -47,27 +36,30 @@ class ToolBehaviour:
 def build_behaviours(
     *, waits_for: str | None = None, asks_again: str | None = None, raises: str | None = None, returns: Any = "ok"
 ) -> tuple[ToolBehaviour, ...]:
-    """
-    Gives what one call does that raises or returns: one behaviour, or two where it asks again before that, the question
-    and what follows.
+    """Return the behaviours of a call that raises or returns.
+
+    A call that asks again first has two: the question, and what follows the second approval.
     """
     then = ToolBehaviour(raises=raises, returns=returns, waits_for=None if asks_again else waits_for)
     return (ToolBehaviour(waits_for=waits_for, asks_again=asks_again), then) if asks_again else (then,)
 
 
+def parse_parameter(text: str) -> Parameter:
+    """Return the parameter of a shorthand: the name of a type, with `?` if the model may omit it."""
+    return Parameter(type=text.removesuffix("?"), required=not text.endswith("?"))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """
-    One tool and what it does.
+    """A tool and its behaviour.
 
     Attributes:
-        behaviours: What its executions do: the k-th execution of one call does the k-th, the last one for ever.
-        per_call: Behaviours of single calls, by label, instead.
-        runs: The agent that a call runs; its behaviour is then that agent's.
-        hands_over_to: The agent that a call hands the conversation over to; what that agent's model replies stands in
-            the same script, and calls its tools `AGENT/TOOL`.
-        called: What model and agent call the tool, where that differs from its name here: two servers may offer tools
-            of one name.
+        called: Name for model and agent if it differs from *name*: two servers may offer tools of the same name.
+        runs: Agent that a call runs; that agent's script then says what the tool does.
+        hands_over_to: Agent that a call hands the conversation over to; its replies follow in the same script and call
+            its tools `AGENT/TOOL`.
+        behaviours: The k-th execution of a call does the k-th; further executions repeat the last.
+        per_call: Behaviours of single calls, by label, in place of *behaviours*.
     """
 
     name: str
@@ -85,25 +77,34 @@ class Tool:
 
     @property
     def visible_name(self) -> str:
-        """The name that model and agent know."""
+        """Name that model and agent know."""
         return self.called or self.name
 
     @property
+    def all_behaviours(self) -> tuple[ToolBehaviour, ...]:
+        """The behaviours of all calls."""
+        return tuple(chain(self.behaviours, *self.per_call.values()))
+
+    @property
     def key(self) -> str:
-        """The name that is unique in the scenario: that of another agent's tool begins with the agent."""
+        """Name that is unique in the scenario: tools of other agents are prefixed with the agent."""
         return self.name if self.agent == "main" else f"{self.agent}/{self.name}"
+
+    def behaviour_at(self, label: str | None, executed_before: int) -> ToolBehaviour:
+        """Return what an execution of the call *label* does, after so many earlier executions of it."""
+        behaviours = self.per_call.get(label or "") or self.behaviours
+        return behaviours[min(executed_before, len(behaviours) - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """
-    One call in the model's script.
+    """One call in the model's script.
 
     Attributes:
-        label: What scenario and reports call it: its id, `c1#2` for the second use of an id; unique in its agent's
+        label: Name in scenario and reports: the id, or `c1#2` for the second use of an id; unique in the agent's
             script.
-        id: The call id that the model gives; None where it gives none.
-        arguments: An object, or raw text where the model sends something else.
+        id: Call id that the model gives; None for a call without an id.
+        arguments: An object, or raw text that the model sends instead.
         repeats: The id was used before, on purpose.
         unknown_tool: The tool does not exist, on purpose.
         invalid: The arguments do not fit the declared parameters, on purpose.
@@ -120,15 +121,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedFailure:
-    """
-    The model fails instead of answering.
+    """A failure of the model.
 
-    With *after_chunks*, a streamed reply breaks after so many pieces; a reply that is not streamed fails as a whole.
+    With *after_chunks*, a streamed reply breaks after that many pieces; a reply that is not streamed fails as a whole.
 
     Attributes:
-        status: 429, 500, 503, 529, or 0 where there is no status.
-        how: A name in `failures.BREAKS`: what happens, where there is no status or a stream breaks.
-        retry_after: The seconds after which the provider wants to be asked again.
+        status: 429, 500, 503, 529, or 0 for a failure without a status.
+        how: A name in `BREAKS`: what happens without a status, or how the stream breaks.
+        retry_after: Seconds until the provider asks to be called again.
     """
 
     status: int = 500
@@ -139,13 +139,13 @@ class ScriptedFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedReply:
-    """
-    One reply in the model's script: text, calls, a structured answer, or a failure (which may come in the middle of
-    text and calls).
+    """One reply in the model's script: text, calls, a structured answer, or a failure.
+
+    A failure may also break a reply in the middle of its text and calls.
 
     Attributes:
-        invalid: The answer does not fit what is asked for, on purpose.
-        takes: The seconds that pass before its first piece comes.
+        invalid: The answer does not fit the requested fields, on purpose.
+        takes: Seconds until the first piece.
     """
 
     say: str | None = None
@@ -158,11 +158,10 @@ class ScriptedReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """
-    What one agent's model replies.
+    """Replies of one agent's model.
 
-    Every conversation plays its own script from the start. *by_prompt* holds the replies of conversations that begin
-    with that user message; all others play *replies*.
+    Every conversation plays its script from the start: the replies under its first user message in *by_prompt*, else
+    *replies*.
     """
 
     replies: tuple[ScriptedReply, ...] = ()
@@ -170,27 +169,27 @@ class Script:
 
     @property
     def all_replies(self) -> tuple[ScriptedReply, ...]:
-        """The replies to whatever a conversation begins with."""
+        """All replies, whatever message a conversation begins with."""
         return (*self.replies, *chain.from_iterable(self.by_prompt.values()))
 
 
 AnswerSource = Literal["held", "restored", "rebuilt"]
-"""Which copy of a request a decision is made from."""
+"""Copy of a request that a decision is made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedDecision:
-    """
-    One decision in the caller's script.
+    """One decision in the caller's script.
 
     Attributes:
-        label: The call that it is about; None for a decision about nothing that was asked.
+        label: The call; None for a decision about nothing that was asked.
         unknown_id: In place of a label: a request id that the framework never gave.
-        address: In place of both, where *malformed_address*: this value, verbatim.
-        shows: The request that is handed over says these arguments in place of the real ones: a tampered copy. With
-            *unknown_id*, the arguments of a request that is forged from nothing.
-        shows_tool: Likewise, the tool.
-        source: Which copy of the request the answer is made from; None leaves it to the variant.
+        malformed_address: *address* stands in place of label and request id.
+        address: The value to submit verbatim as the request.
+        shows: Arguments in the submitted request that replace the real ones: a tampered copy. With *unknown_id*, the
+            arguments of a forged request.
+        shows_tool: The tool in the submitted request, like *shows*.
+        source: Copy of the request that the decision is made from; None leaves it to the variant.
         unknown_tool: The tool of an edit does not exist, on purpose.
         invalid: The arguments of an edit do not fit the declared parameters, on purpose.
     """
@@ -213,12 +212,11 @@ class ScriptedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStep:
-    """
-    The caller hands in text and answers, either or none of them: with none, it goes on without an answer.
+    """The caller submits text, decisions, both, or neither: then the agent resumes without either.
 
     Attributes:
-        hangs_up: Where the caller hangs up, so that the turn is cancelled while it runs: `started LABEL` of a call, or
-            `model` for the first question to a model in the turn.
+        hangs_up: Point at which the caller disconnects, so that the turn is cancelled while it runs: `started LABEL`
+            of a call, or `model` for the first model request of the turn.
     """
 
     text: str | None = None
@@ -229,7 +227,7 @@ class TurnStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetOracleStep:
-    """The oracle answers what is pending, until nothing is or *rounds* are over."""
+    """The oracle answers pending requests until none is left, or for *rounds* rounds."""
 
     rounds: int | None = None
     session: str = ""
@@ -237,7 +235,7 @@ class LetOracleStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageStep:
-    """Decisions go into the state, nothing runs yet."""
+    """Decisions are put into the state; nothing runs yet."""
 
     answers: tuple[ScriptedDecision, ...]
     session: str = ""
@@ -245,7 +243,7 @@ class StageStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveStep:
-    """The state is saved under a name, to be rewound to."""
+    """The state is saved under a name for a later rewind."""
 
     name: str
     session: str = ""
@@ -253,7 +251,7 @@ class SaveStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreStep:
-    """The state saved under that name is taken up again."""
+    """The state that was saved under the name is restored."""
 
     name: str
     session: str = ""
@@ -261,9 +259,13 @@ class RestoreStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartStep:
-    """
-    The agent is built anew from the saved state; in a *fresh* process, or with some tools missing (*without*), more of
-    them (*with_tools*, held back so far), or other *parameters* of some.
+    """The agent is rebuilt from the saved state.
+
+    Attributes:
+        fresh: In a fresh process.
+        without: Tools that are missing from now on.
+        with_tools: Tools that were held back and are present from now on.
+        parameters: New parameters of some tools.
     """
 
     fresh: bool = False
@@ -275,7 +277,7 @@ class RestartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelStep:
-    """What is pending is given up."""
+    """Pending requests are cancelled."""
 
     session: str = ""
 
@@ -290,9 +292,10 @@ class TrimStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteStep:
-    """
-    Somebody changes the text of what was saved: it says *new* where it said *old*, in every place, in those alone that
-    say what a person is shown, or in all others.
+    """Somebody tampers with the saved text: it says *new* in place of *old*.
+
+    Attributes:
+        where: In every place, only in those that say what a person is shown, or in all others.
     """
 
     old: str
@@ -303,19 +306,17 @@ class RewriteStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalStep:
-    """A signal is given, for the tools and conditions that wait for it."""
+    """A signal for the tools and conditions that wait for it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TogetherStep:
-    """
-    These turns run at the same time.
+    """Turns that run at the same time.
 
-    Each turn after the first begins when the one before it waits in a tool or has ended, so that the order is the same
-    in every run. Turns of one session run on two copies of its state where the state is saved between turns, on one
-    live object where it is not.
+    Each turn begins when the previous one waits in a tool or has ended, so the order is the same in every run. Turns
+    of one session run on two copies of its state if the state is saved between turns, else on one live object.
     """
 
     steps: tuple[TurnStep | SignalStep, ...]
@@ -323,7 +324,7 @@ class TogetherStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveStep:
-    """The caller leaves: nobody answers what is pending now. Without it, the oracle answers until the end."""
+    """The caller leaves with requests unanswered; without this step the oracle answers until the end."""
 
 
 Step = (
@@ -343,16 +344,15 @@ Step = (
 
 
 DEFAULT_PROMPT = "Go ahead."
-"""The first message where a scenario says nothing else."""
+"""First message of a scenario without a caller and without a prompt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
-    """
-    Guards of the story, judged besides the checks.
+    """Expected outcome of a scenario, judged in addition to the checks.
 
     Attributes:
-        runs: The labels of the calls that ran, in any order; None leaves it open.
+        runs: Labels of the executed calls, in any order; None leaves it open.
         output: The last output; None leaves it open.
     """
 
@@ -362,31 +362,28 @@ class Expect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """
-    One story.
+    """A scenario: agents, their tools and model scripts, and what the caller does.
 
     Attributes:
-        id: `FAMILY/NAME`, from its path; kebab-case.
-        about: Prose a maintainer can quote in a bug report.
-        sources: Public issues that it stands for, `OWNER/REPO#NUMBER` or an address.
-        requires: Capabilities that its content does not show by itself; `requirements.required` adds those that it
-            shows.
-        answer: The fields of the answer that the main agent has to end with; empty where it ends with text.
-        agents: The scripts by agent name; `main` is always there.
-        caller: None: send the prompt, let the oracle answer until the end.
-        prompt: The first message, where *caller* is None.
-        reaches: What must happen on the reference agent in every variant: `paused`, `approved`, `rejected`, `edited`,
-            `refused`, `failed`, `finished`, `saved`, `asked_again`, ... and how often at least.
+        id: `FAMILY/NAME` in kebab-case, from the path.
+        about: Prose that a maintainer can quote in a bug report.
+        sources: Public issues that the scenario models, `OWNER/REPO#NUMBER` or a URL.
+        requires: Capabilities that the content does not imply; `required_capabilities` adds the implied ones.
+        answer: Fields of the structured answer that the main agent ends with; empty if it ends with text.
+        agents: Scripts by agent name; `main` is always present.
+        caller: None: send the prompt and let the oracle answer until the end.
+        prompt: First message if *caller* is None.
+        reaches: Minimum counts of what must happen on the reference agent in every variant: `paused`, `approved`,
+            `rejected`, `edited`, `refused`, `failed`, `finished`, `saved`, `asked_again`, ...
         only: Dimensions of the variants that are pinned to these values.
-        vary: Dimensions that are varied though they are not by default: `resume`, `history`, `source`,
-            `chunking`.
-        oracles: The oracles of its variants, as the oracle dimension; empty where the story decides itself.
-        held_back: Tools that the agent gets only from a restart with them on.
-        servers: By MCP server how an agent connects to it, `http` or `stdio`; `http` where nothing is said.
-        options: Options for the adapter's flavour.
-        equal_arguments: Two calls of one tool may have equal arguments.
-        fakes: The values made by Faker, and what stands for each of them in a snapshot.
-        path, lines: Where it was loaded from; the lines of its keys (`tools.delete_file`), from 1.
+        vary: Dimensions to vary that are fixed by default: `resume`, `history`, `source`, `chunking`, `protocol`.
+        oracles: Values of the oracle dimension; empty if the scenario decides itself.
+        held_back: Tools that the agent gets only after a restart.
+        servers: Transport of each MCP server, `http` (the default) or `stdio`.
+        options: Options of the adapter's flavour.
+        equal_arguments: Two calls of a tool may have equal arguments.
+        fakes: Values from Faker, with their placeholders in snapshots.
+        path, lines: File that the scenario was loaded from; lines of its keys (`tools.delete_file`), from 1.
     """
 
     id: str
@@ -415,12 +412,12 @@ class Scenario:
 
     @property
     def family(self) -> str:
-        """The folder part of the id."""
+        """Folder part of the id."""
         return self.id.rpartition("/")[0]
 
     @property
-    def decides_itself(self) -> bool:
-        """Whether the caller's script holds decisions, so that no oracle is varied."""
+    def has_decisions(self) -> bool:
+        """Whether the caller's script holds decisions, so no oracle is varied."""
         return any(_has_decisions(step) for step in self.caller or ())
 
 
@@ -430,22 +427,40 @@ def _has_decisions(step: Step) -> bool:
     return isinstance(step, (TurnStep, StageStep)) and bool(step.answers)
 
 
+def all_steps(scenario: Scenario) -> list[Step]:
+    """Return all steps of the caller; simultaneous ones follow the step that holds them."""
+    return [
+        inner
+        for step in scenario.caller or ()
+        for inner in ([step, *step.steps] if isinstance(step, TogetherStep) else [step])
+    ]
+
+
+def session_names(scenario: Scenario) -> frozenset[str]:
+    """Return the names of the sessions in the caller's steps; an empty name for steps that name none."""
+    return frozenset(getattr(step, "session", "") for step in all_steps(scenario) if hasattr(step, "session"))
+
+
+def all_replies(scenario: Scenario) -> list[tuple[str, ScriptedReply]]:
+    """Return all replies of all scripts, each with its agent."""
+    return [(agent, reply) for agent, script in scenario.agents.items() for reply in script.all_replies]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """
-    One point of a scenario's matrix.
+    """One point of a scenario's matrix.
 
     Attributes:
         serialize: `none`, `copy`, `json` or `native.NAME`.
-        resume: `same` process, a `fresh` one forked from a warm interpreter, or a `cold` one.
+        resume: `same` process, a `fresh` one forked from a preloaded interpreter, or a `cold` one.
         history: `whole` or `append`.
-        source: Which copy of a request decisions are made from.
-        oracle: Who decides what the story leaves open; `script` where the story decides itself (what remains is then
-            approved).
-        chunking: How a streamed reply is cut: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
-        protocol: How the model is reached: `native`, in the agent's usual way, or over the protocol `chat`, `responses`
-            or `messages` by the framework's own client.
-        saved_by: The older release that saved the state which is taken up after the first turn; see `states.py`.
+        source: Copy of a request that decisions are made from.
+        oracle: Oracle for requests that the scenario leaves open; `script` if the scenario decides itself (whatever
+            remains is then approved).
+        chunking: How a streamed reply is split: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
+        protocol: How the model is reached: `native`, the agent's usual way, or over the protocol `chat`, `responses`
+            or `messages` with the framework's own client.
+        saved_by: Older release whose saved state is restored after the first turn; see `stored_states`.
     """
 
     serialize: str = "none"
@@ -460,46 +475,16 @@ class Variant:
 
     @property
     def id(self) -> str:
-        """
-        Its name inside brackets: serialize mode and answer source always, the rest where it differs from the base
-            variant.
+        """Name in the brackets of a test id.
+
+        Serialize mode and answer source always, other dimensions if they differ from the base variant.
 
         >>> Variant(serialize="json", stream=True, source="restored").id
         'json-stream-restored'
         """
-        differs = [word for word, base in ((self.resume, "same"), (self.history, "whole")) if word != base]
+        resumed = [word for word, base in ((self.resume, "same"), (self.history, "whole")) if word != base]
         streamed = (["stream"] if self.stream else []) + ([self.chunking] if self.chunking != "whole" else [])
         rest = [word for word, base in ((self.oracle, "script"), (self.protocol, "native")) if word != base]
-        words = [self.serialize, *differs, *streamed, self.source, *rest]
-        taken_over = [f"from-{self.saved_by}"] if self.saved_by else []
-        return "-".join([*(word.replace("_", "-") for word in words), *taken_over])
-
-
-__all__ = [
-    "DEFAULT_PROMPT",
-    "AnswerSource",
-    "Call",
-    "CancelStep",
-    "Expect",
-    "LeaveStep",
-    "LetOracleStep",
-    "RestartStep",
-    "RestoreStep",
-    "RewriteStep",
-    "SaveStep",
-    "Scenario",
-    "Script",
-    "ScriptedDecision",
-    "ScriptedFailure",
-    "ScriptedReply",
-    "SignalStep",
-    "StageStep",
-    "Step",
-    "TogetherStep",
-    "Tool",
-    "ToolBehaviour",
-    "TrimStep",
-    "TurnStep",
-    "Variant",
-    "build_behaviours",
-]
+        words = [self.serialize, *resumed, *streamed, self.source, *rest]
+        upgraded = [f"from-{self.saved_by}"] if self.saved_by else []
+        return "-".join([*(word.replace("_", "-") for word in words), *upgraded])

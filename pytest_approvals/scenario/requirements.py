@@ -1,12 +1,11 @@
-"""
-Which capabilities a scenario needs in a variant.
+"""Capabilities that a scenario needs in a variant.
 
-What the content shows by itself, besides what the scenario `requires`:
+Implied by the content, in addition to what the scenario `requires`:
 
-| capability | shown by |
+| capability | implied by |
 |---|---|
 | `streaming` | the variant streams |
-| `go_on_without_answer` | `go_on`, where nothing was staged before it |
+| `go_on_without_answer` | `go_on`, if nothing was staged before it |
 | `message_while_pending` | `send` while requests are open |
 | `message_with_answers` | `send` and `decide` in one step |
 | `partial_answers` | answers about some of the open requests |
@@ -26,8 +25,8 @@ What the content shows by itself, besides what the scenario `requires`:
 | `repeated_ids`, `missing_ids` | `repeats: true`, `id: null` |
 | `unknown_tools` | `unknown_tool: true` in a call |
 | `broken_arguments` | arguments that are text |
-| `model_failure` | `fails`; `breaks_after` where the variant does not stream |
-| `broken_stream` | `breaks_after` where the variant streams |
+| `model_failure` | `fails`; `breaks_after` if the variant does not stream |
+| `broken_stream` | `breaks_after` if the variant streams |
 | `tool_errors` | a tool that raises |
 | `non_text_results` | a tool that returns something else than text |
 | `concurrent_tools` | a tool that waits for another call of the same reply, or for a signal that comes later |
@@ -47,7 +46,7 @@ What the content shows by itself, besides what the scenario `requires`:
 | `tools_change` | a restart with or without some tools |
 | `sessions` | steps of two sessions |
 | `answer.restored`, `answer.rebuilt` | the variant's or an answer's source |
-| `answer.held` | likewise, where the state is saved between turns |
+| `answer.held` | likewise, if the state is saved between turns |
 """
 
 from __future__ import annotations
@@ -69,48 +68,30 @@ from pytest_approvals.scenario.model import (
     ScriptedReply,
     StageStep,
     Step,
-    TogetherStep,
     Tool,
-    ToolBehaviour,
     TrimStep,
     TurnStep,
     Variant,
+    all_replies,
+    all_steps,
+    session_names,
 )
 from pytest_approvals.scenario.vocabulary import ANY_STORE
 
 
 def required_capabilities(scenario: Scenario, variant: Variant) -> frozenset[str]:
-    """Gives the capabilities that an agent needs for *scenario* in *variant*."""
+    """Return the capabilities that an agent needs for *scenario* in *variant*."""
     return required_by_content(scenario) | required_by_variant(scenario, variant)
 
 
 def required_by_content(scenario: Scenario) -> frozenset[str]:
-    """Gives the capabilities that *scenario* needs in every variant."""
+    """Return the capabilities that *scenario* needs in every variant."""
     return scenario.requires | frozenset(_by_content(scenario)) | find_step_capabilities(scenario)
 
 
 def required_by_variant(scenario: Scenario, variant: Variant) -> frozenset[str]:
-    """Gives the capabilities that *scenario* needs in *variant* besides those of its content."""
+    """Return the capabilities that *scenario* needs in *variant* in addition to those of its content."""
     return frozenset(_by_variant(scenario, variant))
-
-
-def all_steps(scenario: Scenario) -> list[Step]:
-    """Gives all steps of the caller, those that run at the same time one after the other."""
-    return [
-        inner
-        for step in scenario.caller or ()
-        for inner in ([step, *step.steps] if isinstance(step, TogetherStep) else [step])
-    ]
-
-
-def session_names(scenario: Scenario) -> frozenset[str]:
-    """Gives the names of the sessions that the caller's steps belong to; the empty one where they name none."""
-    return frozenset(getattr(step, "session", "") for step in all_steps(scenario) if hasattr(step, "session"))
-
-
-def all_replies(scenario: Scenario) -> list[tuple[str, ScriptedReply]]:
-    """Gives all replies of all scripts, each with its agent."""
-    return [(agent, reply) for agent, script in scenario.agents.items() for reply in script.all_replies]
 
 
 # --- the content ------------------------------------------------------------------------------------------------------
@@ -167,22 +148,19 @@ def _by_call(call: Call) -> Iterator[str]:
 
 
 def _by_waiting(scenario: Scenario, reply: ScriptedReply) -> Iterator[str]:
-    """Calls of one reply must run at the same time where one waits for another, or for what comes meanwhile."""
-    if any(behaviour.waits_for for tool in _called_tools(scenario, reply) for behaviour in _all_behaviours(tool)):
+    """Yield what calls of one reply need that wait for each other or for a later signal."""
+    if any(behaviour.waits_for for tool in _called_tools(scenario, reply) for behaviour in tool.all_behaviours):
         yield "concurrent_tools"
 
 
 def _called_tools(scenario: Scenario, reply: ScriptedReply | None = None) -> list[Tool]:
-    """Gives the tools that the scripts (or one *reply*) call, and those that edits put in their place."""
+    """Return the tools that the scripts (or one *reply*) call, and those that edits substitute."""
     replies = all_replies(scenario)
-    names = {split_owner(agent, call.tool) for agent, one in replies if reply in (None, one) for call in one.calls}
-    edits = {answer.tool for answer in _all_decisions(scenario) if answer.tool is not None}
+    names = {
+        split_owner(agent, call.tool) for agent, other in replies if reply in (None, other) for call in other.calls
+    }
+    edits = {decision.tool for decision in _all_decisions(scenario) if decision.tool is not None}
     return [tool for tool in scenario.tools if (tool.agent, tool.name) in names or tool.visible_name in edits]
-
-
-def _all_behaviours(tool: Tool) -> Iterator[ToolBehaviour]:
-    for several in (tool.behaviours, *tool.per_call.values()):
-        yield from several
 
 
 def _by_tool(tool: Tool) -> Iterator[str]:
@@ -194,7 +172,7 @@ def _by_tool(tool: Tool) -> Iterator[str]:
             yield "slow_conditions"
         if tool.approval.raises is not None:
             yield "raising_conditions"
-    for behaviour in _all_behaviours(tool):
+    for behaviour in tool.all_behaviours:
         if behaviour.asks_again is not None:
             yield "asks_again"
         elif behaviour.raises is not None:
@@ -205,7 +183,7 @@ def _by_tool(tool: Tool) -> Iterator[str]:
 
 # --- the caller -------------------------------------------------------------------------------------------------------
 
-_STEPS: dict[type, str] = {
+_STEP_CAPABILITIES: dict[type, str] = {
     StageStep: "stage",
     CancelStep: "cancel",
     TrimStep: "trim",
@@ -221,8 +199,8 @@ def _all_decisions(scenario: Scenario) -> Iterator[ScriptedDecision]:
 
 
 def _by_step(step: Step) -> Iterator[str]:
-    if type(step) in _STEPS:
-        yield _STEPS[type(step)]
+    if type(step) in _STEP_CAPABILITIES:
+        yield _STEP_CAPABILITIES[type(step)]
     if isinstance(step, RestartStep):
         if step.fresh:
             yield "fresh"
@@ -231,27 +209,27 @@ def _by_step(step: Step) -> Iterator[str]:
     if isinstance(step, TurnStep) and step.hangs_up is not None:
         yield "hang_up"
     if isinstance(step, (TurnStep, StageStep)):
-        for answer in step.answers:
-            yield from _by_answer(answer)
+        for decision in step.answers:
+            yield from _by_decision(decision)
 
 
-def _by_answer(answer: ScriptedDecision) -> Iterator[str]:
-    if answer.verdict in ("edit", "always", "never"):
-        yield answer.verdict
-    if answer.verdict == "raw":
+def _by_decision(decision: ScriptedDecision) -> Iterator[str]:
+    if decision.verdict in ("edit", "always", "never"):
+        yield decision.verdict
+    if decision.verdict == "raw":
         yield "malformed_verdict"
-    if answer.reason is not None:
+    if decision.reason is not None:
         yield "reject_reason"
-    if answer.tool is not None:
+    if decision.tool is not None:
         yield "edit_tool"
-    if answer.malformed_address:
+    if decision.malformed_address:
         yield "malformed_address"
-    if answer.unknown_id is not None:
+    if decision.unknown_id is not None:
         yield "unknown_request"
-    elif answer.shows is not None or answer.shows_tool is not None:
+    elif decision.shows is not None or decision.shows_tool is not None:
         yield "tampered_request"
-    if answer.source in ("restored", "rebuilt"):
-        yield f"answer.{answer.source}"
+    if decision.source in ("restored", "rebuilt"):
+        yield f"answer.{decision.source}"
 
 
 # --- the variant ------------------------------------------------------------------------------------------------------
@@ -272,7 +250,7 @@ def _by_variant(scenario: Scenario, variant: Variant) -> Iterator[str]:
         yield "history.append"
     if variant.resume != "same":
         yield "fresh"
-    sources = {answer.source or variant.source for answer in _all_decisions(scenario)} | {variant.source}
+    sources = {decision.source or variant.source for decision in _all_decisions(scenario)} | {variant.source}
     if "held" in sources and variant.serialize != "none":
         yield "answer.held"
     if variant.source != "held":

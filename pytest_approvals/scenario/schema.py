@@ -1,10 +1,6 @@
-"""Border models: the tools of a scenario file, when their calls are gated, and what they do.
+"""Border models of a scenario file, and the JSON Schema that editors read.
 
-Border models: the model's script in a scenario file.
-
-Border models: the caller's script in a scenario file.
-
-The border model of a scenario file, and the JSON Schema that editors read.
+Class names and docstrings are part of the JSON Schema.
 """
 
 from __future__ import annotations
@@ -48,10 +44,9 @@ class ParameterFile(FilePart):
 
 
 class ConditionFile(FilePart):
-    """
-    When a call needs approval: if the `argument` passes the one comparison that is given; or as `answers` say, or
+    """When a call needs approval: if the `argument` passes the one comparison that is given; or as `answers` say, or
     never an answer because it `raises`.
-    """
+    """  # noqa: D205 - the description in the published JSON Schema
 
     what: ClassVar[str] = "an approval condition"
     one_of: ClassVar = (("greater_than", "less_than", "equals", "starts_with", "one_of", "answers", "raises"),)
@@ -92,7 +87,7 @@ class BehaviourFile(FilePart):
     """Any JSON value; in text, `{parameter}` stands for that argument."""
 
     def behaviour_keys(self) -> dict[str, Any]:
-        """Gives what is written, and nothing that is there by default."""
+        """Return what is written, and nothing that is there by default."""
         keys = ("waits_for", "asks_again", "raises", "returns")
         return {key: getattr(self, key) for key in keys if self.given(key)}
 
@@ -369,9 +364,9 @@ class SimultaneousStepFile(FilePart):
             both = " and ".join(map(repr, found))
             raise key_error(found[1], f"{cls.what} does one thing, not {both}; only send and decide go together")
         if "session" in given and {"signal", "together", "leave"} & set(found):
-            raise key_error("session", f"the step {found[0]!r} belongs to no session")
+            raise key_error("session", f"the step {found[0]!r} cannot have 'session'")
         if "hangs_up" in given and not {"send", "decide", "go_on"} & set(found):
-            raise key_error("hangs_up", f"the step {found[0]!r} is no turn in which somebody could hang up")
+            raise key_error("hangs_up", f"the step {found[0]!r} is not a turn; only a turn can have 'hangs_up'")
         return given
 
 
@@ -508,7 +503,7 @@ class _SchemaGenerator(GenerateJsonSchema):
 
 
 def json_schema() -> dict[str, Any]:
-    """Gives the JSON Schema of a scenario file."""
+    """Return the JSON Schema of a scenario file."""
     schema = ScenarioFile.model_json_schema(schema_generator=_SchemaGenerator)
     for part in (schema, *schema["$defs"].values()):
         part.pop("title", None)

@@ -1,7 +1,4 @@
-"""What all border models of a scenario file share: strictness, and errors that name the valid words.
-
-What pydantic says about a scenario file, in the words of this language.
-"""
+"""Base of the border models of a scenario file: strictness, and errors that name the valid words."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ from pytest_approvals.yaml_files.document import AmbiguousScalar
 
 
 class FilePart(BaseModel):
-    """
-    A mapping in a scenario file.
+    """A mapping in a scenario file.
 
     Attributes:
         what: What such a mapping is called in errors.
@@ -69,22 +65,22 @@ class FilePart(BaseModel):
             raise shape_error(f"{cls.what} needs one of: {', '.join(group)}")
 
     def given(self, name: str) -> bool:
-        """Says whether the file has that key."""
+        """Return whether the file has that key."""
         return name in self.model_fields_set
 
 
 def shape_error(text: str) -> PydanticCustomError:
-    """Makes the error of a value that is wrong as a whole."""
+    """Return the error of a value that is invalid as a whole."""
     return PydanticCustomError("said", "{text}", {"text": text})
 
 
 def key_error(key: str, text: str) -> PydanticCustomError:
-    """Makes the error of one key in a mapping."""
+    """Return the error of one key in a mapping."""
     return PydanticCustomError("said", "{text}", {"text": text, "key": key})
 
 
 def describe_value(value: Any) -> str:
-    """Gives a value as an error names it."""
+    """Return a value as errors name it."""
     match value:
         case None:
             return "null"
@@ -100,7 +96,7 @@ def describe_value(value: Any) -> str:
 
 
 def shape_tag(value: Any) -> str:
-    """Names the kind of a value; the tag of a branch where a key may hold different things."""
+    """Return the tag of a value's kind, which selects a branch of a union."""
     match value:
         case None:
             return "=null"
@@ -116,7 +112,7 @@ def shape_tag(value: Any) -> str:
 
 
 def discriminate_by_shape(what: str) -> Discriminator:
-    """Tells the branches of a union apart by `shape_tag`; *what* says in an error what would be right."""
+    """Return the discriminator of a union by `shape_tag`; *what* is what errors say is expected."""
     return Discriminator(shape_tag, custom_error_type="shape", custom_error_message=f"expects {what}")
 
 
@@ -145,7 +141,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 def translate_errors(error: ValidationError) -> list[Diagnostic]:
-    """Gives a mistake for each error that pydantic found."""
+    """Return a diagnostic for each error of pydantic."""
     return [_translate_error(detail) for detail in error.errors(include_url=False)]
 
 
@@ -160,7 +156,7 @@ def _translate_error(detail: ErrorDetails) -> Diagnostic:
 
 
 def _clean_path(location: tuple[int | str, ...]) -> KeyPath:
-    """Leaves out what pydantic adds to a location: the tags of unions, and the mark of a wrong mapping key."""
+    """Drop what pydantic adds to a location: tags of unions and the mark of an invalid mapping key."""
     return tuple(part for part in location if isinstance(part, int) or not part.startswith(("=", "[key]")))
 
 
@@ -179,7 +175,7 @@ def _describe_error(detail: ErrorDetails, facts: Mapping[str, Any]) -> str:
         case "string_too_short" | "too_short":
             return "must not be empty"
         case "string_pattern_mismatch":
-            return f"expects OWNER/REPO#NUMBER or an address, not {given!r}"
+            return f"expects OWNER/REPO#NUMBER or a URL, not {given!r}"
         case "shape":
             return f"{detail['msg']}, not {describe_value(given)}"
     expected = _EXPECTED_KINDS.get(detail["type"])

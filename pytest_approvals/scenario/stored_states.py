@@ -1,7 +1,6 @@
-"""
-States that older releases saved while they were paused, stored beside the scenarios that they were paused in:
+"""Stored states: paused sessions that older releases saved, beside the scenarios that they were paused in.
 
-    FAMILY/__states__/AGENT/VERSION/MODE/NAME.json
+The files are `FAMILY/__states__/AGENT/VERSION/MODE/NAME.json`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ STATES_FOLDER = "__states__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredState:
-    """
-    Where a state is stored, and what it is.
+    """A stored state.
 
     Attributes:
-        version: The release that saved it.
-        serialize: The mode that it was saved in: `json` or `native.NAME`.
+        path: Its file.
+        version: Release that saved it.
+        serialize: Serialize mode that it was saved in: `json` or `native.NAME`.
     """
 
     path: Path
@@ -33,7 +32,7 @@ class StoredState:
 
 
 def stored_state_path(scenario: Scenario, agent: str, version: str, serialize: str) -> Path | None:
-    """Gives the place of a state; None for a scenario that was not loaded from a file."""
+    """Return the path of a state; None for a scenario that was not loaded from a file."""
     if scenario.path is None:
         return None
     name = scenario.id.rpartition("/")[2]
@@ -41,7 +40,7 @@ def stored_state_path(scenario: Scenario, agent: str, version: str, serialize: s
 
 
 def list_stored_states(scenario: Scenario, agent: str) -> tuple[StoredState, ...]:
-    """Gives the states that releases of *agent* saved in *scenario*, those of the oldest release first."""
+    """Return the states that releases of *agent* saved in *scenario*, the oldest release first."""
     return tuple(sorted(_find_states(scenario, agent), key=lambda state: (Version(state.version), state.serialize)))
 
 

@@ -1,4 +1,4 @@
-"""The words of the scenario language that are neither tool nor label: what they are, and what each means."""
+"""Vocabulary of the scenario language: dimensions of variants, counted events, parameter types."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ DIMENSIONS: dict[str, tuple[object, ...]] = {
     "chunking": ("whole", "tokens", "ids_first", "split", "interleaved", "empty"),
     "protocol": ("native", *PROTOCOLS),
 }
-"""
-The dimensions of a variant with their values, the plainest first.
+"""Dimensions of a variant with their values, the plainest first.
 
-`serialize` has `native.NAME` besides; the last two oracles take something after a colon: `random:7`,
+`serialize` may also be `native.NAME`; the last two oracles take arguments: `random:7`,
 `allowlist:read_file,list_files`.
 """
 
 ANY_STORE = "native"
-"""What `only: {serialize: ...}` says for all durable stores of the agent."""
+"""Value of `only: {serialize: ...}` for all durable stores of the agent."""
 
 VARIED_ON_REQUEST = ("resume", "history", "source", "chunking", "protocol")
-"""The dimensions that `vary` may name."""
+"""Dimensions that `vary` may name."""
 
 REACHES: dict[str, str] = {
     "paused": "turns that ended with open requests",
@@ -57,10 +56,10 @@ REACHES: dict[str, str] = {
     "exhausted": "questions to a model whose script had no further reply",
     "nested": "conversations of agents that a tool ran",
 }
-"""What a scenario can reach, and what is counted."""
+"""Keys of `reaches`, each with what it counts."""
 
 AT_MODEL = "model"
-"""The place at which a caller hangs up while a model is asked; the others are `started LABEL`."""
+"""Value of `hangs_up` for a disconnect during a model request; all others are `started LABEL`."""
 
 PARAMETER_TYPES = ("string", "integer", "number", "boolean", "array", "object")
-"""The types of a tool's parameters, in the words of JSON Schema."""
+"""Types of tool parameters, as in JSON Schema."""

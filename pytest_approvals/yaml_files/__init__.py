@@ -1,7 +1,7 @@
-"""
-A mistake in a scenario: where it is, as a path of keys, and what it is.
+"""YAML files: diagnostics with the path of keys and the line that they are about.
 
-The path is the one in the file. A scenario that was built in Python has the same paths and no lines.
+`document` parses the text. The paths are those in the file; a scenario that was built in Python has the same paths and
+no lines. This module does not import PyYAML, so that builders do not load it.
 """
 
 from __future__ import annotations
@@ -11,45 +11,43 @@ from collections.abc import Iterable, Mapping
 from pytest_approvals.errors import ScenarioError
 
 KeyPath = tuple[str | int, ...]
-"""Keys and positions from the top of a scenario file: `("model", 0, "calls", 1, "tool")`."""
+"""Keys and positions from the top of a file: `("model", 0, "calls", 1, "tool")`."""
 
 
 class Diagnostic(Exception):
-    """
-    Something in a scenario that cannot be meant.
+    """An invalid value in a file.
 
-    Arguments:
-        path: Where it is.
-        what: One sentence, with the nearest valid word where there is one.
-        line: Its line, where it is not that of *path*.
+    Args:
+        path: Its keys.
+        message: One sentence, with the nearest valid word if there is one.
+        line: Its line, if it is not that of *path*.
     """
 
-    def __init__(self, path: KeyPath, what: str, line: int | None = None) -> None:
+    def __init__(self, path: KeyPath, message: str, line: int | None = None) -> None:
         self.path = path
-        self.what = what
+        self.message = message
         self.line = line
-        super().__init__(what)
+        super().__init__(message)
 
 
 class DiagnosticGroup(Exception):
-    """All that is wrong with a scenario, at least one thing."""
+    """All diagnostics of a file, at least one."""
 
-    def __init__(self, found: Iterable[Diagnostic]) -> None:
-        self.found = tuple(found)
-        super().__init__("; ".join(mistake.what for mistake in self.found))
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("; ".join(diagnostic.message for diagnostic in self.diagnostics))
 
 
-def with_opt_in_hint(what: str, key: str) -> str:
-    """Ends a sentence about something that looks like a slip with the key that says it is none."""
+def with_opt_in_hint(message: str, key: str) -> str:
+    """Append the key that marks an apparent slip as intended to *message*."""
     hint = f"ay `{key}: true` if that is meant"
-    return f"{what} S{hint}." if what.endswith("?") else f"{what}; s{hint}"
+    return f"{message} S{hint}." if message.endswith("?") else f"{message}; s{hint}"
 
 
 def format_key_path(path: KeyPath) -> str:
-    """
-    Gives a path as people write it.
+    """Return a path in the usual notation.
 
-    >>> place(("model", 0, "calls", 1, "tool"))
+    >>> format_key_path(("model", 0, "calls", 1, "tool"))
     'model[0].calls[1].tool'
     """
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
@@ -57,16 +55,15 @@ def format_key_path(path: KeyPath) -> str:
 
 
 def join_path(path: KeyPath) -> str:
-    """Gives a path as a key of `Scenario.lines`."""
+    """Return a path as a key of `Scenario.lines`."""
     return ".".join(map(str, path))
 
 
 def find_line(path: KeyPath, lines: Mapping[str, int]) -> int | None:
-    """
-    Gives the line of *path*, or of the nearest part above it that has one.
+    """Return the line of *path*, or of its nearest parent that has one.
 
-    Parts that the file does not have are skipped, because it may say the same thing shorter: `decide` as a mapping has
-    no positions, and a tool that does one thing has no `does`.
+    Parts that the file does not have are skipped, because a shorthand may stand for them: `decide` as a mapping has no
+    positions, and a tool with one behaviour has no `does`.
     """
     line, known = lines.get(""), ""
     for part in path:
@@ -77,11 +74,11 @@ def find_line(path: KeyPath, lines: Mapping[str, int]) -> int | None:
 
 
 def build_scenario_error(
-    where: str, mistakes: Iterable[Diagnostic], lines: Mapping[str, int], text: str = ""
+    origin: str, diagnostics: Iterable[Diagnostic], lines: Mapping[str, int], text: str = ""
 ) -> ScenarioError:
-    """Makes the error that is raised for *mistakes*: the first one in the file, with its line quoted."""
-    found = [(mistake.line or find_line(mistake.path, lines), mistake) for mistake in mistakes]
-    line, mistake = min(found, key=lambda one: one[0] or 0)
+    """Build the error for *diagnostics*: the first one in the file, with its line quoted."""
+    located = [(diagnostic.line or find_line(diagnostic.path, lines), diagnostic) for diagnostic in diagnostics]
+    line, diagnostic = min(located, key=lambda pair: pair[0] or 0)
     rows = text.splitlines()
     quoted = rows[line - 1].strip() if line and line <= len(rows) else ""
-    return ScenarioError(where, line, mistake.what + (f"\n    {quoted}" if quoted else ""))
+    return ScenarioError(origin, line, diagnostic.message + (f"\n    {quoted}" if quoted else ""))

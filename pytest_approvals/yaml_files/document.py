@@ -1,9 +1,8 @@
-"""
-YAML text as plain values and the lines that they stand on.
+"""YAML reader that returns plain values and their lines.
 
-A word is a number, a bool or null only where YAML 1.1, YAML 1.2 and JSON agree that it is one; everything else that is
-not quoted is text: `no`, `on`, `1e3`, `0x1F`, `12:30` and dates. Where any JSON value may stand such a word is an
-`AmbiguousScalar` one, so that a schema can refuse it there.
+A word is a number, a bool or null only if YAML 1.1, YAML 1.2 and JSON agree on it; every other word without quotes is
+text: `no`, `on`, `1e3`, `0x1F`, `12:30` and dates. If any JSON value may stand in its place, such a word is an
+`AmbiguousScalar`, so that a schema can reject it there.
 """
 
 from __future__ import annotations
@@ -29,19 +28,18 @@ _MAX_VALUES = 100_000  # aliases can make a small file explode
 
 
 class AmbiguousScalar(str):
-    """Text without quotes that some version of YAML takes for a number, a bool, null or a date."""
+    """Text without quotes that some version of YAML reads as a number, a bool, null or a date."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlDocument:
-    """
-    What a YAML text holds.
+    """A parsed YAML text.
 
     Attributes:
-        value: The plain value; keys are always text.
-        lines: The line of each key and element by its dotted path; `""` is the first line of all.
+        value: Plain value; keys are always text.
+        lines: Line of each key and element by dotted path; `""` is the first line of the document.
     """
 
     value: Any
@@ -49,17 +47,16 @@ class YamlDocument:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Composes nodes without guessing what a plain word is."""
+    """Loader that composes nodes without resolving plain words."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own attribute
 
 
 def parse_yaml(text: str) -> YamlDocument:
-    """
-    Reads one YAML document.
+    """Parse one YAML document.
 
-    Errors:
-        Mistake: The text is not YAML, is empty, has a key twice, or uses tags.
+    Raises:
+        Mistake: The text is invalid or empty, repeats a key, or uses tags.
     """
     try:
         node = yaml.compose(text, Loader=_Loader)
@@ -76,10 +73,12 @@ def _syntax_error(problem: yaml.YAMLError, text: str) -> Diagnostic:
     if mark is None:
         position = getattr(problem, "position", None)
         line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
-        return Diagnostic((), f"this is not YAML: {getattr(problem, 'reason', problem)}", line=line)
-    why = ": ".join(part for part in (getattr(problem, "context", None), getattr(problem, "problem", None)) if part)
-    hint = "; text that holds { } [ ] , # or ': ' needs quotes" if re.search("flow|mapping values|alias", why) else ""
-    return Diagnostic((), f"this is not YAML: {why}{hint}", line=cast("int", mark.line) + 1)
+        return Diagnostic((), f"invalid YAML: {getattr(problem, 'reason', problem)}", line=line)
+    reason = ": ".join(part for part in (getattr(problem, "context", None), getattr(problem, "problem", None)) if part)
+    hint = (
+        "; text that holds { } [ ] , # or ': ' needs quotes" if re.search("flow|mapping values|alias", reason) else ""
+    )
+    return Diagnostic((), f"invalid YAML: {reason}{hint}", line=cast("int", mark.line) + 1)
 
 
 def _line_number(node: yaml.Node) -> int:
@@ -87,15 +86,15 @@ def _line_number(node: yaml.Node) -> int:
 
 
 class _NodeConverter:
-    """Turns nodes into plain values and notes their lines."""
+    """Converter of nodes to plain values that records their lines."""
 
     def __init__(self, lines: dict[str, int]) -> None:
         self.lines = lines
         self.count = 0
 
     def plain(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
-        """Gives the plain value of *node*; *above* are the nodes that it stands in."""
-        self._refuse_odd(node, path, above)
+        """Return the plain value of *node*; *above* are the nodes that contain it."""
+        self._reject_unsupported(node, path, above)
         if isinstance(node, yaml.ScalarNode):
             return _parse_scalar(node)
         inside = (*above, node)
@@ -116,26 +115,26 @@ class _NodeConverter:
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise Diagnostic(
-                    (), "a key is text, not a list or a mapping; text with braces needs quotes", _line_number(key)
+                    (),
+                    "invalid key: expected text, not a list or a mapping; text with braces needs quotes",
+                    _line_number(key),
                 )
             name = str(key.value)
             if name in seen:
-                raise Diagnostic(
-                    (), f"the key {name!r} stands here twice, first in line {seen[name]}", _line_number(key)
-                )
+                raise Diagnostic((), f"duplicate key {name!r}, first in line {seen[name]}", _line_number(key))
             seen[name] = _line_number(key)
             yield name, key, value
 
-    def _refuse_odd(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> None:
+    def _reject_unsupported(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> None:
         self.count += 1
         if self.count > _MAX_VALUES:
             raise Diagnostic(
                 (), "the file holds more than 100,000 values when its aliases are followed", _line_number(node)
             )
-        if any(node is one for one in above):
-            raise Diagnostic((), "an alias refers to what it stands in", _line_number(node))
+        if any(node is parent for parent in above):
+            raise Diagnostic((), "an alias refers to a value that contains it", _line_number(node))
         if node.tag not in _PLAIN_TAGS:
-            raise Diagnostic((), f"the tag {node.tag!r} means nothing here; write plain values", _line_number(node))
+            raise Diagnostic((), f"unsupported tag {node.tag!r}; write plain values", _line_number(node))
 
 
 _PLAIN_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map")

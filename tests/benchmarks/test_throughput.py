@@ -42,7 +42,7 @@ def test_the_reference_agent_runs_often_enough(
 ) -> None:
     """The reference agent, the harness and all checks make at least 1,500 runs a second on one core."""
     story = scenario(name)
-    oracle = "script" if story.decides_itself else "approve_all"
+    oracle = "script" if story.has_decisions else "approve_all"
     variant = Variant(serialize=serialize, source="held" if serialize == "none" else "restored", oracle=oracle)
     runs_a_second(story, variant, reference, 100)
 

@@ -9,9 +9,9 @@ import pytest
 
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.matrix import candidate_variants
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.schema import STEP_KEYS, ScenarioFile
-from pytest_approvals.scenario.variants import candidate_variants
 from pytest_approvals.scenario.vocabulary import DIMENSIONS, REACHES
 
 PAGE = Path(__file__).parents[2] / "docs" / "writing-scenarios.md"

@@ -30,7 +30,6 @@ from pytest_approvals.scenario.build_steps import (
     rewrite,
     save,
     send,
-    showing,
     signal,
     stage,
     together,
@@ -194,7 +193,7 @@ def twin() -> Scenario:
             rewrite("a", "b", where="hidden"),
             let_oracle(2),
             raw("c1#2", "yes"),
-            showing(always("c1"), {"amount": 1}),
+            replace(always("c1"), shows={"amount": 1}),
             cancel(),
             leave(),
         ],
@@ -274,7 +273,7 @@ def test_a_mistake_in_a_built_scenario_is_named() -> None:
 
 def test_a_made_up_value_that_cannot_be_made_is_named() -> None:
     """The mistake is the same as in a file."""
-    with pytest.raises(ScenarioError, match=r"^built/a-payment: Faker has no provider 'file_nam'; did you mean"):
+    with pytest.raises(ScenarioError, match=r"^built/a-payment: unknown Faker provider 'file_nam'; did you mean"):
         story(prompt="Pay for {{fake file_nam}}")
 
 
@@ -307,19 +306,19 @@ CONDITIONS = ("greater_than", "less_than", "equals", "starts_with", "one_of", "a
         ),
         (
             lambda: when("amount", more_than=5),
-            f"when() does not know more_than; valid: {', '.join(CONDITIONS)}",
+            f"Unknown argument of when(): more_than; valid: {', '.join(CONDITIONS)}",
         ),
         (
             lambda: story(model=["Paid."]),
-            "a reply of the model is made by calls(), say() or fails(), and is not 'Paid.'",
+            "Invalid reply 'Paid.': expected a result of calls(), say() or fails()",
         ),
         (
             lambda: story(caller=["Pay", 5]),
-            "a step of the caller is a text, an answer, a list of answers or a step, and not 5",
+            "Invalid step 5: expected a text, a decision, a list of decisions or a step",
         ),
-        (lambda: story(caller="Pay"), "caller= is a list of steps, and not 'Pay'"),
-        (lambda: story(expects=Expect()), "scenario() has no argument 'expects'; did you mean 'expect'?"),
-        (lambda: story(expect={"runs": []}), "scenario(expect=...) cannot be {'runs': []}"),
+        (lambda: story(caller="Pay"), "Invalid caller 'Pay': expected a list of steps"),
+        (lambda: story(expects=Expect()), "Unknown argument 'expects' of scenario(); did you mean 'expect'?"),
+        (lambda: story(expect={"runs": []}), "Invalid value {'runs': []} of scenario(expect=...)"),
     ],
 )
 def test_what_cannot_be_built_is_refused(build_it: Callable[[], object], what: str) -> None:

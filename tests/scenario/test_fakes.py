@@ -41,9 +41,7 @@ def test_numbers_stay_numbers() -> None:
 
 def test_values_depend_on_the_scenario_and_nothing_else() -> None:
     """One scenario always has the same values, in every process; another one has others."""
-    program = (
-        "from pytest_approvals.scenario.faker_values import fill_fake_values; print(fill_fake_values({'fake': 'name'}, 'a')[0])"
-    )
+    program = "from pytest_approvals.scenario.faker_values import fill_fake_values; print(fill_fake_values({'fake': 'name'}, 'a')[0])"
     elsewhere = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert elsewhere.strip() == fill_fake_values({"fake": "name"}, "a")[0]
@@ -73,7 +71,7 @@ def test_values_that_run_out_are_a_mistake() -> None:
         fill_fake_values([wish, wish], "family/story")
 
     assert (1,) == refused.value.path
-    assert "the provider 'random_element' gives no further value of 4 characters or more" == refused.value.what
+    assert "the provider 'random_element' returns no further value of 4 characters or more" == refused.value.message
 
 
 def test_what_asks_for_nothing_stays_as_it_is() -> None:

@@ -384,7 +384,7 @@ def test_scripts_for_several_openings_may_have_equal_labels() -> None:
     assert {"c1"} == {
         call.label for replies in loaded(text).agents["main"].by_prompt.values() for call in replies[0].calls
     }
-    with pytest.raises(ScenarioError, match="'amuont' is no parameter"):
+    with pytest.raises(ScenarioError, match="unknown parameter 'amuont'"):
         loaded(text.replace("{amount: 6}", "{amuont: 6}"))
 
 
@@ -432,12 +432,12 @@ def test_the_id_of_a_scenario_is_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("a.yaml", "the name of a scenario file ends with .approval.yaml"),
+        ("a.yaml", "invalid file name: expected a name ending with .approval.yaml"),
         (
             "Not_Kebab.approval.yaml",
-            "the id 'Not_Kebab' is not kebab-case: words of a-z and 0-9, joined by -",
+            "invalid id 'Not_Kebab': expected kebab-case (words of a-z and 0-9, joined by -)",
         ),
-        ("missing.approval.yaml", "there is no such file"),
+        ("missing.approval.yaml", "no such file"),
     ],
 )
 def test_a_file_with_a_wrong_name_is_refused(tmp_path: Path, name: str, what: str) -> None:
@@ -469,7 +469,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as refused:
         load_scenario(file, root=tmp_path)
 
-    assert f"{file}: the file is not UTF-8: invalid start byte at byte 7" == str(refused.value)
+    assert f"{file}: invalid UTF-8: invalid start byte at byte 7" == str(refused.value)
 
 
 def test_a_folder_that_is_called_like_a_file_is_refused(tmp_path: Path) -> None:
@@ -480,7 +480,7 @@ def test_a_folder_that_is_called_like_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as refused:
         load_scenario(folder, root=tmp_path)
 
-    assert f"{folder}: the file cannot be read: Is a directory" == str(refused.value)
+    assert f"{folder}: cannot read file: Is a directory" == str(refused.value)
 
 
 def test_a_catalogue_is_loaded_in_the_order_of_ids(tmp_path: Path) -> None:
@@ -501,7 +501,7 @@ def test_two_folders_must_not_have_one_id(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as refused:
         load_catalogue([tmp_path / "one", tmp_path / "two"])
 
-    assert f"{tmp_path / 'one' / 'a.approval.yaml'} has the id 'a', too" == refused.value.what.partition("\n")[0]
+    assert f"duplicate id 'a', first in {tmp_path / 'one' / 'a.approval.yaml'}" == refused.value.what.partition("\n")[0]
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -509,7 +509,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError) as refused:
         load_catalogue([tmp_path / "gone"])
 
-    assert f"{tmp_path / 'gone'}: there is no such folder of scenarios" == str(refused.value)
+    assert f"{tmp_path / 'gone'}: no such folder" == str(refused.value)
 
 
 def test_the_catalogue_of_this_project_is_loaded() -> None:

@@ -45,16 +45,16 @@ def answered(answer: ScriptedDecision) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("parts", "what"),
     [
-        (paying(title=" "), "the title is empty; it says in one sentence what happens"),
-        (paying(sources=["PR 5"]), "'PR 5' is neither OWNER/REPO#NUMBER nor an address"),
+        (paying(title=" "), "the title is empty; describe in one sentence what happens"),
+        (paying(sources=["PR 5"]), "invalid source 'PR 5': expected OWNER/REPO#NUMBER or a URL"),
         (paying(servers={"bank": "pipe"}), "no tool of kind mcp is offered by a server 'bank'"),
         (
             paying(tools=[PAY, tool("find", kind="mcp", server="bank")], servers={"bank": "pipe"}),
-            "'pipe' is no transport; choose http or stdio",
+            "invalid transport 'pipe': expected http or stdio",
         ),
-        (paying(reaches={"paused": 0}), "reaching 'paused' 0 times means nothing; 1 is the least"),
-        (paying(limits=Limits(tool_calls=0)), "a limit of 0 lets nothing happen; 1 is the least"),
-        (paying(only={"stream": []}), "'stream' is pinned to no value at all"),
+        (paying(reaches={"paused": 0}), "invalid count 0 of 'paused': must be at least 1"),
+        (paying(limits=Limits(tool_calls=0)), "invalid limit 0: must be at least 1"),
+        (paying(only={"stream": []}), "'stream' is pinned to an empty list"),
         (
             paying(vary=["stream"]),
             "'stream' cannot be varied on request; valid: chunking, history, protocol, resume, source",
@@ -62,9 +62,9 @@ def answered(answer: ScriptedDecision) -> dict[str, Any]:
         (paying(tools=[PAY, PAY]), "the agent 'main' has two tools that are called 'pay'"),
         (
             paying(tools=[tool("pay", parameters={"amount": "int"})]),
-            "no type of a parameter is called 'int'; did you mean 'integer'?",
+            "unknown parameter type 'int'; did you mean 'integer'?",
         ),
-        (paying(tools=[PAY, Tool(name="look", behaviours=())]), "'look' does nothing at all; a tool returns or raises"),
+        (paying(tools=[PAY, Tool(name="look", behaviours=())]), "'look' has no behaviour; a tool returns or raises"),
         (
             paying(tools=[PAY, tool("look", ToolBehaviour(asks_again="Sure?", raises="no"), ToolBehaviour())]),
             "an execution that asks again ends there; what follows is the next one",
@@ -92,7 +92,7 @@ def answered(answer: ScriptedDecision) -> dict[str, Any]:
         ),
         (
             paying(model=[*PAYS, ScriptedReply(say="x", failure=ScriptedFailure(status=0, after_chunks=-1))]),
-            "a stream cannot break after -1 pieces",
+            "invalid number of pieces -1: must be at least 0",
         ),
         (paying(caller=[]), "the caller does nothing; leave it out, and the oracle answers until the end"),
         (answered(ScriptedDecision()), "an answer is about one thing: a label, an unknown id, or a malformed address"),
@@ -106,8 +106,8 @@ def answered(answer: ScriptedDecision) -> dict[str, Any]:
         ),
         (answered(ScriptedDecision(label="c1", reason="fine")), "only a rejection has a reason, not 'approve'"),
         (paying(caller=["Pay", StageStep(answers=())]), "there is nothing to stage; give answers by label"),
-        (paying(caller=["Pay", LetOracleStep(rounds=0)]), "0 rounds of the oracle mean nothing; 1 is the least"),
-        (paying(caller=["Pay", TrimStep(keep=0)]), "a history of 0 messages is none; 1 is the least"),
+        (paying(caller=["Pay", LetOracleStep(rounds=0)]), "invalid number of rounds 0: must be at least 1"),
+        (paying(caller=["Pay", TrimStep(keep=0)]), "invalid number of messages 0: must be at least 1"),
         (paying(caller=["Pay", RewriteStep(old="a", new="a")]), "'a' in place of 'a' changes nothing"),
         (
             paying(caller=["Pay", TogetherStep(steps=(TurnStep(),))]),

@@ -36,8 +36,10 @@ from pytest_approvals.scenario.model import (
     ToolBehaviour,
     TrimStep,
     TurnStep,
+    all_replies,
+    all_steps,
 )
-from pytest_approvals.scenario.requirements import all_replies, all_steps, required_by_content
+from pytest_approvals.scenario.requirements import required_by_content
 from pytest_approvals.scenario.vocabulary import DIMENSIONS, PARAMETER_TYPES, REACHES
 
 CATALOGUE = load_catalogue([stock_folder()])

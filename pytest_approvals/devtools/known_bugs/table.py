@@ -68,7 +68,7 @@ def load_known_bugs(path: Path, checks: Collection[str]) -> tuple[KnownBug, ...]
     except UnicodeDecodeError:
         raise TableError(str(path), None, "it is not UTF-8 text") from None
     except Diagnostic as mistake:
-        raise TableError(str(path), mistake.line, mistake.what) from None
+        raise TableError(str(path), mistake.line, mistake.message) from None
     if not isinstance(document.value, list):
         raise TableError(str(path), 1, "a table is a list of rows")
     places = [_EntryLocation(str(path), (str(at),), document.lines) for at in range(len(document.value))]

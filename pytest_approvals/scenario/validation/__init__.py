@@ -1,9 +1,7 @@
-"""What cannot be meant in a scenario, whether it was loaded or built.
+"""Validation of scenarios, loaded or built.
 
-Each function gives the mistakes of one part. A scenario that comes through means something: every word in it is known,
-every label is that of a call, every signal is given, and what looks like a slip is marked as being on purpose.
-
-What a scenario goes through however it was written: labels and validation.
+Each function yields the diagnostics of one part. In a valid scenario every word is known, every label is that of a
+call, every signal is given, and whatever looks like a slip is marked as intended.
 """
 
 from __future__ import annotations
@@ -22,37 +20,37 @@ from pytest_approvals.scenario.validation.tools import validate_tools
 from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup
 
 
-def validate_scenario(scenario: Scenario, *, attached: bool = False) -> Iterator[Diagnostic]:
-    """
-    Gives every mistake in a scenario that has its labels.
-
-    Arguments:
-        attached: A person's own agent plays it: which tools there are, and what their arguments are, is not known here.
-    """
-    view = ScenarioIndex.of(scenario, attached=attached)
-    yield from validate_frame(view)
-    yield from validate_tools(view)
-    yield from validate_model(view)
-    yield from validate_caller(view)
-
-
 def finalize(scenario: Scenario, *, attached: bool = False) -> Scenario:
-    """
-    Gives the scenario as it can be played.
+    """Return the scenario as it can be played: labelled and valid.
 
-    Arguments:
-        attached: It is played by a person's own agent, which has tools that the scenario does not know.
+    Args:
+        scenario: The scenario as it was loaded or built.
+        attached: A user agent plays it, which has tools that the scenario does not know.
 
-    Errors:
-        Mistake, Mistakes: It has mistakes.
+    Raises:
+        Diagnostic, DiagnosticGroup: The scenario is invalid.
     """
     scenario = replace(scenario, tools=tuple(map(_add_input_parameter, scenario.tools)))
     scenario = assign_labels(scenario)
-    if found := tuple(validate_scenario(scenario, attached=attached)):
-        raise DiagnosticGroup(found)
+    if diagnostics := tuple(validate_scenario(scenario, attached=attached)):
+        raise DiagnosticGroup(diagnostics)
     return scenario
 
 
+def validate_scenario(scenario: Scenario, *, attached: bool = False) -> Iterator[Diagnostic]:
+    """Yield every diagnostic of a labelled scenario.
+
+    Args:
+        scenario: The scenario.
+        attached: A user agent plays it: its tools and their arguments are not known here.
+    """
+    index = ScenarioIndex.of(scenario, attached=attached)
+    yield from validate_frame(index)
+    yield from validate_tools(index)
+    yield from validate_model(index)
+    yield from validate_caller(index)
+
+
 def _add_input_parameter(tool: Tool) -> Tool:
-    """A tool that runs an agent has the one parameter `input`; nobody needs to write it."""
+    """Add the parameter `input` to a tool that runs an agent; nobody has to write it."""
     return tool if tool.runs is None or tool.parameters else replace(tool, parameters={"input": Parameter()})

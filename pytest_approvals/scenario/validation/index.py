@@ -1,4 +1,4 @@
-"""A scenario as its validation looks at it: the calls by label, the steps and answers with their places."""
+"""Index of a scenario for its validation: calls by label, steps and decisions with their key paths."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from pytest_approvals.yaml_files import Diagnostic, KeyPath, join_path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioIndex:
-    """
-    One scenario, looked at.
+    """A scenario with its calls.
 
     Attributes:
         calls: Every call that the scripts can make.
         by_label: One of them for each full label.
-        attached: A person's own agent plays it, with tools that are not known here.
+        attached: A user agent plays the scenario, with tools that are not known here.
     """
 
     scenario: Scenario
@@ -29,32 +28,34 @@ class ScenarioIndex:
 
     @classmethod
     def of(cls, scenario: Scenario, *, attached: bool = False) -> ScenarioIndex:
-        """Looks at *scenario*."""
+        """Index *scenario*."""
         calls = list_occurrences(scenario)
-        return cls(scenario=scenario, calls=calls, by_label={one.label: one for one in calls}, attached=attached)
+        by_label = {occurrence.label: occurrence for occurrence in calls}
+        return cls(scenario=scenario, calls=calls, by_label=by_label, attached=attached)
 
     def tool_path(self, tool: Tool) -> KeyPath:
-        """Gives the place of a tool, which a file may call after its agent, too."""
-        whole: KeyPath = ("tools", f"{tool.agent}/{tool.name}")
-        return whole if join_path(whole) in self.scenario.lines else ("tools", tool.name)
+        """Return the path of a tool, whose key may be prefixed with its agent."""
+        with_agent: KeyPath = ("tools", f"{tool.agent}/{tool.name}")
+        return with_agent if join_path(with_agent) in self.scenario.lines else ("tools", tool.name)
 
     def steps(self) -> Iterator[tuple[Step, KeyPath]]:
-        """Gives every step with its place, those that run at the same time after the step that holds them."""
+        """Yield every step with its path; simultaneous ones follow the step that holds them."""
         for k, step in enumerate(self.scenario.caller or ()):
             yield step, ("caller", k)
             if isinstance(step, TogetherStep):
                 for j, inner in enumerate(step.steps):
                     yield inner, ("caller", k, "together", j)
 
-    def answers(self) -> Iterator[tuple[ScriptedDecision, KeyPath]]:
-        """Gives every answer of the caller's script with its place."""
+    def decisions(self) -> Iterator[tuple[ScriptedDecision, KeyPath]]:
+        """Yield every decision of the caller's script with its path."""
         for step, path in self.steps():
             if isinstance(step, (TurnStep, StageStep)):
                 key = "stage" if isinstance(step, StageStep) else "decide"
-                for k, answer in enumerate(step.answers):
-                    yield answer, (*path, key, k)
+                for k, decision in enumerate(step.answers):
+                    yield decision, (*path, key, k)
 
-    def unknown_label(self, label: str, path: KeyPath, what: str) -> Iterator[Diagnostic]:
-        """Gives the mistake of naming a call that no script makes."""
+    def validate_label(self, label: str, path: KeyPath, subject: str) -> Iterator[Diagnostic]:
+        """Yield a diagnostic if no script makes a call with that label."""
         if label not in self.by_label:
-            yield Diagnostic(path, f"{what} {label!r}, a call that no script makes{suggest_name(label, self.by_label)}")
+            message = f"{subject} {label!r}, a call that no script makes{suggest_name(label, self.by_label)}"
+            yield Diagnostic(path, message)

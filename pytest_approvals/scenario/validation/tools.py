@@ -1,7 +1,4 @@
-"""Mistakes in arguments: whether they fit the parameters that a tool declares.
-
-Mistakes in the tools of a scenario: their parameters, conditions and behaviours.
-"""
+"""Validation of tools (parameters, conditions, behaviours) and of the arguments of their calls."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from pytest_approvals.yaml_files import Diagnostic, KeyPath, with_opt_in_hint
 
 
 def matches_type(kind: str, value: Any) -> bool:
-    """Says whether *value* is of that JSON Schema type."""
+    """Return whether *value* has that JSON Schema type."""
     match kind:
         case "string":
             return isinstance(value, str)
@@ -38,7 +35,7 @@ def matches_type(kind: str, value: Any) -> bool:
 
 
 def describe_argument(value: Any) -> str:
-    """Gives a value with its type, as an error names it."""
+    """Return a value with its type, for messages."""
     match value:
         case None:
             return "null"
@@ -54,15 +51,15 @@ def describe_argument(value: Any) -> str:
 
 
 def find_misfits(arguments: Mapping[str, Any], tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
-    """Gives what does not fit the parameters of *tool*."""
+    """Yield a diagnostic for each argument that does not fit the parameters of *tool*."""
     for name, value in arguments.items():
         parameter = tool.parameters.get(name)
         if parameter is None:
-            what = f"{name!r} is no parameter of {tool.name}{suggest_name(name, tool.parameters)}"
-            yield Diagnostic((*path, name), what)
+            message = f"unknown parameter {name!r} of {tool.name}{suggest_name(name, tool.parameters)}"
+            yield Diagnostic((*path, name), message)
         elif not matches_type(parameter.type, value):
-            what = f"{name!r} of {tool.name} is of type {parameter.type}, not {describe_argument(value)}"
-            yield Diagnostic((*path, name), what)
+            message = f"{name!r} of {tool.name} is of type {parameter.type}, not {describe_argument(value)}"
+            yield Diagnostic((*path, name), message)
     for name, parameter in tool.parameters.items():
         if parameter.required and name not in arguments:
             yield Diagnostic(path, f"the argument {name!r} of {tool.name} is missing")
@@ -71,20 +68,20 @@ def find_misfits(arguments: Mapping[str, Any], tool: Tool, path: KeyPath) -> Ite
 def validate_arguments(
     arguments: Mapping[str, Any], tool: Tool, path: KeyPath, *, invalid: bool
 ) -> Iterator[Diagnostic]:
-    """Gives the misfits of arguments, or the one mistake of calling fitting ones *invalid*."""
-    found = list(find_misfits(arguments, tool, path))
-    if invalid and not found:
+    """Yield the first misfit of arguments, or the diagnostic of fitting ones that are marked *invalid*."""
+    misfits = list(find_misfits(arguments, tool, path))
+    if invalid and not misfits:
         yield Diagnostic(path, f"these arguments fit {tool.name}; leave out `invalid: true`")
-    elif found and not invalid:
-        yield Diagnostic(found[0].path, with_opt_in_hint(found[0].what, "invalid"))
+    elif misfits and not invalid:
+        yield Diagnostic(misfits[0].path, with_opt_in_hint(misfits[0].message, "invalid"))
 
 
 def canonical_arguments(arguments: Mapping[str, Any] | str, tool: Tool | None) -> str:
-    """Gives arguments as text that is equal for equal arguments, defaults filled in."""
+    """Return arguments, with defaults, as text that is equal for equal arguments."""
     if isinstance(arguments, str):
         return arguments
     parameters = tool.parameters if tool is not None else {}
-    defaults = {name: one.default for name, one in parameters.items() if one.default is not None}
+    defaults = {name: parameter.default for name, parameter in parameters.items() if parameter.default is not None}
     return json.dumps({**defaults, **arguments}, sort_keys=True, default=repr)
 
 
@@ -93,30 +90,30 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _COMPARISONS = ("greater_than", "less_than", "equals", "starts_with", "one_of")
 
 
-def validate_tools(view: ScenarioIndex) -> Iterator[Diagnostic]:
-    """Gives the mistakes of the tools."""
+def validate_tools(index: ScenarioIndex) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of the tools."""
     seen: set[tuple[str, str, str | None]] = set()
-    for tool in view.scenario.tools:
-        path = view.tool_path(tool)
+    for tool in index.scenario.tools:
+        path = index.tool_path(tool)
         names = {(tool.agent, tool.name, ""), (tool.agent, tool.visible_name, tool.server)}
         if names & seen:
             yield Diagnostic(path, f"the agent {tool.agent!r} has two tools that are called {tool.visible_name!r}")
         seen |= names
-        yield from _validate_identity(view, tool, path)
+        yield from _validate_identity(index, tool, path)
         yield from validate_parameters(tool.parameters, (*path, "parameters"))
         if isinstance(tool.approval, Condition):
-            yield from _validate_condition(view, tool.approval, tool, (*path, "approval"))
-        yield from _validate_behaviours(view, tool.behaviours, tool, (*path, "does"))
-        yield from _validate_per_call(view, tool, (*path, "calls"))
+            yield from _validate_condition(index, tool.approval, tool, (*path, "approval"))
+        yield from _validate_behaviours(index, tool.behaviours, tool, (*path, "does"))
+        yield from _validate_per_call(index, tool, (*path, "calls"))
 
 
-def _validate_identity(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
-    agents = list_agents(view.scenario)
+def _validate_identity(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    agents = list_agents(index.scenario)
     for name in sorted({tool.name, tool.visible_name}):
         if not _TOOL_NAME.fullmatch(name):
-            yield Diagnostic(path, f"{name!r} cannot be the name of a tool: letters, digits, _ and -, 64 at most")
+            yield Diagnostic(path, f"invalid tool name {name!r}: expected letters, digits, _ and -, at most 64")
     if tool.agent not in agents:
-        yield Diagnostic((*path, "agent"), f"no agent is called {tool.agent!r}{suggest_name(tool.agent, agents)}")
+        yield Diagnostic((*path, "agent"), f"unknown agent {tool.agent!r}{suggest_name(tool.agent, agents)}")
     if tool.kind == "function" and tool.server is not None:
         yield Diagnostic(
             (*path, "server"), "a tool of kind function has no server; say `kind: mcp` or `kind: hosted_mcp`"
@@ -124,30 +121,32 @@ def _validate_identity(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterat
     if tool.kind != "function" and tool.server is None:
         yield Diagnostic((*path, "kind"), f"a tool of kind {tool.kind} needs the server that offers it: `server: NAME`")
     if tool.runs is not None:
-        yield from _validate_agent_tool(view, tool, path)
+        yield from _validate_agent_tool(index, tool, path)
     if tool.hands_over_to is not None:
         yield from _validate_hand_over(tool, path)
 
 
 def _validate_hand_over(tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
-    what = f"{tool.name!r} hands over to {tool.hands_over_to!r}"
+    message = f"{tool.name!r} hands over to {tool.hands_over_to!r}"
     if tool.hands_over_to == tool.agent:
-        yield Diagnostic((*path, "hands_over_to"), f"{what}, the agent that has it")
+        yield Diagnostic((*path, "hands_over_to"), f"{message}, the agent that has it")
     if tool.runs is not None:
-        yield Diagnostic((*path, "runs"), f"{what}, so it cannot run an agent, too")
+        yield Diagnostic((*path, "runs"), f"{message}, so it cannot run an agent, too")
     if tool.parameters:
-        yield Diagnostic((*path, "parameters"), f"{what}, and such a tool has no parameters")
+        yield Diagnostic((*path, "parameters"), f"{message}, and such a tool has no parameters")
     if tool.behaviours != (ToolBehaviour(),) or tool.per_call:
-        yield Diagnostic(path, f"{what}, and does nothing else; give it no other behaviour")
+        yield Diagnostic(path, f"{message}, and does nothing else; give it no other behaviour")
     if tool.kind != "function":
-        yield Diagnostic((*path, "kind"), f"{what}; such a tool is of kind function, not {tool.kind}")
+        yield Diagnostic((*path, "kind"), f"{message}; such a tool is of kind function, not {tool.kind}")
 
 
-def _validate_agent_tool(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
-    others = [agent for agent in view.scenario.agents if agent != MAIN]
+def _validate_agent_tool(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+    others = [agent for agent in index.scenario.agents if agent != MAIN]
     if tool.runs not in others:
-        what = f"{tool.name!r} runs the agent {tool.runs!r}, which has no script{suggest_name(str(tool.runs), others)}"
-        yield Diagnostic((*path, "runs"), what)
+        message = (
+            f"{tool.name!r} runs the agent {tool.runs!r}, which has no script{suggest_name(str(tool.runs), others)}"
+        )
+        yield Diagnostic((*path, "runs"), message)
     if list(tool.parameters.items()) != [("input", Parameter())]:
         yield Diagnostic((*path, "parameters"), "a tool that runs an agent has one parameter, `input: string`")
     if tool.behaviours != (ToolBehaviour(),) or tool.per_call:
@@ -159,27 +158,29 @@ def _validate_agent_tool(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iter
 
 
 def validate_parameters(parameters: Mapping[str, Parameter], path: KeyPath) -> Iterator[Diagnostic]:
-    """Gives the mistakes of the parameters of a tool, which stand at *path*."""
+    """Yield the diagnostics of the parameters at *path*."""
     for name, parameter in parameters.items():
-        place = (*path, name)
+        parameter_path = (*path, name)
         if not name.isidentifier() or keyword.iskeyword(name):
-            yield Diagnostic(place, f"{name!r} cannot be the name of a parameter: it must be a name in Python")
+            yield Diagnostic(parameter_path, f"invalid parameter name {name!r}: must be a Python identifier")
         if parameter.type not in PARAMETER_TYPES:
-            what = f"no type of a parameter is called {parameter.type!r}{suggest_name(parameter.type, PARAMETER_TYPES)}"
-            yield Diagnostic(place, what)
+            message = f"unknown parameter type {parameter.type!r}{suggest_name(parameter.type, PARAMETER_TYPES)}"
+            yield Diagnostic(parameter_path, message)
         elif parameter.default is not None and not matches_type(parameter.type, parameter.default):
-            given = describe_argument(parameter.default)
-            yield Diagnostic((*place, "default"), f"the default of {name!r} is {given}; its type is {parameter.type}")
+            described = describe_argument(parameter.default)
+            yield Diagnostic(
+                (*parameter_path, "default"), f"the default of {name!r} is {described}; its type is {parameter.type}"
+            )
         if parameter.required and parameter.default is not None:
-            yield Diagnostic((*place, "required"), f"{name!r} has a default, so it cannot be required")
+            yield Diagnostic((*parameter_path, "required"), f"{name!r} has a default, so it cannot be required")
 
 
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def _validate_condition(view: ScenarioIndex, condition: Condition, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+def _validate_condition(index: ScenarioIndex, condition: Condition, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
     if condition.waits_for is not None:
-        yield from _validate_signal(view, condition.waits_for, (*path, "waits_for"))
+        yield from _validate_signal(index, condition.waits_for, (*path, "waits_for"))
     compared = [name for name in _COMPARISONS if getattr(condition, name) not in (None, ())]
     if condition.raises is not None or condition.answers:
         if compared or (condition.raises is not None and condition.answers):
@@ -198,10 +199,9 @@ def _validate_compared_argument(
             path, f"the condition does not say which argument it compares; write `argument: {_first_parameter(tool)}`"
         )
     elif condition.argument not in tool.parameters:
-        what = (
-            f"{condition.argument!r} is no parameter of {tool.name}{suggest_name(condition.argument, tool.parameters)}"
-        )
-        yield Diagnostic((*path, "argument"), what)
+        hint = suggest_name(condition.argument, tool.parameters)
+        message = f"unknown parameter {condition.argument!r} of {tool.name}{hint}"
+        yield Diagnostic((*path, "argument"), message)
     elif {"greater_than", "less_than"} & set(compared):
         kind = tool.parameters[condition.argument].type
         if kind not in ("integer", "number"):
@@ -215,33 +215,33 @@ def _first_parameter(tool: Tool) -> str:
 # --- behaviours -------------------------------------------------------------------------------------------------------
 
 
-def _validate_per_call(view: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
+def _validate_per_call(index: ScenarioIndex, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
     # An edit can bring another tool to a call, so that its own behaviour for that call makes sense, too.
-    edited = {answer.label for answer, _ in view.answers() if answer.tool == tool.visible_name}
-    own = {one.label for one in view.calls if (one.agent, one.call.tool) == (tool.agent, tool.name)} | edited
+    edited = {decision.label for decision, _ in index.decisions() if decision.tool == tool.visible_name}
+    own = {call.label for call in index.calls if (call.agent, call.call.tool) == (tool.agent, tool.name)} | edited
     for label, behaviours in tool.per_call.items():
         if label not in own:
-            what = f"no script makes a call {label!r} of {tool.name}{suggest_name(label, filter(None, own))}"
-            yield Diagnostic((*path, label), what)
-        yield from _validate_behaviours(view, behaviours, tool, (*path, label))
+            message = f"no script makes a call {label!r} of {tool.name}{suggest_name(label, filter(None, own))}"
+            yield Diagnostic((*path, label), message)
+        yield from _validate_behaviours(index, behaviours, tool, (*path, label))
 
 
 def _validate_behaviours(
-    view: ScenarioIndex, behaviours: tuple[ToolBehaviour, ...], tool: Tool, path: KeyPath
+    index: ScenarioIndex, behaviours: tuple[ToolBehaviour, ...], tool: Tool, path: KeyPath
 ) -> Iterator[Diagnostic]:
     if not behaviours:
-        yield Diagnostic(path, f"{tool.name!r} does nothing at all; a tool returns or raises")
+        yield Diagnostic(path, f"{tool.name!r} has no behaviour; a tool returns or raises")
     for k, behaviour in enumerate(behaviours):
         if behaviour.waits_for is not None:
-            yield from _validate_signal(view, behaviour.waits_for, (*path, k, "waits_for"))
+            yield from _validate_signal(index, behaviour.waits_for, (*path, k, "waits_for"))
         if behaviour.asks_again is not None and behaviour.raises is not None:
             yield Diagnostic(
                 (*path, k, "raises"), "an execution that asks again ends there; what follows is the next one"
             )
         yield from _validate_placeholders(behaviour.returns, tool, (*path, k, "returns"))
     if behaviours and behaviours[-1].asks_again is not None:
-        what = "asks_again comes last, so the call would ask for ever; say what it does after the second approval"
-        yield Diagnostic((*path, len(behaviours) - 1, "asks_again"), what)
+        message = "asks_again must not come last; say what the call does after the second approval"
+        yield Diagnostic((*path, len(behaviours) - 1, "asks_again"), message)
 
 
 def _validate_placeholders(value: Any, tool: Tool, path: KeyPath) -> Iterator[Diagnostic]:
@@ -250,7 +250,7 @@ def _validate_placeholders(value: Any, tool: Tool, path: KeyPath) -> Iterator[Di
             for name in _PLACEHOLDER.findall(value):
                 if name not in tool.parameters:
                     yield Diagnostic(
-                        path, f"{{{name}}} is no parameter of {tool.name}{suggest_name(name, tool.parameters)}"
+                        path, f"unknown parameter {{{name}}} of {tool.name}{suggest_name(name, tool.parameters)}"
                     )
         case Mapping():
             for inner in value.values():
@@ -260,12 +260,12 @@ def _validate_placeholders(value: Any, tool: Tool, path: KeyPath) -> Iterator[Di
                 yield from _validate_placeholders(inner, tool, path)
 
 
-def _validate_signal(view: ScenarioIndex, name: str, path: KeyPath) -> Iterator[Diagnostic]:
+def _validate_signal(index: ScenarioIndex, name: str, path: KeyPath) -> Iterator[Diagnostic]:
     word, _, label = name.partition(" ")
     if word in ("started", "ended") and label:
-        yield from view.unknown_label(label, path, f"`{word}` waits for")
+        yield from index.validate_label(label, path, f"`{word}` waits for")
         return
-    given = {step.name for step, _ in view.steps() if isinstance(step, SignalStep)}
-    if name not in given:
-        what = f"nobody gives the signal {name!r}{suggest_name(name, given)}; a step `signal: {name}` would"
-        yield Diagnostic(path, what)
+    signals = {step.name for step, _ in index.steps() if isinstance(step, SignalStep)}
+    if name not in signals:
+        message = f"no step gives the signal {name!r}{suggest_name(name, signals)}; add a step `signal: {name}`"
+        yield Diagnostic(path, message)

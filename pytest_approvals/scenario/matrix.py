@@ -1,0 +1,140 @@
+"""Variant matrix of a scenario: the values of each dimension, and which values can stand together.
+
+Nothing here knows what an agent claims or which points of the matrix are run; `variants` plans that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, Protocol
+
+from pytest_approvals.scenario.model import (
+    LeaveStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    SaveStep,
+    Scenario,
+    Variant,
+    all_steps,
+    session_names,
+)
+from pytest_approvals.scenario.vocabulary import ANY_STORE, DIMENSIONS
+
+Overrides = Mapping[str, Sequence[Any]]
+"""Values of dimensions that a user asked for, in place of the default ones."""
+
+
+class AgentCapabilities(Protocol):
+    """Properties of an agent that its variants depend on."""
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Claimed capabilities."""
+
+    @property
+    def stores(self) -> Mapping[str, str]:
+        """Durable stores."""
+
+    @property
+    def protocols(self) -> Mapping[str, Mapping[str, str]]:
+        """Protocols over which it can reach its model, each with the capabilities that it lacks there."""
+
+
+def dimension_values(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> dict[str, tuple[Any, ...]]:
+    """Return the values of every dimension, the plainest first, before any excludes another."""
+    stores = tuple(f"native.{name}" for name in sorted(facts.stores))
+    by_default = {
+        "serialize": ("none", "copy", "json", *stores),
+        "resume": ("same", "fresh") if "resume" in scenario.vary else ("same",),
+        "history": ("whole", "append") if "history" in scenario.vary else ("whole",),
+        "stream": (False, True),
+        "source": ("held", "restored", "rebuilt"),
+        "oracle": scenario_oracles(scenario),
+        "chunking": DIMENSIONS["chunking"] if "chunking" in scenario.vary else ("whole", "interleaved"),
+        "protocol": ("native", *facts.protocols),
+    }
+    pinned = {**scenario.only, "serialize": _with_stores(scenario.only.get("serialize"), stores)}
+    chosen = {name: _narrow(values, pinned.get(name), overrides.get(name)) for name, values in by_default.items()}
+    # A scenario may pin a protocol that this agent does not speak.
+    spoken = tuple(protocol for protocol in chosen["protocol"] if protocol in by_default["protocol"])
+    return {**chosen, "protocol": spoken if "protocol" in (*scenario.vary, *overrides) else spoken[:1]}
+
+
+def _with_stores(modes: tuple[Any, ...] | None, stores: tuple[str, ...]) -> tuple[Any, ...] | None:
+    """Replace the word for all durable stores by the agent's stores; keep it for an agent without any."""
+    if modes is None or not stores:
+        return modes
+    return tuple(expanded for mode in modes for expanded in (stores if mode == ANY_STORE else (mode,)))
+
+
+def scenario_oracles(scenario: Scenario) -> tuple[str, ...]:
+    """Return the oracles of a scenario: its own, else both constant ones if it leaves requests open."""
+    if scenario.oracles:
+        return scenario.oracles
+    if scenario.has_decisions or not _leaves_requests_open(scenario):
+        return ("script",)
+    return ("approve_all", "reject_all")
+
+
+def _leaves_requests_open(scenario: Scenario) -> bool:
+    asks = (
+        tool.approval != "never" or any(behaviour.asks_again for behaviour in tool.all_behaviours)
+        for tool in scenario.tools
+    )
+    steps = scenario.caller or ()
+    leaves = any(isinstance(step, LeaveStep) for step in steps) and not any(
+        isinstance(step, LetOracleStep) for step in steps
+    )
+    return any(asks) and not leaves
+
+
+def _narrow(
+    values: tuple[Any, ...], pinned: tuple[Any, ...] | None, requested: Sequence[Any] | None
+) -> tuple[Any, ...]:
+    if requested is None:
+        return values if pinned is None else pinned
+    return tuple(value for value in requested if pinned is None or value in pinned)
+
+
+def candidate_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
+    """Yield every variant that *scenario* allows, the plainest first, whatever the agent claims."""
+    held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
+    for row in product(*dimension_values(scenario, facts, overrides).values()):
+        variant = Variant(**dict(zip(DIMENSIONS, row, strict=True)))
+        if is_consistent(scenario, variant, held_across_saves=held_across_saves):
+            yield variant
+
+
+def is_consistent(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -> bool:
+    """Return whether the values of a variant can stand together.
+
+    - Another process gets its state as text: `json` or a durable store.
+    - Only `json` can be stored in pieces.
+    - Pieces of a reply are visible in a stream only.
+    - Without a save nothing is restored; across a save, and in another process, the held object is a special case.
+    - A scenario that saves, restores or restarts needs a serialize mode; a fresh restart one that leaves the process.
+    - Two sessions share one client of a provider, and its requests do not say whose they are.
+    """
+    is_saved = variant.serialize != "none"
+    leaves_process = variant.serialize not in ("none", "copy")
+    return (
+        (variant.resume == "same" or leaves_process)
+        and (variant.history == "whole" or variant.serialize == "json")
+        and (variant.chunking == "whole" or variant.stream)
+        and (variant.source != "restored" or is_saved)
+        and (variant.source != "held" or not is_saved or held_across_saves)
+        and (variant.source != "held" or variant.resume == "same")
+        and (is_saved or "serialize" in scenario.only or not _keeps_state(scenario))
+        and (leaves_process or not _restarts_fresh(scenario))
+        and (variant.protocol == "native" or len(session_names(scenario)) < 2)
+    )
+
+
+def _keeps_state(scenario: Scenario) -> bool:
+    return any(isinstance(step, (SaveStep, RestoreStep, RestartStep)) for step in all_steps(scenario))
+
+
+def _restarts_fresh(scenario: Scenario) -> bool:
+    return any(isinstance(step, RestartStep) and step.fresh for step in all_steps(scenario))
