@@ -1,16 +1,15 @@
-"""
-A person's own agent or team: probes in its tools, and the scripted model in place of its own.
+"""Attached agents or teams: probes in their tools, the scripted model for their own.
 
-All of it is public: models and tools are attributes of agents, teams and toolkits, and are put back when the last
-session lets go. Members of a team are treated as its leader is.
+Models and tools are public attributes of agents, teams and toolkits, and are restored when the last session is closed.
+Members of a team are treated as its leader is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import wraps
-from inspect import Parameter as Given
+from inspect import Parameter as Argument
 from inspect import iscoroutinefunction, signature
 from typing import Any
 
@@ -18,39 +17,37 @@ from agno.tools.function import Function
 
 from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
 from ...kit.context import current_world
+from ...kit.probes import Undo, undo_all
+from ...kit.tool_schema import read_type
 from .agents import AgentGraph
 from .model import ScriptedModel
 from .tools import CALL_PARAMETER
 
-Undo = Callable[[], None]
-
 
 def attach_agents(attachment: Attachment) -> AgentGraph:
-    """Makes a crew of the agent or team that a person hands over, or that their factory makes of the scripted model."""
+    """Build the agent graph of an attached agent or team, or of the one its factory builds."""
     subject = attachment.subject
     main = subject if hasattr(subject, "arun") else subject(ScriptedModel())
-    undone: list[Undo] = [_replace_attribute(main, "db", main.db), _replace_attribute(main, "telemetry", False)]
+    undos: list[Undo] = [_replace_attribute(main, "db", main.db), _replace_attribute(main, "telemetry", False)]
     specs: list[ToolSpec] = []
-    for one in _walk_agents(main):
-        name = MAIN if one is main else str(one.id or one.name)
-        if not isinstance(one.model, ScriptedModel) or one is not main:
-            undone.append(_replace_attribute(one, "model", ScriptedModel(name)))
-        tools, found = _probe_tools(one, name, attachment.stubs)
-        undone.append(_replace_attribute(one, "tools", tools))
-        specs += found
+    for agent in _walk_agents(main):
+        name = MAIN if agent is main else str(agent.id or agent.name)
+        if not isinstance(agent.model, ScriptedModel) or agent is not main:
+            undos.append(_replace_attribute(agent, "model", ScriptedModel(name)))
+        tools, agent_specs = _probe_tools(agent, name, attachment.stubs)
+        undos.append(_replace_attribute(agent, "tools", tools))
+        specs += agent_specs
     if main.id is None:
-        undone.append(_replace_attribute(main, "id", MAIN))
+        undos.append(_replace_attribute(main, "id", MAIN))
 
-    def release() -> None:
-        for undo in reversed(undone):
-            undo()
-
-    return AgentGraph(main=main, tools=tuple(specs), options=dict(attachment.run_options), db=main.db, release=release)
+    return AgentGraph(
+        main=main, tools=tuple(specs), options=dict(attachment.run_options), db=main.db, release=undo_all(undos)
+    )
 
 
-def _walk_agents(one: Any) -> Iterator[Any]:
-    yield one
-    for member in getattr(one, "members", None) or ():
+def _walk_agents(agent: Any) -> Iterator[Any]:
+    yield agent
+    for member in getattr(agent, "members", None) or ():
         yield from _walk_agents(member)
 
 
@@ -63,51 +60,56 @@ def _replace_attribute(owner: Any, name: str, value: Any) -> Undo:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _probe_tools(one: Any, agent: str, stubs: frozenset[str]) -> tuple[list[Any], list[ToolSpec]]:
-    """Gives the tools of an agent with probes around their bodies, and what they are."""
-    if callable(one.tools):
+def _probe_tools(owner: Any, agent: str, stubs: frozenset[str]) -> tuple[list[Any], list[ToolSpec]]:
+    """Return the tools of an agent with probes around their bodies, and their specs."""
+    if callable(owner.tools):
         raise Unsupported("attach", "tools that a function gives are not known before the run; hand over a list")
     tools: list[Any] = []
     specs: list[ToolSpec] = []
-    for function in (found for given in one.tools or () for found in _to_functions(given)):
+    for function in (function for entry in owner.tools or () for function in _to_functions(entry)):
         specs.append(_to_spec(function, agent))
         tools.append(_probe_function(function, agent, stub=function.name in stubs))
     return tools, specs
 
 
-def _to_functions(given: Any) -> Iterator[Function]:
-    """Gives the functions that one entry of a list of tools stands for."""
-    if isinstance(given, Function):
-        yield given
-    elif callable(given):
-        yield Function.from_callable(given)
-    elif hasattr(given, "functions"):
+def _to_functions(entry: Any) -> Iterator[Function]:
+    """Yield the functions that one entry of a list of tools stands for."""
+    if isinstance(entry, Function):
+        yield entry
+    elif callable(entry):
+        yield Function.from_callable(entry)
+    elif hasattr(entry, "functions"):
         # A toolkit keeps what can be awaited apart, and the framework prefers it.
-        named = {**given.functions, **getattr(given, "async_functions", {})}
-        yield from named.values()
+        functions = {**entry.functions, **getattr(entry, "async_functions", {})}
+        yield from functions.values()
     else:
-        raise Unsupported("attach", f"a tool that is a {type(given).__name__} is run by the provider, not here")
+        raise Unsupported("attach", f"a tool that is a {type(entry).__name__} is run by the provider, not here")
 
 
 def _probe_function(function: Function, agent: str, *, stub: bool) -> Function:
-    """Gives a copy of *function* whose body the world runs, with the arguments that the framework made of the call."""
+    """Return a copy of *function* whose body the world runs.
+
+    It gets the arguments that the framework made of the call.
+    """
     body: Any = function.entrypoint
-    told = CALL_PARAMETER in signature(body).parameters
+    takes_call = CALL_PARAMETER in signature(body).parameters
 
     @wraps(body)
-    async def run(fc: Any = None, **named: Any) -> Any:
+    async def run(fc: Any = None, **kwargs: Any) -> Any:
         async def real() -> Any:
-            given = {CALL_PARAMETER: fc, **named} if told else named
+            arguments = {CALL_PARAMETER: fc, **kwargs} if takes_call else kwargs
             if iscoroutinefunction(body):
-                return await body(**given)
-            return await asyncio.to_thread(body, **given)
+                return await body(**arguments)
+            return await asyncio.to_thread(body, **arguments)
 
-        shown = {name: value for name, value in named.items() if name in _parameter_schemas(function)}
+        shown_arguments = {name: value for name, value in kwargs.items() if name in _parameter_schemas(function)}
         call_id = None if fc is None else fc.call_id
-        return await current_world().run(function.name, shown, call_id, agent=agent, real=None if stub else real)
+        return await current_world().run(
+            function.name, shown_arguments, call_id, agent=agent, real=None if stub else real
+        )
 
     described: Any = run
-    described.__signature__ = _signature_with_call(body) if not told else signature(body)
+    described.__signature__ = _signature_with_call(body) if not takes_call else signature(body)
     described.__annotations__ = dict(getattr(body, "__annotations__", {}))
     probed = function.model_copy()
     probed.entrypoint = run
@@ -115,36 +117,42 @@ def _probe_function(function: Function, agent: str, *, stub: bool) -> Function:
 
 
 def _signature_with_call(body: Any) -> Any:
-    """Gives the signature of *body* and the parameter in which the framework hands over the call."""
-    own = signature(body)
-    call = Given(CALL_PARAMETER, Given.KEYWORD_ONLY, default=None, annotation=Any)
-    named = [one for one in own.parameters.values() if one.kind is not Given.VAR_KEYWORD]
-    rest = [one for one in own.parameters.values() if one.kind is Given.VAR_KEYWORD]
-    return own.replace(parameters=[*named, call, *rest])
+    """Return the signature of *body* with the parameter for the framework's call."""
+    own_signature = signature(body)
+    call = Argument(CALL_PARAMETER, Argument.KEYWORD_ONLY, default=None, annotation=Any)
+    parameters = [
+        parameter for parameter in own_signature.parameters.values() if parameter.kind is not Argument.VAR_KEYWORD
+    ]
+    var_keyword = [
+        parameter for parameter in own_signature.parameters.values() if parameter.kind is Argument.VAR_KEYWORD
+    ]
+    return own_signature.replace(parameters=[*parameters, call, *var_keyword])
 
 
 def _parameter_schemas(function: Function) -> dict[str, Any]:
-    described = function.to_dict().get("parameters") or {}
-    if not described.get("properties"):
-        shape = function.model_copy()
-        shape.process_entrypoint()
-        described = shape.parameters
-    properties: dict[str, Any] = described.get("properties", {})
-    return {name: one for name, one in properties.items() if name != CALL_PARAMETER}
+    json_schema = function.to_dict().get("parameters") or {}
+    if not json_schema.get("properties"):
+        copy = function.model_copy()
+        copy.process_entrypoint()
+        json_schema = copy.parameters
+    properties: dict[str, Any] = json_schema.get("properties", {})
+    return {name: part for name, part in properties.items() if name != CALL_PARAMETER}
 
 
 def _to_spec(function: Function, agent: str) -> ToolSpec:
-    own = signature(function.entrypoint).parameters if function.entrypoint is not None else {}
+    arguments = signature(function.entrypoint).parameters if function.entrypoint is not None else {}
     return ToolSpec(
         name=function.name,
         description=function.description or "",
-        parameters={name: _to_parameter(one, own.get(name)) for name, one in _parameter_schemas(function).items()},
+        parameters={
+            name: _to_parameter(part, arguments.get(name)) for name, part in _parameter_schemas(function).items()
+        },
         approval="always" if function.requires_confirmation else "never",
         agent=agent,
     )
 
 
-def _to_parameter(described: dict[str, Any], own: Any) -> Parameter:
-    default = None if own is None or own.default is Given.empty else own.default
-    required = own is None or own.default is Given.empty
-    return Parameter(type=str(described.get("type", "object")), required=required, default=default)
+def _to_parameter(json_schema: dict[str, Any], argument: Any) -> Parameter:
+    default = None if argument is None or argument.default is Argument.empty else argument.default
+    required = argument is None or argument.default is Argument.empty
+    return Parameter(type=read_type(json_schema), required=required, default=default)

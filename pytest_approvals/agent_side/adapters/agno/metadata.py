@@ -1,4 +1,4 @@
-"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...contract.capabilities import CAPABILITIES
 from ...kit.clients import list_installed_protocols
 
 ISSUES = "https://github.com/agno-agi/agno/issues"
 
 POSTGRES = os.environ.get("PYTEST_APPROVALS_POSTGRES", "")
-"""The address of a PostgreSQL server, where there is one; the option `postgres` stands above it."""
+"""Address of a PostgreSQL server; empty if there is none. The option `postgres` takes precedence."""
 
 STORES: Mapping[str, str] = {
     "sqlite": "`SqliteDb` on a file",
@@ -29,7 +28,7 @@ _CALL = "a team takes the decision from the requirement that is handed in, and t
 
 
 def _mcp_missing() -> dict[str, str]:
-    """Says what the framework's client of MCP servers would import and cannot."""
+    """Return what the framework's MCP client would import and cannot."""
     found = find_spec("agno")
     if found is None or found.origin is None:
         return {}
@@ -61,7 +60,7 @@ AGENT_MISSING: Mapping[str, str] = {
     "nested_parallel": _OUTPUT,
     "nested_gate": _OUTPUT,
 }
-"""Where one agent is run."""
+"""For the flavour that runs one agent."""
 
 TEAM_MISSING: Mapping[str, str] = {
     **_ALL,
@@ -69,7 +68,7 @@ TEAM_MISSING: Mapping[str, str] = {
     "edit_tool": _CALL,
     "nested_gate": "the leader's tool `delegate_task_to_member` is made by the team, and takes no marks",
 }
-"""Where a team is run."""
+"""For the flavour that runs a team."""
 
 
 _OBJECT = "`Claude` takes the arguments from the final message of Anthropic's client, which makes an object of them"
@@ -79,7 +78,7 @@ _RENAMED = "`OpenAIChat` gives calls whose ids are not OpenAI's other ids in eac
 PROTOCOLS: Mapping[str, Mapping[str, str]] = list_installed_protocols(
     chat={"repeated_ids": _RENAMED, "trim": _RENAMED}, messages={"broken_arguments": _OBJECT}
 )
-"""The protocols over which its own model classes reach a provider, and what is missing over each."""
+"""Protocols of its own model classes, and what each lacks."""
 
 _DELEGATES = "a leader has one tool for all members, `delegate_task_to_member`; a provider knows no other word for it"
 
@@ -87,8 +86,3 @@ TEAM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     name: {**lacks, "nested": _DELEGATES, "nested_parallel": _DELEGATES} for name, lacks in PROTOCOLS.items()
 }
 """The same for a team."""
-
-
-def claimed(missing: Mapping[str, str]) -> frozenset[str]:
-    """Gives all other capabilities."""
-    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

@@ -1,9 +1,8 @@
-"""The scripted model: a model class of the framework that asks the world of the running turn.
+"""Models of an agent: the scripted one, and the framework's own on a provider's client.
 
-A reply becomes the framework's response just as in its class for Chat Completions: calls keep the text of their
-arguments, and the pieces of a streamed call are put together by their index.
-
-The framework's own model classes, on the clients of providers.
+The scripted model is a model class of the framework that asks the world of the running turn. A reply becomes the
+framework's response as in its class for Chat Completions: calls keep the text of their arguments, and the pieces of a
+streamed call are joined by their index.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 
 from ...contract import MAIN, Chunk, Item, ModelAddress, ModelCall, ModelDown
+from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_client, build_openai_client
 from ...kit.context import current_world
 from .messages import Delegations, to_items
 
 
 class ScriptedModel(Model):
-    """The model of one agent."""
+    """Scripted model of one agent."""
 
     def __init__(self, agent: str = MAIN, delegations: Delegations | None = None) -> None:
         super().__init__(id="scripted", name="Scripted", provider="scripted")
@@ -40,16 +40,16 @@ class ScriptedModel(Model):
             reply = await current_world().model(
                 self._items(messages, options), agent=self.agent, tools=self._offered(options)
             )
-        calls, _chunks = self.delegations.made(reply)
+        calls, _chunks = self.delegations.to_framework(reply)
         text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
         return ModelResponse(role="assistant", content=text, tool_calls=[_to_call(call) for call in calls])
 
     async def ainvoke_stream(self, messages: Any, *_: Any, **options: Any) -> AsyncIterator[ModelResponse]:
         """See `Model.ainvoke_stream`."""
         with _provider_errors():
-            given = self._items(messages, options)
-            reply = await current_world().model(given, agent=self.agent, stream=True, tools=self._offered(options))
-        _calls, chunks = self.delegations.made(reply)
+            items = self._items(messages, options)
+            reply = await current_world().model(items, agent=self.agent, stream=True, tools=self._offered(options))
+        _calls, chunks = self.delegations.to_framework(reply)
         for chunk in chunks:
             yield _to_delta(chunk)
         with _provider_errors():
@@ -62,26 +62,26 @@ class ScriptedModel(Model):
         return to_items(messages, self.delegations, answers=options.get("response_format") is not None)
 
     def _offered(self, options: dict[str, Any]) -> list[str]:
-        return self.delegations.names(_offered_names(options.get("tools") or ()))
+        return self.delegations.to_neutral_names(_offered_names(options.get("tools") or ()))
 
     def parse_tool_calls(self, tool_calls_data: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Puts the pieces of streamed calls together, as the framework's class for Chat Completions does."""
-        whole: list[dict[str, Any]] = []
+        """Join the pieces of streamed calls, as the framework's Chat Completions class does."""
+        calls: list[dict[str, Any]] = []
         for piece in tool_calls_data:
-            while len(whole) <= piece["index"]:
-                whole.append({"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
-            call = whole[piece["index"]]
+            while len(calls) <= piece["index"]:
+                calls.append({"id": None, "type": "function", "function": {"name": "", "arguments": ""}})
+            call = calls[piece["index"]]
             call["id"] = piece["id"] or call["id"]
             call["function"]["name"] = piece["name"] or call["function"]["name"]
             call["function"]["arguments"] += piece["arguments"] or ""
-        return whole
+        return calls
 
     def invoke(self, *_: Any, **__: Any) -> ModelResponse:
-        """The world is asked asynchronously."""
+        """Refuse: the world is asynchronous."""
         raise NotImplementedError
 
     def invoke_stream(self, *_: Any, **__: Any) -> Iterator[ModelResponse]:
-        """The world is asked asynchronously."""
+        """Refuse: the world is asynchronous."""
         raise NotImplementedError
 
     def _parse_provider_response(self, response: Any, **_: Any) -> Any:
@@ -93,7 +93,7 @@ class ScriptedModel(Model):
 
 @contextmanager
 def _provider_errors() -> Iterator[None]:
-    """Raises what the framework's own model classes raise of a status and of a lost connection."""
+    """Raise what the framework's models raise for a status or a lost connection."""
     try:
         yield
     except ModelDown as error:
@@ -101,13 +101,13 @@ def _provider_errors() -> Iterator[None]:
 
 
 def _offered_names(offered: Iterable[Any]) -> Iterator[str]:
-    for one in offered:
-        described = one.get("function", one) if isinstance(one, dict) else {"name": getattr(one, "name", "")}
-        yield str(described.get("name", ""))
+    for tool in offered:
+        function = tool.get("function", tool) if isinstance(tool, dict) else {"name": getattr(tool, "name", "")}
+        yield str(function.get("name", ""))
 
 
 def _to_call(call: ModelCall) -> dict[str, Any]:
-    text = call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
+    text = write_arguments(call.arguments)
     return {"id": call.id, "type": "function", "function": {"name": call.tool, "arguments": text}}
 
 
@@ -119,7 +119,7 @@ def _to_delta(chunk: Chunk) -> ModelResponse:
 
 
 def build_provider_model(agent: str, address: ModelAddress) -> Model:
-    """Gives the model of *agent*, which is asked at *address*."""
+    """Build the framework's model of *agent* that asks the provider at *address*."""
     if address.protocol == "messages":
         from agno.models.anthropic import Claude
 

@@ -1,7 +1,4 @@
-"""Requirements of paused runs as approval requests.
-
-Decisions as the framework takes them: requirements that were confirmed or rejected.
-"""
+"""Requirements of paused runs as approval requests, and decisions as settled requirements."""
 
 from __future__ import annotations
 
@@ -15,59 +12,61 @@ if TYPE_CHECKING:
 
 
 SEPARATOR = "/"
-"""Stands between the id of a run and that of one of its requirements: an answer has to name both."""
+"""Separates the ids of a run and of its requirement: a decision must name both."""
 
 
 ServerTools = Mapping[tuple[str, str], ToolSpec]
-"""The tools that servers offer, by agent and name: a requirement says the name of a tool and nothing of its server."""
+"""Tools of MCP servers by agent and name: a requirement has the name of a tool but not its server."""
 
 
 def server_tools(specs: Iterable[ToolSpec]) -> ServerTools:
-    """Finds the tools that servers offer."""
+    """Return the tools of MCP servers by agent and name."""
     return {(spec.agent, spec.name): spec for spec in specs if spec.kind == "mcp"}
 
 
 def read_requests(requirements: Iterable[RunRequirement] | None, run: str, served: ServerTools) -> tuple[Request, ...]:
-    """Gives what a person is shown: the requirements of a run that nobody has answered."""
-    return tuple(_read_request(one, run, served) for one in requirements or () if one.needs_confirmation)
+    """Return the requests of a run: its requirements that nobody has answered."""
+    return tuple(
+        _read_request(requirement, run, served) for requirement in requirements or () if requirement.needs_confirmation
+    )
 
 
 def _read_request(requirement: Any, run: str, served: ServerTools) -> Request:
     call = requirement.tool_execution
     # Before teams could pause, a requirement named no member.
     agent = getattr(requirement, "member_agent_id", None) or MAIN
-    offered = served.get((agent, call.tool_name))
+    spec = served.get((agent, call.tool_name))
     return Request(
         id=f"{run}{SEPARATOR}{requirement.id}",
         call_id=call.tool_call_id,
         tool=call.tool_name,
         arguments=call.tool_args or {},
-        kind="function" if offered is None else "mcp",
-        server=None if offered is None else offered.server,
+        kind="function" if spec is None else "mcp",
+        server=None if spec is None else spec.server,
         agent=agent,
         handle=requirement,
     )
 
 
 def run_id_of(request: Request | None) -> str | None:
-    """Gives the run that a request belongs to."""
-    run, found, _ = request.id.partition(SEPARATOR) if request is not None else ("", "", "")
-    return run if found else None
+    """Return the id of the run that a request belongs to."""
+    run, separator, _ = request.id.partition(SEPARATOR) if request is not None else ("", "", "")
+    return run if separator else None
 
 
 def requirement_id_of(request: Request) -> str:
-    """Gives the id of the requirement that a request shows."""
+    """Return the id of the requirement that a request shows."""
     return request.id.rpartition(SEPARATOR)[2]
 
 
 def write_decisions(known: Sequence[Any], decisions: Sequence[Decision], *, in_place: bool) -> list[Any]:
-    """
-    Gives the requirements that are handed in: those that the decisions are about, in the caller's order.
+    """Return the requirements of *decisions*, in the caller's order.
 
-    Arguments:
-        known: The requirements of the run as it is kept.
-        in_place: Where the caller keeps the run itself: an answer whose request is known by its id alone is put on the
-            run's own requirement, and not on one that came back from a client.
+    Args:
+        known: The requirements of the stored run.
+        decisions: The decisions.
+        in_place: The caller keeps the run itself: a decision whose request is known by its id alone is put on the run's
+            own requirement, not on one that came back from a client.
     """
     return [_write_decision(decision, known, in_place) for decision in decisions]
 
@@ -75,42 +74,46 @@ def write_decisions(known: Sequence[Any], decisions: Sequence[Decision], *, in_p
 def _write_decision(decision: Decision, known: Sequence[Any], in_place: bool) -> Any:
     if decision.request is None:
         return decision.address
-    own = next((one for one in known if one.id == requirement_id_of(decision.request)), None)
+    own_requirement = next(
+        (candidate for candidate in known if candidate.id == requirement_id_of(decision.request)), None
+    )
     requirement = decision.request.handle or (
-        own if in_place and own is not None else rebuild_requirement(decision.request, own)
+        own_requirement
+        if in_place and own_requirement is not None
+        else rebuild_requirement(decision.request, own_requirement)
     )
     _VERDICT_WRITERS[decision.verdict](requirement, decision)
     return requirement
 
 
 def rebuild_requirement(request: Request, own: Any) -> Any:
-    """
-    Gives the requirement that a client sends back: what it was shown, through the framework's own dictionaries.
+    """Return the requirement that a client sends back, through the framework's dictionaries.
 
-    Arguments:
-        own: The requirement that the run holds under this id, for what a person is not shown; None where there is none.
+    Args:
+        request: What the client was shown.
+        own: The requirement of the run with this id, for what a client is not shown; None if there is none.
     """
     from agno.run.requirement import RunRequirement
 
     data: dict[str, Any] = own.to_dict() if own is not None else {}
     call = {name: value for name, value in (data.get("tool_execution") or {}).items() if name not in _DECISION_FIELDS}
     call |= {"tool_call_id": request.call_id, "tool_name": request.tool, "tool_args": request.arguments}
-    shown = {name: value for name, value in data.items() if name not in _DECISION_FIELDS}
-    shown |= {"id": requirement_id_of(request), "tool_execution": call | {"requires_confirmation": True}}
+    fields = {name: value for name, value in data.items() if name not in _DECISION_FIELDS}
+    fields |= {"id": requirement_id_of(request), "tool_execution": call | {"requires_confirmation": True}}
     if request.agent != MAIN:
-        shown["member_agent_id"] = request.agent
-    return RunRequirement.from_dict(shown)
+        fields["member_agent_id"] = request.agent
+    return RunRequirement.from_dict(fields)
 
 
 _DECISION_FIELDS = frozenset({"confirmation", "confirmed", "confirmation_note", "result", "tool_call_error", "metrics"})
-"""What is not there yet when a client is shown a requirement."""
+"""Fields that are not set yet when a client sees a requirement."""
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 
 def _approve(requirement: Any, _: Decision) -> None:
-    # A requirement that was confirmed before is handed in again as it is; it takes no second decision.
+    # The framework refuses a second decision, so a confirmed requirement is submitted again as it is.
     if requirement.confirmation is not True:
         requirement.confirm()
 

@@ -1,4 +1,4 @@
-"""One session: the runs under one session id, and the flavours of what runs them."""
+"""Sessions: the runs with one session id, and the flavours of what runs them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 
 class Session(Agent):
-    """
-    A session is what the database keeps under one session id; flavours differ in what is run.
+    """What the database stores under one session id; flavours differ in what is run.
 
-    A paused run is continued by its id, with its requirements; where the caller keeps the output of the run, by that.
+    A paused run is continued by its id, with its requirements, or by its output if the caller keeps that.
     """
 
     framework = "agno"
@@ -36,39 +35,39 @@ class Session(Agent):
     packages = ("agno",)
     connects = True
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
-        self._crew.sessions.add(id(self))
-        self._borrowed = beside is not None
-        self._use(beside._store if beside else self._store_of(blueprint))
+        self._agents: AgentGraph = shared_with._agents if shared_with else self._create_agents(blueprint)
+        self._agents.add_session(self)
+        self._borrowed = shared_with is not None
+        self._use_store(shared_with._store if shared_with else self._store_of(blueprint))
         self._session = str(uuid4())
         self._last: str | None = None
         self._outputs: dict[str, Any] = {}
         self._limit: int | None = None
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
             from .attach import attach_agents
 
             return attach_agents(blueprint.attachment)
-        return self._made(blueprint)
+        return self._create_own_agents(blueprint)
 
     @abstractmethod
-    def _made(self, blueprint: Blueprint) -> AgentGraph:
-        """What is run where it is made of a blueprint."""
+    def _create_own_agents(self, blueprint: Blueprint) -> AgentGraph:
+        """Build what is run from a blueprint."""
 
     def _store_of(self, blueprint: Blueprint) -> Store:
-        own = self._crew.db if blueprint.serialize == "none" else None
+        own = self._agents.db if blueprint.serialize == "none" else None
         return borrow_store(own) if own is not None else open_store(blueprint)
 
-    def _use(self, store: Store) -> None:
+    def _use_store(self, store: Store) -> None:
         self._store = store
-        self._crew.main.db = store.db
+        self._agents.main.db = store.db
 
     @property
-    def _kept(self) -> bool:
-        """The caller keeps the outputs of runs, and continues with these."""
+    def _keeps_outputs(self) -> bool:
+        """Whether the caller keeps the outputs of runs and continues with these."""
         return self.blueprint.serialize == "json"
 
     # --- turns --------------------------------------------------------------------------------------------------------
@@ -77,113 +76,120 @@ class Session(Agent):
         """See `Agent.turn`."""
         with use_world(self.world):
             if not decisions and text is not None:
-                return await self._run(self._crew.main.arun, stream, input=text, session_id=self._session)
-            return await self._answer(text, decisions, stream)
+                return await self._run(self._agents.main.arun, stream, input=text, session_id=self._session)
+            return await self._continue_runs(text, decisions, stream)
 
-    async def _answer(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> Outcome:
+    async def _continue_runs(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> Outcome:
         by_run: dict[str | None, list[Decision]] = {} if decisions else {self._last: []}
         for decision in decisions:
             by_run.setdefault(run_id_of(decision.request) or self._last, []).append(decision)
-        outcomes = [await self._continue(run, its, text, stream) for run, its in by_run.items()]
-        paused = [one for one in outcomes if isinstance(one, Paused)]
-        if not paused:
+        outcomes = [
+            await self._continue_run(run_id, run_decisions, text, stream) for run_id, run_decisions in by_run.items()
+        ]
+        paused_outcomes = [outcome for outcome in outcomes if isinstance(outcome, Paused)]
+        if not paused_outcomes:
             return outcomes[-1]
-        return Paused(requests=tuple(request for one in paused for request in one.requests), text=paused[-1].text)
+        return Paused(
+            requests=tuple(request for outcome in paused_outcomes for request in outcome.requests),
+            text=paused_outcomes[-1].text,
+        )
 
-    async def _continue(
-        self, run: str | None, decisions: Sequence[Decision], text: str | None, stream: bool
+    async def _continue_run(
+        self, run_id: str | None, decisions: Sequence[Decision], text: str | None, stream: bool
     ) -> Outcome:
-        given: dict[str, Any] = {} if text is None else {"input": text}
-        output = await self._output_of(run)
+        options: dict[str, Any] = {} if text is None else {"input": text}
+        output = await self._output_of(run_id)
         known = (output.requirements if output is not None else None) or []
         if decisions:
-            given["requirements"] = write_decisions(known, decisions, in_place=self._kept)
-        if not self._kept or output is None:
-            given |= {"run_id": run, "session_id": self._session}
+            options["requirements"] = write_decisions(known, decisions, in_place=self._keeps_outputs)
+        if not self._keeps_outputs or output is None:
+            options |= {"run_id": run_id, "session_id": self._session}
         else:
-            given["run_response"] = output
-            output.requirements = known + [one for one in given.get("requirements", ()) if one not in known]
-        return await self._run(self._crew.main.acontinue_run, stream, **given)
+            options["run_response"] = output
+            output.requirements = known + [
+                requirement for requirement in options.get("requirements", ()) if requirement not in known
+            ]
+        return await self._run(self._agents.main.acontinue_run, stream, **options)
 
-    async def _run(self, call: Any, stream: bool, **given: Any) -> Outcome:
-        given |= self._crew.options
-        offered = server_tools(self.tools())
+    async def _run(self, call: Any, stream: bool, **options: Any) -> Outcome:
+        options |= self._agents.options
+        mcp_tools = server_tools(self.tools())
         if not stream:
-            output = await call(**given)
-            self._keep(output)
-            return read_outcome(output, offered)
-        events = call(**given, stream=True, stream_events=True, yield_run_output=True)
-        return await read_stream(events, self._crew.main, self.world.shown, self._keep, offered)
+            output = await call(**options)
+            self._keep_output(output)
+            return read_outcome(output, mcp_tools)
+        events = call(**options, stream=True, stream_events=True, yield_run_output=True)
+        return await read_stream(events, self._agents.main, self.world.shown, self._keep_output, mcp_tools)
 
-    def _keep(self, output: Any) -> None:
+    def _keep_output(self, output: Any) -> None:
         self._last = output.run_id
-        if self._kept:
+        if self._keeps_outputs:
             self._outputs[output.run_id] = output
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 
-    async def _runs(self) -> list[Any]:
-        """Gives the outputs of all runs of this session that the caller talked to."""
-        if self._kept:
+    async def _load_runs(self) -> list[Any]:
+        """Return the outputs of all runs of this session that the caller talked to."""
+        if self._keeps_outputs:
             return list(self._outputs.values())
-        found = await self._stored()
-        runs = (found.runs if found is not None else None) or []
-        # A database in memory shares what it gives out; requirements are there to be changed.
+        session = await self._load_session()
+        runs = (session.runs if session is not None else None) or []
+        # A database in memory returns its own objects, and decisions change requirements in place.
         return [deepcopy(run) for run in runs if not run.parent_run_id]
 
-    async def _stored(self) -> Any:
-        return await read_session(self._store.db, self._crew.main, self._session)
+    async def _load_session(self) -> Any:
+        return await read_session(self._store.db, self._agents.main, self._session)
 
-    async def _output_of(self, run: str | None) -> Any:
-        return next((one for one in await self._runs() if one.run_id == run), None)
+    async def _output_of(self, run_id: str | None) -> Any:
+        return next((output for output in await self._load_runs() if output.run_id == run_id), None)
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        offered = server_tools(self.tools())
+        mcp_tools = server_tools(self.tools())
         return [
             request
-            for run in await self._runs()
+            for run in await self._load_runs()
             if run.is_paused
-            for request in read_requests(run.requirements, run.run_id, offered)
+            for request in read_requests(run.requirements, run.run_id, mcp_tools)
         ]
 
     async def cancel(self) -> None:
         """See `Agent.cancel`."""
-        await self._crew.main.acancel_run(self._last)
+        await self._agents.main.acancel_run(self._last)
 
     async def trim(self, keep: int) -> None:
-        """Lets the agent take the last *keep* messages of its history; this is a setting of the agent."""
+        """Limit the agent's history to the last *keep* messages, which is its own setting."""
         self._limit = keep
-        self._crew.main.num_history_runs = None
-        self._crew.main.num_history_messages = keep
+        self._agents.main.num_history_runs = None
+        self._agents.main.num_history_messages = keep
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def dump(self) -> str:
-        """Gives the reference into the database, and where the caller keeps them the outputs of the runs."""
+        """Return the reference into the database, and the outputs if the caller keeps them."""
         if self.blueprint.serialize == "none":
             raise Unsupported("serialize.json", "a session in memory is kept as it is")
-        kept: dict[str, Any] = {"session": self._session, "last": self._last}
+        saved: dict[str, Any] = {"session": self._session, "last": self._last}
         if self._limit is not None:
-            kept["num_history_messages"] = self._limit
-        if self._kept:
-            kept["runs"] = [run.to_dict() for run in self._changed()]
-        return json.dumps(kept)
+            saved["num_history_messages"] = self._limit
+        if self._keeps_outputs:
+            saved["runs"] = [run.to_dict() for run in self._outputs_to_dump()]
+        return json.dumps(saved)
 
-    def _changed(self) -> list[Any]:
+    def _outputs_to_dump(self) -> list[Any]:
         if self.blueprint.history == "whole":
             return list(self._outputs.values())
         return [self._outputs[self._last]] if self._last in self._outputs else []
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
-        kept = [json.loads(part) for part in parts]
-        self._session, self._last = kept[-1]["session"], kept[-1]["last"]
-        if (limit := kept[-1].get("num_history_messages")) is not None:
+        saved = [json.loads(part) for part in parts]
+        self._session, self._last = saved[-1]["session"], saved[-1]["last"]
+        if (limit := saved[-1].get("num_history_messages")) is not None:
             await self.trim(limit)
-        if self._kept:
-            self._outputs = read_outputs(self._crew.main, [run for one in kept for run in one["runs"]])
-            self._store.db.upsert_session(build_session(self._crew.main, self._session, self._outputs.values()))
+        if self._keeps_outputs:
+            self._outputs = read_outputs(self._agents.main, [run for part in saved for run in part["runs"]])
+            self._store.db.upsert_session(build_session(self._agents.main, self._session, self._outputs.values()))
 
     async def copy_from(self, other: Agent) -> None:
         """See `Agent.copy_from`."""
@@ -192,32 +198,31 @@ class Session(Agent):
         self._outputs = deepcopy(other._outputs)
         if other._limit is not None:
             await self.trim(other._limit)
-        found = await other._stored()
-        if found is not None:
-            self._store.db.upsert_session(deepcopy(found))
+        session = await other._load_session()
+        if session is not None:
+            self._store.db.upsert_session(deepcopy(session))
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
-        return type(self)(world, self.blueprint, beside=self)
+        return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
-        return self._crew.tools
+        return self._agents.tools
 
     async def close(self) -> None:
         """See `Agent.close`."""
         if not self._borrowed:
             await self._store.close()
-        self._crew.let_go(self)
+        self._agents.remove_session(self)
 
 
 class SingleAgentSession(Session):
     """One agent is run."""
 
-    capabilities = metadata.claimed(metadata.AGENT_MISSING)
     missing = metadata.AGENT_MISSING
 
-    def _made(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_own_agents(self, blueprint: Blueprint) -> AgentGraph:
         from .agents import build_agent
 
         return build_agent(blueprint)
@@ -226,11 +231,10 @@ class SingleAgentSession(Session):
 class AgentTeamSession(Session):
     """A team is run: its leader has tools of its own and members to delegate to."""
 
-    capabilities = metadata.claimed(metadata.TEAM_MISSING)
     missing = metadata.TEAM_MISSING
     protocols = metadata.TEAM_PROTOCOLS
 
-    def _made(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_own_agents(self, blueprint: Blueprint) -> AgentGraph:
         from .agents import build_team
 
         return build_team(blueprint)

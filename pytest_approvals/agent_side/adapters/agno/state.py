@@ -1,6 +1,6 @@
-"""The databases that keep sessions and their runs: in memory, or the framework's own for SQLite and PostgreSQL.
+"""Databases of sessions and their runs, and outputs of runs that the caller keeps.
 
-Sessions as a database keeps them, and outputs of runs that the caller keeps as text.
+The databases are in memory, or the framework's own for SQLite and PostgreSQL.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ class Store:
 
 
 def open_store(blueprint: Blueprint) -> Store:
-    """Opens the database that a serialize mode asks for."""
+    """Open the database that a serialize mode asks for."""
     make = _STORE_OPENERS.get(blueprint.serialize)
     return open_memory_store() if make is None else _with_close(make(blueprint))
 
 
 def open_memory_store() -> Store:
-    """Gives an empty database in memory."""
+    """Open an empty database in memory."""
     from agno.db.in_memory import InMemoryDb
 
     return Store(db=InMemoryDb(), close=_close_nothing)
 
 
 def borrow_store(db: Any) -> Store:
-    """Gives a person's own database, which is theirs to close."""
+    """Return the user's own database, which stays open."""
     return Store(db=db, close=_close_nothing)
 
 
 async def _close_nothing() -> None:
-    """There is nothing to close."""
+    """Close nothing: the database is in memory, or the user's own."""
 
 
 def _with_close(db: Any) -> Store:
     async def close() -> None:
-        # Before they could be closed, databases had nothing but their engine.
-        closed = getattr(db, "close", None) or db.db_engine.dispose
-        waiting = closed()
-        if isawaitable(waiting):
-            await waiting
+        # In releases without `close`, a database only has its engine.
+        close_db = getattr(db, "close", None) or db.db_engine.dispose
+        result = close_db()
+        if isawaitable(result):
+            await result
 
     return Store(db=db, close=close)
 
@@ -87,23 +87,23 @@ _STORE_OPENERS: dict[str, Callable[[Blueprint], Any]] = {
 
 
 async def read_session(db: Any, main: Any, session: str) -> Any:
-    """Gives the session as the database has it; None where it has none."""
+    """Return the stored session; None if there is none."""
     from agno.db.base import SessionType
 
     kind = SessionType.TEAM if hasattr(main, "members") else SessionType.AGENT
-    found = db.get_session(session_id=session, session_type=kind)
-    return await found if isawaitable(found) else found
+    stored = db.get_session(session_id=session, session_type=kind)
+    return await stored if isawaitable(stored) else stored
 
 
-def read_outputs(main: Any, dumped: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Gives the outputs of runs by their ids; of one that was dumped several times, the last one."""
+def read_outputs(main: Any, dumped_runs: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the outputs of runs by their ids; of several with one id, the last."""
     kind = _state_classes(main)[0]
-    read = [kind.from_dict(one) for one in dumped]
-    return {run.run_id: run for run in read}
+    runs = [kind.from_dict(dumped_run) for dumped_run in dumped_runs]
+    return {run.run_id: run for run in runs}
 
 
 def build_session(main: Any, session: str, runs: Iterable[Any]) -> Any:
-    """Gives the session with these runs, for the database of another agent object."""
+    """Build a session with these runs, for the database of another agent object."""
     _, kind, owner = _state_classes(main)
     return kind(session_id=session, runs=list(runs), **{owner: main.id})
 

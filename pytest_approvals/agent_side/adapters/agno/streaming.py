@@ -1,4 +1,4 @@
-"""How a run ended, as its output or its stream tells it."""
+"""Outcome of a run, read from its output or its stream."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ...contract import Finished, Outcome, Paused
-from .messages import is_json_object, text_of
+from ...kit.arguments import is_object_text
+from .messages import text_of
 from .requests import ServerTools, read_requests
 
 ShowEvent = Callable[..., None]
 
 
 class RunFailed(Exception):
-    """A run ended with the status `error` or `cancelled`, which is how the framework tells its caller of a failure."""
+    """A run ended with the status `error` or `cancelled`, the framework's sign of failure."""
 
 
 def read_outcome(run: Any, served: ServerTools) -> Outcome:
-    """Reads the output of a run."""
+    """Read the output of a run."""
     status = _status_word(run.status)
     if status in ("ERROR", "CANCELLED"):
         raise RunFailed(f"{status}: {run.content}")
     if run.is_paused:
-        return Paused(requests=read_requests(run.requirements, run.run_id, served), text=_text_beside_calls(run))
+        return Paused(requests=read_requests(run.requirements, run.run_id, served), text=_text_with_calls(run))
     return Finished(output=_to_output(run.content))
 
 
@@ -30,8 +31,11 @@ def _status_word(status: Any) -> str:
     return str(getattr(status, "value", status)).upper()
 
 
-def _text_beside_calls(run: Any) -> str | None:
-    """Gives what the model said beside the calls that wait; the content of a paused run is the framework's own text."""
+def _text_with_calls(run: Any) -> str | None:
+    """Return the model's text in the message with the pending calls.
+
+    The content of a paused run is the framework's own text.
+    """
     last = next((message for message in reversed(run.messages or ()) if message.role == "assistant"), None)
     return (text_of(last.content) or None) if last is not None else None
 
@@ -46,12 +50,14 @@ def _to_output(content: Any) -> Any:
 async def read_stream(
     events: AsyncIterator[Any], main: Any, shown: ShowEvent, keep: Callable[[Any], None], served: ServerTools
 ) -> Outcome:
-    """
-    Consumes a stream, tells what it shows, and reads how the run ended from its events.
+    """Consume a stream, report what it shows, and read from its events how the run ended.
 
-    Arguments:
-        main: What is run; members of a team tell of their own runs in the same stream.
-        keep: Is given the output of the run, with which the stream ends.
+    Args:
+        events: The stream.
+        main: What is run; members of a team report their own runs in the same stream.
+        shown: Receives what the stream shows.
+        keep: Receives the output of the run, with which the stream ends.
+        served: The tools of MCP servers.
     """
     outcome: Outcome = Finished()
     failure: str | None = None
@@ -60,16 +66,16 @@ async def read_stream(
             keep(event)
             continue
         kind = event.event.removeprefix("Team")
-        for what, facts in _read_event(kind, event):
-            # An answer that has to be an object is streamed as text, and is not what the agent says.
-            if what != "text" or main.output_schema is None or not is_json_object(event.content):
-                shown(what, **facts)
+        for shown_kind, values in _read_event(kind, event):
+            # A structured answer is streamed as text, but is not text of the agent.
+            if shown_kind != "text" or main.output_schema is None or not is_object_text(event.content):
+                shown(shown_kind, **values)
         if not _is_from(main, event):
             continue
         if kind == "RunPaused":
             outcome = Paused(requests=read_requests(event.requirements, event.run_id, served))
             for request in outcome.requests:
-                # The pause is where a stream shows the calls that wait.
+                # A stream only shows the pending calls with the pause.
                 shown("call", id=request.call_id, tool=request.tool)
                 shown("request", id=request.id)
         elif kind == "RunCompleted" and not isinstance(outcome, Paused):
@@ -83,8 +89,10 @@ async def read_stream(
 
 
 def _is_from(main: Any, event: Any) -> bool:
-    leads = event.event.startswith("Team")
-    return leads == hasattr(main, "members") and bool(main.id == (event.team_id if leads else event.agent_id))
+    from_leader = event.event.startswith("Team")
+    return from_leader == hasattr(main, "members") and bool(
+        main.id == (event.team_id if from_leader else event.agent_id)
+    )
 
 
 def _read_event(kind: str, event: Any) -> list[tuple[str, dict[str, Any]]]:

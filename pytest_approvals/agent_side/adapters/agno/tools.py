@@ -1,8 +1,6 @@
-"""Tools made from tool specs, as a person writes them: functions with the decorator `tool`.
+"""Tools made from tool specs, as functions with the decorator `tool`, and MCP toolkits.
 
-Tools of MCP servers that the agent connects to, with the framework's own toolkit, which it connects for each run.
-
-A server is not told the id of a call.
+The framework connects its own toolkit for an MCP server for each run. A server does not receive the id of a call.
 """
 
 from __future__ import annotations
@@ -15,18 +13,19 @@ from agno.tools import tool
 from agno.tools.function import FunctionCall
 
 from ...contract import ServerAddress, ToolSpec
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import set_signature, to_signature_parameters
 
 CALL_PARAMETER = "fc"
-"""The parameter in which the framework hands a body the call that it is run for."""
+"""Parameter through which the framework passes its call to a body."""
 
 
 def build_tool(spec: ToolSpec, **marks: Any) -> Any:
-    """
-    Gives the tool that *spec* describes.
+    """Build the tool that *spec* describes.
 
-    Arguments:
+    Args:
+        spec: The tool.
         marks: More arguments for the decorator.
     """
 
@@ -41,11 +40,11 @@ def build_tool(spec: ToolSpec, **marks: Any) -> Any:
 def build_tools(
     specs: Sequence[ToolSpec], servers: Iterable[ServerAddress], marks: Mapping[str, Any] | None = None
 ) -> list[Any]:
-    """
-    Gives the tools of one agent: functions, and a toolkit for each server.
+    """Build the tools of one agent: functions, and a toolkit for each server.
 
-    Arguments:
-        servers: Where its servers are.
+    Args:
+        specs: The tools.
+        servers: The addresses of its MCP servers.
         marks: More arguments for the decorator of gated functions.
     """
     functions = [spec for spec in specs if spec.kind != "mcp"]
@@ -56,18 +55,14 @@ def build_tools(
 
 
 def with_signature(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:
-    """Gives *body* the signature that a person would have written for the tool."""
+    """Give *body* the signature that a user would write for the tool."""
     body.__name__ = spec.name
     call = Argument(CALL_PARAMETER, Argument.KEYWORD_ONLY, annotation=FunctionCall)
     return set_signature(body, call, *to_signature_parameters(spec.parameters))
 
 
-MCP_TIMEOUT = 600
-"""Seconds that a tool may take: the harness has a limit of its own."""
-
-
 def build_toolkit(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
-    """Gives the toolkit for the server at *address*, which offers *specs*, and whose gated tools ask."""
+    """Build the toolkit for the server at *address*, whose gated tools among *specs* ask."""
     from agno.tools.mcp import MCPTools
     from mcp import StdioServerParameters
 
@@ -78,5 +73,5 @@ def build_toolkit(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
     }
     if address.url:
         return MCPTools(url=address.url, transport="streamable-http", **more)
-    program, *arguments = address.command
+    program, arguments = split_command(address)
     return MCPTools(server_params=StdioServerParameters(command=program, args=arguments), transport="stdio", **more)

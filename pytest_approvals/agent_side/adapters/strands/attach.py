@@ -1,49 +1,53 @@
-"""
-A person's own agent: the scripted model in place of its own, and probes around its tools.
+"""Attached agents: the scripted model in place of their own, probes around their tools.
 
-An agent holds its model and its tools in attributes. Both are replaced there, also on the agents that its tools run,
-and put back when the last session lets go.
+An agent holds its model and its tools in attributes. Both are replaced there, also in the agents that its tools run,
+and restored when the last session is closed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from strands import Agent
 from strands.types.tools import AgentTool
 
-from ...contract import MAIN, AsksAgain, Attachment, Parameter, ToolSpec, Unsupported
+from ...contract import MAIN, AsksAgain, Attachment, ToolSpec, Unsupported
 from ...kit.context import current_world
+from ...kit.probes import Undo, undo_all
+from ...kit.tool_schema import read_parameters
 from .agents import AgentGraph
 from .model import ScriptedModel
 
-Undo = Callable[[], None]
-
 
 def attach_agents(attachment: Attachment) -> AgentGraph:
-    """Makes a crew of the agent that a person hands over, or of those that their factory makes."""
+    """Build the agent graph of an attached agent, or of those that its factory builds."""
     subject = attachment.subject
     if isinstance(subject, Agent):
         undo = list(_probe_agent(subject, MAIN, attachment))
 
-        def main(manager: Any) -> Any:
+        def build_main(manager: Any) -> Any:
             _refuse_manager(manager)
             return subject
 
         return AgentGraph(
-            main=main, tools=tuple(_to_specs(subject)), options=attachment.run_options, release=_undo_all(undo)
+            build_main=build_main,
+            tools=tuple(_to_specs(subject)),
+            options=attachment.run_options,
+            release=undo_all(undo),
         )
 
-    def made(manager: Any) -> Any:
+    def build_from_factory(manager: Any) -> Any:
         _refuse_manager(manager)
         agent = subject(ScriptedModel())
         for _ in _probe_agent(agent, MAIN, attachment):
             pass
         return agent
 
-    return AgentGraph(main=made, tools=tuple(_to_specs(subject(ScriptedModel()))), options=attachment.run_options)
+    return AgentGraph(
+        build_main=build_from_factory, tools=tuple(_to_specs(subject(ScriptedModel()))), options=attachment.run_options
+    )
 
 
 def _refuse_manager(manager: Any) -> None:
@@ -51,36 +55,24 @@ def _refuse_manager(manager: Any) -> None:
         raise Unsupported("attach", "an agent gets its session manager where it is made; give yours one, or use `json`")
 
 
-def _undo_all(undo: list[Undo]) -> Undo:
-    def release() -> None:
-        for one in reversed(undo):
-            one()
-
-    return release
-
-
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
 def _to_specs(agent: Any) -> Iterator[ToolSpec]:
     for tool in agent.tool_registry.registry.values():
-        schema = tool.tool_spec["inputSchema"].get("json", {})
-        required = schema.get("required", ())
         yield ToolSpec(
             name=tool.tool_name,
             description=tool.tool_spec["description"],
-            parameters={
-                name: Parameter(
-                    type=str(one.get("type", "object")), required=name in required, default=one.get("default")
-                )
-                for name, one in schema.get("properties", {}).items()
-            },
+            parameters=read_parameters(tool.tool_spec["inputSchema"].get("json")),
             approval="always" if _is_always_asked(agent, tool.tool_name) else "never",
         )
 
 
 def _is_always_asked(agent: Any, tool: str) -> bool:
-    """Says whether the SDK's own intervention asks about the tool; what a person's own gate asks about nobody knows."""
+    """Return whether the SDK's own intervention asks about the tool.
+
+    Which tools the user's own gate asks about is unknown.
+    """
     registry = getattr(agent, "_intervention_registry", None)
     for handler in getattr(registry, "handlers", ()):
         allowed = getattr(handler, "_allowed_tools", None)
@@ -111,7 +103,7 @@ def _probe_agent(agent: Any, name: str, attachment: Attachment) -> Iterator[Undo
 
 
 class _ProbedTool(AgentTool):
-    """Stands in the place of a tool; a stub never runs it."""
+    """Replacement of a tool that runs it in the world; a stub never runs it."""
 
     def __init__(self, tool: Any, agent: str, *, stub: bool) -> None:
         super().__init__()
@@ -120,7 +112,7 @@ class _ProbedTool(AgentTool):
         self._stub = stub
 
     def __getattr__(self, name: str) -> Any:
-        # Whatever else the framework asks a tool about, it asks the person's own.
+        # All other attributes that the framework reads are those of the user's tool.
         return getattr(self.__dict__["_tool"], name)
 
     @property
@@ -139,25 +131,25 @@ class _ProbedTool(AgentTool):
         return str(self._tool.tool_type)
 
     async def stream(self, tool_use: Any, invocation_state: Any, **options: Any) -> Any:
-        """Runs the tool in the world; a question that it asks is told, and not its result."""
-        told: list[Any] = []
+        """Run the tool in the world; if it asks, the world records the question, not a result."""
+        events: list[Any] = []
 
         async def real() -> Any:
-            told.extend([event async for event in self._tool.stream(tool_use, invocation_state, **options)])
-            if told and _is_question(told[-1]):
+            events.extend([event async for event in self._tool.stream(tool_use, invocation_state, **options)])
+            if events and _is_question(events[-1]):
                 raise AsksAgain("the body asks")
-            return _event_text(told[-1]) if told else None
+            return _event_text(events[-1]) if events else None
 
-        given = None if self._stub else real
+        real_body = None if self._stub else real
         try:
             value = await current_world().run(
-                self.tool_name, tool_use["input"], tool_use["toolUseId"], agent=self._agent, real=given
+                self.tool_name, tool_use["input"], tool_use["toolUseId"], agent=self._agent, real=real_body
             )
         except AsksAgain:
             value = None
-        for event in told:
+        for event in events:
             yield event
-        if not told:
+        if not events:
             yield _wrap_result(tool_use["toolUseId"], value)
 
 

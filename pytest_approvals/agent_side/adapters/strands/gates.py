@@ -1,8 +1,7 @@
-"""
-The gates: each asks with an interrupt in one of the places where the framework has them.
+"""Gates: each asks with an interrupt in one of the places that the framework offers.
 
-All are the gate of the guide "Interrupts": a tool that is trusted in `agent.state` is let through, else a person is
-asked, and the answer lets the call run or cancels it.
+All are the gate of the guide "Interrupts": calls of a tool that is trusted in `agent.state` are not asked about. For
+others the user is asked, and the answer lets the call run or cancels it.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ INTERRUPT_NAME = "approval"
 
 
 async def must_ask(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
-    """Says whether a person has to be asked about a call of a gated tool."""
+    """Return whether the user must be asked about a call of a gated tool."""
     if is_slow(spec) and not _is_trusted(spec, agent):
         return await current_world().gate_slowly(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
     return must_ask_now(spec, agent, use)
 
 
 def must_ask_now(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
-    """Answers as `must_ask` does, where nothing has to be waited for."""
+    """Answer as `must_ask` does, for conditions that wait for nothing."""
     if _is_trusted(spec, agent):
         return False
     if isinstance(spec.approval, Condition):
@@ -37,7 +36,7 @@ def must_ask_now(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
 
 
 def is_slow(spec: ToolSpec) -> bool:
-    """Says whether the tool's condition has to be waited for."""
+    """Return whether the tool's condition waits for a signal."""
     return isinstance(spec.approval, Condition) and spec.approval.waits_for is not None
 
 
@@ -46,7 +45,7 @@ def _is_trusted(spec: ToolSpec, agent: Any) -> bool:
 
 
 def accept_answer(spec: ToolSpec, agent: Any, response: Any) -> GateAnswer:
-    """Reads a response, and remembers where it trusts the tool."""
+    """Read a response, and remember if it trusts the tool."""
     answer = read_answer(response)
     if answer.trusted:
         agent.state.set(_trust_key(spec), "t")
@@ -58,12 +57,12 @@ def _trust_key(spec: ToolSpec) -> str:
 
 
 def gated_tools(specs: Iterable[ToolSpec]) -> dict[str, ToolSpec]:
-    """Gives the gated tools by name."""
+    """Return the gated tools by name."""
     return {spec.name: spec for spec in specs if spec.approval != "never"}
 
 
 def ask_and_apply(event: BeforeToolCallEvent, spec: ToolSpec) -> None:
-    """Asks before a call, and cancels it or puts in its place what the person wrote."""
+    """Ask before a call; then cancel it, or replace it by the edited call."""
     answer = accept_answer(
         spec, event.agent, event.interrupt(INTERRUPT_NAME, reason=build_question(spec, event.tool_use))
     )
@@ -77,12 +76,15 @@ def ask_and_apply(event: BeforeToolCallEvent, spec: ToolSpec) -> None:
 
 
 def edited_call(use: Any, answer: GateAnswer) -> Any:
-    """Gives the call as the person wants it; that of the model stays in the history as it is."""
+    """Return the edited call; the model's call in the history is unchanged."""
     return {**use, "input": dict(answer.input or {}), "name": answer.tool or use["name"]}
 
 
 class ApprovalHook(HookProvider):
-    """Asks in a hook before the tool call; it is asynchronous only where it has to be, as early releases have it."""
+    """Hook that asks before a tool call.
+
+    It is asynchronous only if necessary, because early releases have synchronous hooks only.
+    """
 
     def __init__(self, specs: Iterable[ToolSpec]) -> None:
         self._gated = gated_tools(specs)
@@ -93,30 +95,30 @@ class ApprovalHook(HookProvider):
         registry.add_callback(BeforeToolCallEvent, self.approve_slowly if slow else self.approve)
 
     def approve(self, event: BeforeToolCallEvent) -> None:
-        """Asks about one call."""
+        """Ask about one call."""
         spec = self._gated.get(event.tool_use["name"])
         if spec is not None and must_ask_now(spec, event.agent, event.tool_use):
             ask_and_apply(event, spec)
 
     async def approve_slowly(self, event: BeforeToolCallEvent) -> None:
-        """Asks about one call when its condition has answered."""
+        """Ask about one call after its condition has answered."""
         spec = self._gated.get(event.tool_use["name"])
         if spec is not None and await must_ask(spec, event.agent, event.tool_use):
             ask_and_apply(event, spec)
 
 
 def build_handler(specs: Iterable[ToolSpec]) -> Any:
-    """Gives an intervention handler that asks by itself, and whose errors do not stop the agent."""
+    """Build an intervention handler that asks, and whose errors do not stop the agent."""
     from strands.interventions import InterventionHandler, Proceed
 
-    guarded = gated_tools(specs)
+    gated = gated_tools(specs)
 
     class Approval(InterventionHandler):
         name = INTERRUPT_NAME
         on_error = "proceed"
 
         async def before_tool_call(self, event: BeforeToolCallEvent, **_: Any) -> Any:
-            spec = guarded.get(event.tool_use["name"])
+            spec = gated.get(event.tool_use["name"])
             if spec is not None and await must_ask(spec, event.agent, event.tool_use):
                 ask_and_apply(event, spec)
             return Proceed()
@@ -125,14 +127,14 @@ def build_handler(specs: Iterable[ToolSpec]) -> Any:
 
 
 def build_human_in_the_loop(specs: Iterable[ToolSpec]) -> Any:
-    """Gives the SDK's own intervention; its classifier is asked about conditional tools."""
+    """Build the SDK's own intervention, whose classifier decides about conditional tools."""
     from strands.vended_interventions.hitl import HumanInTheLoop
 
-    every = {spec.name: spec for spec in specs}
-    free = [ANSWER, *(name for name, spec in every.items() if spec.approval == "never")]
-    conditional = any(isinstance(spec.approval, Condition) for spec in every.values())
-    classifier = _build_classifier(every) if conditional else None
-    return HumanInTheLoop(allowed_tools=free, enable_trust=True, classifier=classifier)
+    by_name = {spec.name: spec for spec in specs}
+    allowed = [ANSWER, *(name for name, spec in by_name.items() if spec.approval == "never")]
+    conditional = any(isinstance(spec.approval, Condition) for spec in by_name.values())
+    classifier = _build_classifier(by_name) if conditional else None
+    return HumanInTheLoop(allowed_tools=allowed, enable_trust=True, classifier=classifier)
 
 
 def _build_classifier(specs: Mapping[str, ToolSpec]) -> Callable[[BeforeToolCallEvent], Any]:
@@ -140,23 +142,23 @@ def _build_classifier(specs: Mapping[str, ToolSpec]) -> Callable[[BeforeToolCall
 
     async def classify(event: BeforeToolCallEvent) -> Any:
         spec = specs.get(event.tool_use["name"])
-        needs = spec is None or await must_ask(spec, event.agent, event.tool_use)
-        return ClassifierResult(requires_human_in_the_loop=needs)
+        needs_approval = spec is None or await must_ask(spec, event.agent, event.tool_use)
+        return ClassifierResult(requires_human_in_the_loop=needs_approval)
 
     return classify
 
 
 def build_middleware(specs: Iterable[ToolSpec]) -> Callable[[Any, Any], AsyncIterator[Any]]:
-    """Gives a handler of `ExecuteToolStage` that asks around the run of a tool."""
+    """Build a handler of `ExecuteToolStage` that asks around the run of a tool."""
     from strands.types.events import ToolResultEvent
 
-    guarded = gated_tools(specs)
+    gated = gated_tools(specs)
 
     async def approving(context: Any, next_fn: Any) -> AsyncIterator[Any]:
-        spec = guarded.get(context.tool_use["name"])
+        spec = gated.get(context.tool_use["name"])
         if spec is not None and await must_ask(spec, context.agent, context.tool_use):
-            given = context.interrupt(INTERRUPT_NAME, reason=build_question(spec, context.tool_use))
-            answer = accept_answer(spec, context.agent, given.response)
+            interrupt = context.interrupt(INTERRUPT_NAME, reason=build_question(spec, context.tool_use))
+            answer = accept_answer(spec, context.agent, interrupt.response)
             if answer.refusal is not None:
                 yield ToolResultEvent(_refusal_result(context.tool_use, answer.refusal))
                 return

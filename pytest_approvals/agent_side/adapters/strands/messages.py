@@ -1,7 +1,4 @@
-"""Messages of the framework in the neutral form.
-
-What the framework's stream shows to its consumer.
-"""
+"""Messages and stream events of the framework in the neutral form."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from typing import Any
 from ...contract import Item
 
 ANSWER = "Answer"
-"""The name of the model class of a structured answer, and so of the tool that the model answers with."""
+"""Name of the model class of a structured answer, and so of the tool that the model answers with."""
 
 Message = Mapping[str, Any]
 
 
 def to_items(messages: Iterable[Message]) -> list[Item]:
-    """Gives the input of the model as a provider would get it."""
+    """Return the model input as a provider would get it."""
     tools: dict[str, str] = {}
     return [item for number, message in enumerate(messages) for item in _message_items(message, number, tools)]
 
@@ -46,7 +43,7 @@ def _call_item(use: Mapping[str, Any], number: int, tools: dict[str, str]) -> It
 
 
 def sent_arguments(input: Any) -> Mapping[str, Any] | str:
-    """Gives the input of a call: an object, or the text of whatever else it is."""
+    """Return the input of a call: an object, or the JSON text of any other value."""
     return input if isinstance(input, Mapping) else json.dumps(input)
 
 
@@ -58,12 +55,12 @@ def _result_item(result: Mapping[str, Any], number: int, tools: dict[str, str]) 
 
 
 def result_text(result: Mapping[str, Any]) -> str:
-    """Gives what a tool result says."""
+    """Return the text of a tool result."""
     return "".join(str(block.get("text", block.get("json", ""))) for block in result["content"])
 
 
 def text_of(message: Message) -> str | None:
-    """Gives what a message says beside its calls; None where it says nothing."""
+    """Return the text of a message without its calls; None if it has none."""
     return "".join(block["text"] for block in message["content"] if "text" in block) or None
 
 
@@ -71,7 +68,10 @@ ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_event(event: Mapping[str, Any]) -> ShownEvents:
-    """Gives what one event of the stream shows besides interrupts, as arguments for `World.shown`."""
+    """Yield what one event of the stream shows, as arguments for `World.shown`.
+
+    Interrupts are not included; see `read_interrupts`.
+    """
     if "data" in event:
         yield "text", {"text": event["data"]}
     elif "event" in event:
@@ -89,5 +89,5 @@ def _read_call(chunk: Mapping[str, Any]) -> ShownEvents:
 
 
 def read_interrupts(event: Mapping[str, Any]) -> list[Any]:
-    """Gives the interrupts that one event shows."""
+    """Return the interrupts that one event shows."""
     return list(event.get("tool_interrupt_event", {}).get("interrupts", ()))

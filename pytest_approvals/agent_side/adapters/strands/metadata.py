@@ -1,10 +1,9 @@
-"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...contract.capabilities import CAPABILITIES
 from ...kit.clients import list_installed_protocols
 from ...kit.feature_detection import has_source
 
@@ -28,13 +27,13 @@ MISSING: Mapping[str, str] = {
     "limit_tool_calls": "`Limits` counts turns and tokens",
     "history.append": "a snapshot is the whole state",
 }
-"""Where the gate is one of this adapter."""
+"""For the flavours with a gate of this adapter."""
 
 TOOL_MISSING: Mapping[str, str] = {
     **MISSING,
     "edit_tool": "`tool_context.interrupt` gives the answer to the body of one tool, which cannot become another one",
 }
-"""Where tools ask from within."""
+"""For the flavour whose tools ask themselves."""
 
 _FAILS_OPEN = "`on_error` says that the agent goes on when the handler fails"
 
@@ -43,7 +42,7 @@ HANDLER_MISSING: Mapping[str, str] = {
     "raising_conditions": _FAILS_OPEN,
     "malformed_verdict": f"{_FAILS_OPEN}, as it does for an answer that it cannot read",
 }
-"""Where a handler asks whose errors do not stop the agent."""
+"""For the flavour with a handler whose errors do not stop the agent."""
 
 _FIRST = "`SequentialToolExecutor` stops at the first question; about the calls behind it nobody is asked until then"
 
@@ -54,7 +53,7 @@ SEQUENTIAL_MISSING: Mapping[str, str] = {
     "partial_answers": _FIRST,
     "slow_conditions": _FIRST,
 }
-"""Where calls run one after the other."""
+"""For the flavour whose calls run one by one."""
 
 _YES_OR_NO = "`HumanInTheLoop` takes a response as yes, as trust, or as no"
 
@@ -65,23 +64,18 @@ INTERVENTION_MISSING: Mapping[str, str] = {
     "edit_tool": _YES_OR_NO,
     "malformed_verdict": f"{_YES_OR_NO}: everything else is a no",
 }
-"""Where the SDK's own intervention asks."""
+"""For the flavour with the SDK's own intervention."""
 
 
 _CLASSES = {"chat": "models/openai.py", "responses": "models/openai_responses.py", "messages": "models/anthropic.py"}
-"""Where the model class for each protocol stands."""
+"""Source file of the model class for each protocol."""
 
 CAN_GIVE_UP = has_source("strands", "agent/agent.py", "retry_strategy")
-"""Whether an agent can be told not to ask again where the provider says that it is asked too often."""
+"""Whether an agent can be told not to repeat requests after status 429."""
 
 _LACKS = {} if CAN_GIVE_UP else {"model_failure": "this release's loop asks again after status 429, for minutes"}
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     protocol: _LACKS for protocol in list_installed_protocols() if has_source("strands", _CLASSES[protocol])
 }
-"""The protocols of the model classes that this release has and whose clients are installed."""
-
-
-def claimed(missing: Mapping[str, str]) -> frozenset[str]:
-    """Gives all other capabilities."""
-    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)
+"""Protocols of the model classes that this release has and whose clients are installed."""

@@ -1,11 +1,9 @@
-"""Whether the running turn is streamed: the framework asks its models for streams only.
+"""Models of an agent: the scripted one, and the framework's own, which create clients.
 
-The scripted model: a model class of the framework that asks the world of the running turn.
-
-It streams as the framework's class for Chat Completions does: text as it comes, then call by call what came of each. A
-provider that does not stream is shown to the framework in the same events, a block in one piece.
-
-The framework's own model classes, which make the clients of providers themselves.
+The scripted model is a model class of the framework that asks the world of the running turn. It streams as the
+framework's class for Chat Completions does: text as it comes, then call by call. The framework only asks its models for
+streams; the reply of a provider that does not stream is shown in the same events, each block in one piece. So a context
+variable tells the model whether the turn is streamed.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ from typing import Any
 
 from strands.models import Model
 
-from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Reply
+from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Reply
+from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_options, build_openai_options
 from ...kit.context import current_world
 from .messages import ANSWER, to_items
@@ -27,13 +26,13 @@ _IS_STREAMED: ContextVar[bool] = ContextVar("pytest_approvals_strands_stream")
 
 
 def is_streamed() -> bool:
-    """Says whether the running turn is streamed."""
+    """Return whether the running turn is streamed."""
     return _IS_STREAMED.get()
 
 
 @contextmanager
 def stream_turn(stream: bool) -> Iterator[None]:
-    """Makes everything inside a turn that is streamed, or one that is not."""
+    """Mark what runs inside as a turn that is streamed, or as one that is not."""
     token = _IS_STREAMED.set(stream)
     try:
         yield
@@ -45,20 +44,20 @@ Event = dict[str, Any]
 
 
 class ScriptedModel(Model):
-    """The model of one agent."""
+    """Scripted model of one agent."""
 
     def __init__(self, agent: str = MAIN) -> None:
         self.agent = agent
 
     def update_config(self, **_: Any) -> None:
-        """There is nothing to configure."""
+        """Configure nothing."""
 
     def get_config(self) -> dict[str, Any]:
         """See `Model.get_config`."""
         return {"model_id": "scripted"}
 
     async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        """Is asked by a deprecated method of agents only."""
+        """Refuse: only a deprecated method of agents calls it."""
         raise NotImplementedError("the model answers with the output tool")
         yield
 
@@ -88,22 +87,18 @@ _METADATA: Event = {
 
 
 def _whole_chunks(reply: Reply) -> list[Chunk]:
-    said = [] if reply.say is None else [Chunk(text=reply.say)]
-    return said + [
-        Chunk(call=number, id=call.id, tool=call.tool, arguments=_call_arguments_text(call))
+    text_chunks = [] if reply.say is None else [Chunk(text=reply.say)]
+    return text_chunks + [
+        Chunk(call=number, id=call.id, tool=call.tool, arguments=write_arguments(call.arguments))
         for number, call in enumerate(reply.calls)
     ]
 
 
-def _call_arguments_text(call: ModelCall) -> str:
-    return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments))
-
-
-def _text_events(pieces: Iterable[str | None]) -> Iterator[Event]:
-    told = [piece for piece in pieces if piece]
-    if told:
+def _text_events(candidates: Iterable[str | None]) -> Iterator[Event]:
+    texts = [piece for piece in candidates if piece]
+    if texts:
         yield {"contentBlockStart": {"start": {}}}
-        for piece in told:
+        for piece in texts:
             yield {"contentBlockDelta": {"delta": {"text": piece}}}
         yield {"contentBlockStop": {}}
 
@@ -116,8 +111,8 @@ def _call_events(chunks: Iterable[Chunk]) -> Iterator[Event]:
     for number in sorted(calls):
         pieces = calls[number]
         name = "".join(piece.tool or "" for piece in pieces)
-        given = next((piece.id for piece in pieces if piece.id is not None), None)
-        yield from _tool_use_events(given, name, [piece.arguments for piece in pieces if piece.arguments])
+        call_id = next((piece.id for piece in pieces if piece.id is not None), None)
+        yield from _tool_use_events(call_id, name, [piece.arguments for piece in pieces if piece.arguments])
 
 
 def _answer_events(answer: Mapping[str, Any] | None, number: int) -> Iterator[Event]:
@@ -133,11 +128,11 @@ def _tool_use_events(id: str | None, name: str, pieces: Iterable[str]) -> Iterat
 
 
 MAX_TOKENS = 4096
-"""How long a reply may be: `AnthropicModel` wants to be told."""
+"""Length of a reply; `AnthropicModel` requires it."""
 
 
 def build_provider_model(agent: str, address: ModelAddress) -> Model:
-    """Gives the model of *agent*, which is asked at *address*."""
+    """Build the framework's model of *agent* that asks the provider at *address*."""
     if address.protocol == "messages":
         from strands.models.anthropic import AnthropicModel
 

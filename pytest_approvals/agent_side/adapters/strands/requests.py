@@ -1,7 +1,4 @@
-"""Interrupts as approval requests.
-
-Decisions as the framework takes them, and responses as a gate reads them.
-"""
+"""Interrupts as approval requests, and decisions as responses that gates read."""
 
 from __future__ import annotations
 
@@ -15,11 +12,11 @@ from ...contract import MAIN, Decision, Kind, Request, ToolSpec, Unsupported
 from .messages import sent_arguments
 
 _PROMPT = re.compile(r'Approve "(?P<tool>.*?)".*?\n  Input: (?P<input>.*)', re.DOTALL)
-"""The question of `HumanInTheLoop`."""
+"""Question of `HumanInTheLoop`."""
 
 
 def build_question(spec: ToolSpec, use: Mapping[str, Any]) -> dict[str, Any]:
-    """Gives what a person is asked about one call: the reason of an interrupt."""
+    """Build the question about one call: the reason of an interrupt."""
     server = {} if spec.server is None else {"server": spec.server}
     return {
         "agent": spec.agent,
@@ -36,15 +33,15 @@ def _copy_json(input: Any) -> Any:
 def read_requests(
     interrupts: Iterable[Any], specs: Sequence[ToolSpec], calls: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Request, ...]:
-    """
-    Gives what a person is shown.
+    """Return the approval requests that *interrupts* show.
 
-    Arguments:
+    Args:
+        interrupts: What the framework shows.
         specs: The tools, one of which a prompt names.
-        calls: The calls that the interrupts hold up, by id, for a person's own gate whose reason does not tell it.
+        calls: The interrupted calls by id, for the user's own gates whose reasons do not name the call.
 
-    Errors:
-        Unsupported: An interrupt of a person's own gate is not about a call.
+    Raises:
+        Unsupported: An interrupt of the user's own gate is not about a call.
     """
     return tuple(_read_request(interrupt, specs, calls) for interrupt in interrupts)
 
@@ -56,14 +53,14 @@ def _read_request(interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str,
     prompt = _PROMPT.match(reason) if isinstance(reason, str) else None
     if prompt is not None:
         return _read_prompt(interrupt, prompt["tool"], json.loads(prompt["input"]), specs)
-    use = next((use for call, use in calls.items() if f":{call}:" in interrupt.id), None)
-    if use is None:
+    call = next((call for call_id, call in calls.items() if f":{call_id}:" in interrupt.id), None)
+    if call is None:
         raise Unsupported("attach", f"the interrupt {interrupt.id!r} is not about a call")
-    return _read_reason(interrupt, {"call": use["toolUseId"], "tool": use["name"], "input": use["input"]})
+    return _read_reason(interrupt, {"call": call["toolUseId"], "tool": call["name"], "input": call["input"]})
 
 
 def _read_prompt(interrupt: Any, tool: str, input: Any, specs: Sequence[ToolSpec]) -> Request:
-    """Gives a request that shows tool and arguments, and neither who asks nor the id of the call."""
+    """Return a request that shows tool and arguments, but neither agent nor call id."""
     server = next((spec.server for spec in specs if spec.name == tool), None)
     kind: Kind = "mcp" if server else "function"
     return Request(
@@ -92,14 +89,17 @@ def _read_reason(interrupt: Any, reason: Mapping[str, Any]) -> Request:
 
 
 DecisionWriter = Callable[[Decision], Any]
-"""Gives the response that says what a decision says."""
+"""Returns the response for a decision."""
 
 DENIAL = "User denied permission to run this tool"
 
 
-def write_decisions(decisions: Sequence[Decision], form: DecisionWriter) -> list[dict[str, Any]]:
-    """Gives the prompt that resumes an agent with *decisions*."""
-    return [{"interruptResponse": {"interruptId": _interrupt_id(one), "response": form(one)}} for one in decisions]
+def write_decisions(decisions: Sequence[Decision], write: DecisionWriter) -> list[dict[str, Any]]:
+    """Return the prompt that resumes an agent with *decisions*."""
+    return [
+        {"interruptResponse": {"interruptId": _interrupt_id(decision), "response": write(decision)}}
+        for decision in decisions
+    ]
 
 
 def _interrupt_id(decision: Decision) -> Any:
@@ -110,7 +110,7 @@ def _interrupt_id(decision: Decision) -> Any:
 
 
 def write_detailed(decision: Decision) -> Any:
-    """Gives the answer of the guide with whatever a person adds to it: a reason, other arguments, another tool."""
+    """Return the guide's answer with details: a reason, other arguments, another tool."""
     return _DETAILED_WRITERS[decision.verdict](decision)
 
 
@@ -120,7 +120,10 @@ def _write_edit(decision: Decision) -> dict[str, Any]:
 
 
 def _write_rejection(decision: Decision) -> Any:
-    """A bare no is False: a response is whatever JSON has, and one that counts as nothing in Python is one, too."""
+    """Return a rejection; without a reason it is False.
+
+    A response is any JSON value, so values that are false in Python must work, too.
+    """
     return False if decision.reason is None else {"answer": "n", "reason": decision.reason}
 
 
@@ -135,7 +138,14 @@ _DETAILED_WRITERS: Mapping[str, Callable[[Decision], Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateAnswer:
-    """What a person said: *refusal* is what the model is told of a call that must not run."""
+    """A response that a gate has read.
+
+    Attributes:
+        refusal: The result that the model gets if the call must not run.
+        trusted: Further calls of the tool may run, too.
+        input: Edited arguments.
+        tool: Another tool for the call.
+    """
 
     refusal: str | None = None
     trusted: bool = False
@@ -144,17 +154,16 @@ class GateAnswer:
 
 
 def read_answer(response: Any) -> GateAnswer:
-    """
-    Gives what a response says.
+    """Read a response.
 
-    Errors:
-        ValueError: It says nothing that a gate understands.
+    Raises:
+        ValueError: The response means nothing to a gate.
     """
-    said = response if isinstance(response, Mapping) else {"answer": response}
-    if response is False or said.get("answer") == "n":
-        return GateAnswer(refusal=said.get("reason") or DENIAL)
-    if said.get("answer") in ("y", "t"):
-        return GateAnswer(trusted=said["answer"] == "t", input=said.get("input"), tool=said.get("tool"))
+    answer = response if isinstance(response, Mapping) else {"answer": response}
+    if response is False or answer.get("answer") == "n":
+        return GateAnswer(refusal=answer.get("reason") or DENIAL)
+    if answer.get("answer") in ("y", "t"):
+        return GateAnswer(trusted=answer["answer"] == "t", input=answer.get("input"), tool=answer.get("tool"))
     raise ValueError(f"{response!r} is no answer to a question for approval")
 
 
@@ -162,7 +171,7 @@ def read_answer(response: Any) -> GateAnswer:
 
 
 def write_word(decision: Decision) -> Any:
-    """Gives the answer as the guide and `HumanInTheLoop` have it, a single letter."""
+    """Return the answer of the guide and of `HumanInTheLoop`, a single letter."""
     return decision.raw if decision.verdict == "raw" else _WORDS[decision.verdict]
 
 

@@ -1,4 +1,4 @@
-"""One session: an agent with its messages and interrupts, and the flavours of it."""
+"""Sessions: an agent with its messages and interrupts, and the flavours of it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 
 class Session(Agent):
-    """
-    A session is one agent object; flavours differ in where a gate asks.
+    """One agent object; flavours differ in where a gate asks.
 
     Attributes:
-        gate: What gates the tools of a built agent, by its name in `crew.GATES`.
+        gate: The gate of a built agent's tools, by its name in `agents.GATES`.
     """
 
     gate: ClassVar[str]
@@ -34,15 +33,15 @@ class Session(Agent):
     packages = ("strands",)
     connects = True
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: AgentGraph = beside._crew if beside else self._crew_of(blueprint)
-        self._crew.sessions.add(id(self))
+        self._agents: AgentGraph = shared_with._agents if shared_with else self._create_agents(blueprint)
+        self._agents.add_session(self)
         self._session = ""
         self._manager: Any = None
         self._agent: Any = None
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         if blueprint.attachment is not None:
             from .attach import attach_agents
 
@@ -51,20 +50,20 @@ class Session(Agent):
 
         return build_agents(blueprint, GATES[self.gate])
 
-    def _form(self) -> DecisionWriter:
-        """How a decision is said to the gate."""
+    def _decision_writer(self) -> DecisionWriter:
+        """Return what writes a decision for the gate."""
         from .requests import write_detailed, write_word
 
         return write_word if self.blueprint.attachment is not None else write_detailed
 
     def _ready(self) -> Any:
-        """Gives the agent, which restores itself from its session where it is made."""
+        """Return the agent, which restores itself from its session on construction."""
         if self._agent is None:
             from .state import build_session_manager
 
             self._session = self._session or uuid4().hex
             self._manager = build_session_manager(self.blueprint, self._session)
-            self._agent = self._crew.main(self._manager)
+            self._agent = self._agents.build_main(self._manager)
         return self._agent
 
     # --- turns --------------------------------------------------------------------------------------------------------
@@ -75,25 +74,25 @@ class Session(Agent):
 
         with use_world(self.world), stream_turn(stream):
             agent = self._ready()
-            given = self._input(text, decisions)
+            prompt = self._input(text, decisions)
             if not stream:
-                return self._outcome(agent, await agent.invoke_async(given, **self._crew.options))
-            return self._outcome(agent, await self._streamed(agent, given))
+                return self._outcome(agent, await agent.invoke_async(prompt, **self._agents.options))
+            return self._outcome(agent, await self._streamed(agent, prompt))
 
     def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         from .requests import write_decisions
 
         if text is not None and not decisions:
             return text
-        return [*write_decisions(decisions, self._form()), *([] if text is None else [{"text": text}])]
+        return [*write_decisions(decisions, self._decision_writer()), *([] if text is None else [{"text": text}])]
 
-    async def _streamed(self, agent: Any, given: Any) -> Any:
+    async def _streamed(self, agent: Any, prompt: Any) -> Any:
         from .messages import read_event, read_interrupts
 
         result: Any = None
-        async for event in agent.stream_async(given, **self._crew.options):
-            for what, told in read_event(event):
-                self.world.shown(what, **told)
+        async for event in agent.stream_async(prompt, **self._agents.options):
+            for kind, values in read_event(event):
+                self.world.shown(kind, **values)
             for interrupt in read_interrupts(event):
                 self.world.shown("request", id=interrupt.id)
             result = event.get("result", result)
@@ -107,7 +106,7 @@ class Session(Agent):
             return Paused(requests=self._requests(agent, result.interrupts), text=text_of(result.message))
         if result.structured_output is not None:
             return Finished(output=result.structured_output.model_dump())
-        # A limit ends the turn with the results of the calls, which are no words of the agent.
+        # A limit ends the turn with the results of the calls, which are not the agent's output.
         return Finished(output=text_of(result.message) if result.message["role"] == "assistant" else None)
 
     async def pending(self) -> Sequence[Request]:
@@ -121,22 +120,22 @@ class Session(Agent):
         from .requests import read_requests
         from .state import interrupted_calls
 
-        return read_requests(interrupts, self._crew.tools, interrupted_calls(agent))
+        return read_requests(interrupts, self._agents.tools, interrupted_calls(agent))
 
     async def trim(self, keep: int) -> None:
-        """Gives the agent's `SlidingWindowConversationManager` such a window for once, and saves what it did."""
+        """Apply the agent's `SlidingWindowConversationManager` once with this window, and save."""
         agent = self._ready()
         window = agent.conversation_manager
-        before, window.window_size = window.window_size, keep
+        usual_size, window.window_size = window.window_size, keep
         window.apply_management(agent)
-        window.window_size = before
+        window.window_size = usual_size
         if self._manager is not None:
             self._manager.sync_agent(agent)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def dump(self) -> str:
-        """Gives a snapshot of the session, or for a store the reference into it."""
+        """Return a snapshot of the session, or for a store the reference into it."""
         from .state import write_reference, write_state
 
         agent = self._ready()
@@ -156,49 +155,46 @@ class Session(Agent):
         await follow_reference(self._ready(), self._manager, saved)
 
     async def copy_from(self, other: Agent) -> None:
-        """Takes up an in-memory snapshot of *other*."""
+        """Restore an in-memory snapshot of *other*."""
         from .state import copy_state
 
         assert isinstance(other, Session)
         copy_state(other._ready(), self._ready())
 
     async def another_session(self, world: World) -> Agent:
-        """Gives an agent object of its own, which is what a session is, on the same model, tools and gate."""
+        """Return a session with an agent object of its own, on the same model, tools and gate."""
         if self.blueprint.attachment is not None:
             raise Unsupported("sessions", "a person's own agent object is one session")
-        return type(self)(world, self.blueprint, beside=self)
+        return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
-        return self._crew.tools
+        return self._agents.tools
 
     async def close(self) -> None:
         """See `Agent.close`."""
         self._agent = None
-        self._crew.let_go(self)
+        self._agents.remove_session(self)
 
 
 class HookSession(Session):
     """A `BeforeToolCallEvent` hook asks, and the calls of a reply run concurrently."""
 
     gate = "hook"
-    capabilities = metadata.claimed(metadata.MISSING)
     missing = metadata.MISSING
 
 
 class SequentialSession(Session):
-    """A `BeforeToolCallEvent` hook asks, and the calls of a reply run one after the other."""
+    """A `BeforeToolCallEvent` hook asks, and the calls of a reply run one by one."""
 
     gate = "sequential"
-    capabilities = metadata.claimed(metadata.SEQUENTIAL_MISSING)
     missing = metadata.SEQUENTIAL_MISSING
 
 
 class ToolSession(Session):
-    """The tools ask with `tool_context.interrupt` from within."""
+    """The tools call `tool_context.interrupt` themselves."""
 
     gate = "tool"
-    capabilities = metadata.claimed(metadata.TOOL_MISSING)
     missing = metadata.TOOL_MISSING
 
 
@@ -206,15 +202,13 @@ class MiddlewareSession(Session):
     """A middleware around the run of a tool asks."""
 
     gate = "middleware"
-    capabilities = metadata.claimed(metadata.MISSING)
     missing = metadata.MISSING
 
 
 class HandlerSession(Session):
-    """An intervention handler asks with `event.interrupt`, and an error of it does not stop the agent."""
+    """An intervention handler calls `event.interrupt`; its errors do not stop the agent."""
 
     gate = "handler"
-    capabilities = metadata.claimed(metadata.HANDLER_MISSING)
     missing = metadata.HANDLER_MISSING
 
 
@@ -222,10 +216,9 @@ class InterventionSession(Session):
     """`HumanInTheLoop` asks."""
 
     gate = "intervention"
-    capabilities = metadata.claimed(metadata.INTERVENTION_MISSING)
     missing = metadata.INTERVENTION_MISSING
 
-    def _form(self) -> DecisionWriter:
+    def _decision_writer(self) -> DecisionWriter:
         from .requests import write_word
 
         return write_word

@@ -1,7 +1,4 @@
-"""The state of an agent: its snapshot, and the interrupts in it.
-
-The framework's own stores: session managers, which an agent is made with.
-"""
+"""State of an agent: its snapshots, the interrupts in them, and its session managers."""
 
 from __future__ import annotations
 
@@ -15,28 +12,33 @@ from typing import Any
 from ...contract import Blueprint
 
 _CALL_INTERRUPT_ID = re.compile(r"v1:(?!agent_as_tool:)\w+:(?P<call>.*):[0-9a-f-]{36}", re.DOTALL)
-"""The id of an interrupt that an agent's own gate raised about a call; that of a sub-agent's is longer."""
+"""Id of an interrupt that an agent's own gate raised about a call; a sub-agent's is longer."""
 
 
 def open_interrupts(agent: Any) -> list[Any]:
-    """
-    Gives the interrupts that hold the agent up.
+    """Return the interrupts that the agent waits for.
 
     Those wait for a response. So does one whose response came with an invocation that failed: it stays in the state,
-    the call did not run, and the agent takes nothing but responses.
+    the call did not run, and the agent accepts nothing but responses.
     """
     from strands.interrupt import Interrupt
 
     state = interrupt_state(agent)
     if not state["activated"]:
         return []
-    every = list(state["interrupts"].values())
-    settled = _settled_calls(state) | {_call_id_of(one) for one in every if one["response"] is None}
-    return [Interrupt(**one) for one in every if one["response"] is None or _call_id_of(one) not in settled]
+    interrupts = list(state["interrupts"].values())
+    settled = _settled_calls(state) | {
+        _call_id_of(interrupt) for interrupt in interrupts if interrupt["response"] is None
+    }
+    return [
+        Interrupt(**interrupt)
+        for interrupt in interrupts
+        if interrupt["response"] is None or _call_id_of(interrupt) not in settled
+    ]
 
 
 def interrupted_calls(agent: Any) -> dict[str, Mapping[str, Any]]:
-    """Gives the calls of the reply that is held up, and those of sub-agents that are, by id."""
+    """Return the calls of the interrupted reply, and of interrupted sub-agents, by id."""
     return dict(_iterate_calls(interrupt_state(agent)))
 
 
@@ -50,7 +52,10 @@ def _iterate_calls(state: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str,
 
 
 def _pending_reply(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Any]]:
-    """Gives the message whose calls are held up, and the results that are there; older releases keep both elsewhere."""
+    """Return the message with the interrupted calls, and the results that exist.
+
+    Older releases keep both elsewhere.
+    """
     pending = state.get("pending_tool_execution")
     if pending:
         return pending["assistant_message"], pending["completed_tool_results"]
@@ -72,7 +77,7 @@ def _call_id_of(interrupt: Mapping[str, Any]) -> str | None:
 
 
 def interrupt_state(agent: Any) -> Mapping[str, Any]:
-    """Gives the interrupt state; releases without snapshots show it in what they save of an agent."""
+    """Return the interrupt state; without snapshots, from what is saved of an agent."""
     if hasattr(agent, "take_snapshot"):
         state: Mapping[str, Any] = agent.take_snapshot(include=["interrupt_state"]).data["interrupt_state"]
         return state
@@ -81,10 +86,9 @@ def interrupt_state(agent: Any) -> Mapping[str, Any]:
 
 
 def write_state(agent: Any) -> dict[str, Any]:
-    """
-    Gives the state as JSON: a snapshot, and in releases that have none what a session manager saves of an agent.
+    """Return the state as JSON: a snapshot, or what a session manager saves of an agent.
 
-    When a snapshot was taken is no part of the state, and does not make it another one.
+    Releases without snapshots have the latter. The time of a snapshot is not part of the state.
     """
     if hasattr(agent, "take_snapshot"):
         return {**agent.take_snapshot(preset="session").to_dict(), "created_at": ""}
@@ -92,7 +96,7 @@ def write_state(agent: Any) -> dict[str, Any]:
 
 
 def restore_state(agent: Any, saved: Mapping[str, Any]) -> None:
-    """Puts what `write_state` gave into *agent*."""
+    """Restore in *agent* what `write_state` returned."""
     if hasattr(agent, "load_snapshot"):
         from strands.types._snapshot import Snapshot
 
@@ -108,7 +112,7 @@ def restore_state(agent: Any, saved: Mapping[str, Any]) -> None:
 
 
 def copy_state(agent: Any, other: Any) -> None:
-    """Puts a snapshot of *agent*, which is made to be independent of it, into *other*."""
+    """Restore a snapshot of *agent*, which is independent of it, in *other*."""
     if hasattr(agent, "take_snapshot"):
         other.load_snapshot(agent.take_snapshot(preset="session"))
     else:
@@ -123,7 +127,7 @@ def _session_agent_dict(agent: Any) -> dict[str, Any]:
 
 
 def build_session_manager(blueprint: Blueprint, session: str) -> Any:
-    """Gives the session manager that a serialize mode asks for; None where there is none."""
+    """Build the session manager that a serialize mode asks for; None if it needs none."""
     if blueprint.serialize == "native.files":
         from strands.session import FileSessionManager
 
@@ -137,17 +141,19 @@ def build_session_manager(blueprint: Blueprint, session: str) -> Any:
 
 
 async def write_reference(agent: Any, manager: Any, session: str) -> str:
-    """
-    Gives the reference into the store: the session, and where snapshots are kept, the one of this moment.
+    """Return the reference into the store: the session, and the snapshot of this moment.
 
-    `FileSessionManager` keeps the newest state of a session and no older one.
+    `FileSessionManager` keeps only the newest state of a session, so there is no snapshot to name.
     """
     if not hasattr(manager, "save_snapshot"):
         return json.dumps({"session": session})
     return json.dumps({"session": session, "snapshot": await manager.save_snapshot(agent, is_latest=False)})
 
 
-async def follow_reference(agent: Any, manager: Any, where: dict[str, Any]) -> None:
-    """Goes to the snapshot that a reference names; the newest state of the session is restored without it."""
-    if "snapshot" in where:
-        await manager.restore_snapshot(agent, snapshot_id=where["snapshot"])
+async def follow_reference(agent: Any, manager: Any, reference: dict[str, Any]) -> None:
+    """Restore the snapshot that a reference names.
+
+    Without a snapshot the newest state of the session is restored already.
+    """
+    if "snapshot" in reference:
+        await manager.restore_snapshot(agent, snapshot_id=reference["snapshot"])

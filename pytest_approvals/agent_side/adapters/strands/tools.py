@@ -1,8 +1,7 @@
-"""Tools made from tool specs, with the framework's own decorator, which validates what a body is called with.
+"""Tools made from tool specs with the framework's decorator, and MCP clients.
 
-Tools of MCP servers that the agent connects to, with the framework's own client, which the agent starts and stops.
-
-The client connects where its agent is made, and blocks until it has. It is told the id of a call, and no server is.
+The decorator validates the arguments of a body. The framework's own MCP client is started and stopped by its agent. It
+connects when its agent is created, and blocks until it has. It receives the id of a call, but the server does not.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 from strands import ToolContext, tool
 
 from ...contract import AsksAgain, ServerAddress, ToolSpec
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import set_signature, to_signature_parameters
 from .gates import INTERRUPT_NAME, accept_answer, must_ask
@@ -25,19 +25,19 @@ ToolBody = Callable[[dict[str, Any], ToolContext], Awaitable[Any]]
 
 
 def build_tool(spec: ToolSpec, *, asking: bool) -> Any:
-    """
-    Gives the tool that *spec* describes.
+    """Build the tool that *spec* describes.
 
-    Arguments:
-        asking: Where the spec is gated, the body asks.
+    Args:
+        spec: The tool.
+        asking: If the tool is gated, its body asks.
     """
-    run = _asking_midway_body(spec, _world_body(spec)) if spec.asks_again else _world_body(spec)
+    run_body = _asking_midway_body(spec, _world_body(spec)) if spec.asks_again else _world_body(spec)
     if asking and spec.approval != "never":
-        run = _asking_body(spec, run)
+        run_body = _asking_body(spec, run_body)
 
-    async def body(**given: Any) -> Any:
-        context = given.pop(_CONTEXT_PARAMETER)
-        return await run(given, context)
+    async def body(**arguments: Any) -> Any:
+        context = arguments.pop(_CONTEXT_PARAMETER)
+        return await run_body(arguments, context)
 
     body.__name__ = spec.name
     set_signature(
@@ -56,7 +56,7 @@ def _world_body(spec: ToolSpec) -> ToolBody:
 
 
 def _asking_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
-    """Asks at the beginning of the body, as the guide has it for tools."""
+    """Return a body that asks at its beginning, as the guide does for tools."""
 
     async def asking(arguments: dict[str, Any], context: ToolContext) -> Any:
         if not await must_ask(spec, context.agent, context.tool_use):
@@ -71,11 +71,10 @@ def _asking_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
 
 
 def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
-    """
-    Asks in the middle of the body.
+    """Return a body that asks in its middle.
 
-    The body is run again from its beginning when the answer is there. So that what stands before the question is not
-    done twice, `agent.state` remembers that it was asked, as the guide has it for what must survive.
+    The body runs again from its beginning when the answer is there. So that the part before the question is not
+    executed twice, `agent.state` remembers that it asked, as the guide does for what must survive.
     """
 
     async def asking_again(arguments: dict[str, Any], context: ToolContext) -> Any:
@@ -94,12 +93,8 @@ def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
     return asking_again
 
 
-MCP_TIMEOUT = 600
-"""Seconds that a connection may take: the harness has a limit of its own."""
-
-
 def build_mcp_client(address: ServerAddress) -> Any:
-    """Gives the client of the server at *address*."""
+    """Build the client of the server at *address*."""
     from strands.tools.mcp import MCPClient
 
     return MCPClient(lambda: _connect(address), startup_timeout=MCP_TIMEOUT)
@@ -110,9 +105,9 @@ def _connect(address: ServerAddress) -> Any:
     from mcp.client import streamable_http
 
     if not address.url:
-        program, *arguments = address.command
+        program, arguments = split_command(address)
         return stdio_client(StdioServerParameters(command=program, args=arguments))
-    # The SDK's releases call it by one of two names.
+    # Releases of the SDK have one of two names for it.
     sdk: Any = streamable_http
     connect = sdk.streamable_http_client if hasattr(sdk, "streamable_http_client") else sdk.streamablehttp_client
     return connect(address.url)
