@@ -1,21 +1,22 @@
-"""
-A person's own agent: probes around its workbenches, and the scripted model in place of its own.
+"""Attached agents: probes around their workbenches, the scripted model for their own.
 
-An `AssistantAgent` takes its model and its workbenches where it is made and offers no way to put others in their place,
-so that they are put into the agent itself, and taken out again at the end. Its agents behind `AgentTool` are reached
-through the tools of its workbenches.
+An `AssistantAgent` takes its model and its workbenches in its constructor and has no API to replace them, so they are
+replaced in its attributes, and restored at the end. Its agents behind `AgentTool` are found through the tools of its
+workbenches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autogen_core import CancellationToken
 from autogen_core.tools import ToolResult, Workbench
 
-from ...contract import MAIN, Attachment, Parameter, ToolSpec, Unsupported
+from ...contract import MAIN, Attachment, ToolSpec, Unsupported
 from ...contract.agent import World
+from ...kit.probes import Undo
+from ...kit.tool_schema import read_parameters
 from .agents import calls_reaching_tools
 from .gates import ApprovingWorkbench, call_id_option, text_result
 from .model import ScriptedClient
@@ -24,27 +25,26 @@ from .requests import ApprovalFunction, Approvals
 
 
 class AttachedAgents:
-    """
-    The agents that a person's own agent consists of, probed; it stands in the place of a `Crew`.
+    """The agents of an attached agent, probed; has the interface of `AgentGraph`.
 
     Attributes:
         speakers: The agents that the conversation can be handed over to.
-        goes_on: Whether an agent goes on after its tools ran is the person's choice.
+        continues: Whether an agent continues after its tools ran is the user's choice.
         options: Keyword arguments for the framework's run calls.
     """
 
     speakers: Sequence[str] = (MAIN,)
-    goes_on = True
+    continues = True
 
-    def __init__(self, attachment: Attachment, world: World, ask: ApprovalFunction, work: RunProgress) -> None:
+    def __init__(self, attachment: Attachment, world: World, ask: ApprovalFunction, progress: RunProgress) -> None:
         self._world = world
         self._ask = ask
-        self._work = work
+        self._progress = progress
         self._stubs = attachment.stubs
         self._gated = attachment.gated or frozenset()
         self.options: Mapping[str, Any] = attachment.run_options
-        self._main = _resolve_subject(attachment.subject, ScriptedClient(world, MAIN, work.expect))
-        self._undo: list[Callable[[], None]] = []
+        self._main = _resolve_subject(attachment.subject, ScriptedClient(world, MAIN, progress.expect))
+        self._undo: list[Undo] = []
         self._specs: list[ToolSpec] = []
         for agent, label in list(_walk_agents(self._main, MAIN)):
             self._specs += [_to_spec(tool, label, self._gated) for tool in _iterate_tools(agent)]
@@ -54,9 +54,10 @@ class AttachedAgents:
         asking = {spec.name: self._ask for spec in self._specs if spec.agent == label and spec.approval == "always"}
         approvals = Approvals(agent=label, tools=asking, context=self._context(agent).get_messages)
         before = agent._model_client, agent._workbench
-        agent._model_client = ScriptedClient(self._world, label, self._work.expect)
+        agent._model_client = ScriptedClient(self._world, label, self._progress.expect)
         agent._workbench = [
-            ProbedWorkbench(bench, label, approvals, self._work, self._world, self._stubs) for bench in agent._workbench
+            ProbedWorkbench(bench, label, approvals, self._progress, self._world, self._stubs)
+            for bench in agent._workbench
         ]
 
         def undo() -> None:
@@ -68,50 +69,50 @@ class AttachedAgents:
         return agent.model_context
 
     def main(self, *, stream: bool) -> Any:
-        """Gives the agent; whether its model streams is the person's choice."""
+        """Return the agent; whether its model streams is the user's choice."""
         return self._main
 
     def context(self, name: str) -> Any:
-        """Gives the conversation of the agent."""
+        """Return the conversation of the agent."""
         return self._context(self._main)
 
-    def benches(self, name: str, *, stream: bool) -> Sequence[Any]:
-        """Gives the workbenches of the agent."""
+    def workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
+        """Return the workbenches of the agent."""
         benches: Sequence[Any] = self._main._workbench
         return benches
 
-    async def reaching(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
-        """Gives those of *calls* that a tool will be given."""
+    async def calls_reaching_tools(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
+        """Return those of *calls* that reach a tool."""
         return await calls_reaching_tools(calls, benches)
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Gives the tools that were found."""
+        """Return the tools that were found."""
         return tuple(self._specs)
 
     def trim(self, name: str, keep: int) -> None:
-        """How a person's own agent trims is the person's choice."""
+        """Refuse: how an attached agent trims is the user's choice."""
         raise Unsupported("trim", "the context of a person's own agent is made with its size")
 
     async def close(self) -> None:
-        """Takes the probes out."""
+        """Remove the probes."""
         for undo in reversed(self._undo):
             undo()
         self._undo.clear()
 
 
 class ProbedWorkbench(ApprovingWorkbench):
-    """A person's workbench whose calls are asked about, and run in the world."""
+    """The user's workbench, whose calls are gated and run in the world."""
 
     def __init__(
         self,
         inner: Workbench,
         agent: str,
         approvals: Approvals,
-        work: RunProgress,
+        progress: RunProgress,
         world: World,
         stubs: frozenset[str],
     ) -> None:
-        super().__init__(inner, approvals, work)
+        super().__init__(inner, approvals, progress)
         self._agent = agent
         self._world = world
         self._stubs = stubs
@@ -143,9 +144,9 @@ def _resolve_subject(subject: Any, model: ScriptedClient) -> Any:
 
 
 def _iterate_tools(agent: Any) -> Iterator[Any]:
-    for bench in agent._workbench:
-        # What a server offers is not known before it is asked.
-        yield from getattr(bench, "_tools", ())
+    for workbench in agent._workbench:
+        # The tools of an MCP server are not known before it is asked.
+        yield from getattr(workbench, "_tools", ())
 
 
 def _walk_agents(agent: Any, label: str) -> Iterator[tuple[Any, str]]:
@@ -157,22 +158,12 @@ def _walk_agents(agent: Any, label: str) -> Iterator[tuple[Any, str]]:
 
 
 def _to_spec(tool: Any, label: str, gated: frozenset[str]) -> ToolSpec:
-    described = tool.schema.get("parameters", {})
-    required = described.get("required", ())
     inner = getattr(tool, "_agent", None)
     return ToolSpec(
         name=tool.name,
         description=tool.description,
-        parameters={
-            name: Parameter(type=_type(one), required=name in required, default=one.get("default"))
-            for name, one in described.get("properties", {}).items()
-        },
+        parameters=read_parameters(tool.schema.get("parameters")),
         approval="always" if tool.name in gated else "never",
         agent=label,
         runs=getattr(inner, "name", None),
     )
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    choices = [schema, *schema.get("anyOf", ())]
-    return next((str(one["type"]) for one in choices if one.get("type") not in (None, "null")), "object")

@@ -1,4 +1,8 @@
-"""The team of a coder and an executor, and the code that they exchange."""
+"""Team of a coder and an executor, and the code that they exchange.
+
+Code has neither call ids nor tools: a call is a line of code here, which names the tool, its arguments and, in a
+comment, the id that the scenario gives it.
+"""
 
 from __future__ import annotations
 
@@ -27,19 +31,19 @@ _BLOCK = re.compile(r"\n*```python\n.*?\n```", re.DOTALL)
 
 
 def write_code_line(call: ModelCall) -> str:
-    """Gives a call as code."""
+    """Return a call as code."""
     return f"{call.tool}(**{call.arguments!r})  # {call.id}"
 
 
 def read_call(code: str) -> ModelCall:
-    """Gives the call that a block of code makes."""
-    found = _LINE.search(code)
-    assert found is not None, f"this is not the code of a call: {code}"
-    return ModelCall(id=found[3], tool=found[1], arguments=ast.literal_eval(found[2]))
+    """Return the call in a block of code."""
+    match = _LINE.search(code)
+    assert match is not None, f"this is not the code of a call: {code}"
+    return ModelCall(id=match[3], tool=match[1], arguments=ast.literal_eval(match[2]))
 
 
 class CodingClient(ScriptedClient):
-    """The model of the coder, whose calls are code."""
+    """Scripted model of the coder, whose calls are code."""
 
     def _result(self, reply: Reply, offered: Sequence[str]) -> Any:
         return super()._result(Reply(say=_write_code(reply)), offered)
@@ -54,7 +58,7 @@ def _write_code(reply: Reply) -> str:
 
 
 def to_items(messages: Iterable[Any]) -> Iterator[Item]:
-    """Gives the input of the model: code is a call, and what the executor says is its result."""
+    """Return the model input: code is a call, and the executor's text is its result."""
     open_call: ModelCall | None = None
     for number, message in enumerate(messages):
         text = str(message.content)
@@ -63,8 +67,8 @@ def to_items(messages: Iterable[Any]) -> Iterator[Item]:
         elif message.type == "UserMessage":
             yield Item(kind="user", text=text, message=number)
         else:
-            if said := _BLOCK.sub("", text):
-                yield Item(kind="say", text=said, message=number)
+            if spoken_text := _BLOCK.sub("", text):
+                yield Item(kind="say", text=spoken_text, message=number)
             open_call = read_call(text) if _LINE.search(text) else None
             if open_call is not None:
                 arguments = dict(open_call.arguments) if not isinstance(open_call.arguments, str) else {}
@@ -72,7 +76,7 @@ def to_items(messages: Iterable[Any]) -> Iterator[Item]:
 
 
 class ScenarioExecutor(CodeExecutor):
-    """Runs code in the world."""
+    """Executor that runs code in the world."""
 
     component_config_schema = BaseModel
 
@@ -103,15 +107,14 @@ class ScenarioExecutor(CodeExecutor):
 
 
 class CodingTeam:
-    """
-    The team; it stands in the place of a `Crew`.
+    """The team; has the interface of `AgentGraph`.
 
-    Arguments:
+    Args:
         approve: The approval function of the executor.
     """
 
     speakers: Sequence[str] = (MAIN,)
-    goes_on = True
+    continues = True
 
     def __init__(self, world: World, blueprint: Blueprint, approve: Callable[[Any], Awaitable[Any]]) -> None:
         self._world = world
@@ -122,14 +125,14 @@ class CodingTeam:
         self.options: dict[str, Any] = {}
 
     async def gated(self, call: ModelCall) -> bool:
-        """Says whether a person has to be asked about a call."""
+        """Return whether the user must be asked about a call."""
         spec = self._specs[call.tool]
         if isinstance(spec.approval, str):
             return spec.approval == "always"
         return await self._world.gate_slowly(call.tool, call.arguments, call.id)
 
     def main(self, *, stream: bool) -> Any:
-        """Gives the team."""
+        """Return the team."""
         if self._team is None:
             self._team = self._made(stream)
         return self._team
@@ -158,35 +161,35 @@ class CodingTeam:
         )
 
     def context(self, name: str) -> Any:
-        """Gives the conversation of the coder."""
+        """Return the conversation of the coder."""
         return self._context
 
-    def benches(self, name: str, *, stream: bool) -> Sequence[Any]:
-        """A coder has no tools."""
+    def workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
+        """Return nothing: a coder has no workbenches."""
         return ()
 
-    async def reaching(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
-        """A coder makes no calls of tools."""
+    async def calls_reaching_tools(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
+        """Return nothing: a coder calls no tools."""
         return []
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """Gives the tools that code can call."""
+        """Return the tools that code can call."""
         return tuple(self._specs.values())
 
     def trim(self, name: str, keep: int) -> None:
-        """Nothing trims."""
+        """Trim nothing."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Close nothing."""
 
 
 def _is_answered(messages: Sequence[Any]) -> bool:
-    """Says whether the coder has said something without code."""
+    """Return whether the coder has written a message without code."""
     last = messages[-1] if messages else None
     return getattr(last, "source", None) == MAIN and "```" not in str(getattr(last, "content", ""))
 
 
 def _select_speaker(messages: Sequence[Any]) -> str:
-    """Lets the executor speak after code, and the coder after everything else."""
+    """Return the executor after code, and the coder after everything else."""
     last = messages[-1]
     return EXECUTOR if last.source == MAIN and "```" in str(last.content) else MAIN

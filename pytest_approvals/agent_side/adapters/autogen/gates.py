@@ -1,13 +1,7 @@
-"""What older releases lack, looked for by name.
+"""Gates in front of tools: around a workbench, around each tool, and in a message handler.
 
-A workbench around another one: what stands in the way of calls, and hands everything else on.
-
-The two places where the approval design stands: around a workbench, and around each tool.
-
-Only a workbench can say that a call that was not approved is an error. Only the exception of a tool is told to the
-model; one that leaves a workbench leaves the run.
-
-The intervention handler that asks a person about each call.
+Only a workbench can mark a call that was not approved as an error. The model only gets the exception of a tool; one
+that leaves a workbench ends the run. Older releases lack some classes and parameters, which are looked for by name.
 """
 
 from __future__ import annotations
@@ -36,7 +30,7 @@ from autogen_core.tools import BaseTool, StaticWorkbench, TextResultContent, Too
 from pydantic import BaseModel
 
 from ...contract import Decision
-from .messages import parse_arguments
+from ...kit.arguments import parse_arguments
 from .progress import RunProgress
 from .requests import Approvals, ToolApprovalResult, denial_text, write_decision
 
@@ -45,45 +39,45 @@ if TYPE_CHECKING:
 
 
 STREAM_WORKBENCH: Any = getattr(tools, "StaticStreamWorkbench", None)
-"""The workbench whose tools may show events in the stream of a run; None before 0.6.2."""
+"""Workbench whose tools may show events in the stream of a run; None before 0.6.2."""
 
 STREAM_TOOL: Any = getattr(tools, "BaseStreamTool", None)
-"""The base of tools that show events; None before 0.6.2."""
+"""Base of tools that show events; None before 0.6.2."""
 
 WORKBENCH: Any = STREAM_WORKBENCH or StaticWorkbench
 
 
 @cache
 def takes_parameter(function: Any, parameter: str) -> bool:
-    """Says whether a method of the framework takes a parameter of that name."""
+    """Return whether a method of the framework has a parameter of that name."""
     return parameter in inspect.signature(function).parameters
 
 
 def call_id_option(call_id: str | None) -> dict[str, Any]:
-    """Gives the argument that tells a workbench or a tool the id of its call, where the release has it."""
+    """Return the argument for the id of a call, if the release has it."""
     return {"call_id": call_id} if takes_parameter(Workbench.call_tool, "call_id") else {}
 
 
 def rounds_option(most: int) -> dict[str, Any]:
-    """Gives the argument that lets an agent go on after its tools ran, where the release has it."""
+    """Return the argument that lets an agent continue after its tools, if the release has it."""
     return {"max_tool_iterations": most} if takes_parameter(AssistantAgent.__init__, "max_tool_iterations") else {}
 
 
 class ApprovingWorkbench(Workbench):
-    """Asks about each call of another workbench before it is run."""
+    """Workbench that asks about each call before another workbench runs it."""
 
     component_config_schema = BaseModel
 
-    def __init__(self, inner: Workbench, approvals: Approvals, work: RunProgress) -> None:
+    def __init__(self, inner: Workbench, approvals: Approvals, progress: RunProgress) -> None:
         self._inner = inner
         self._approvals = approvals
-        self._work = work
+        self._progress = progress
 
     @abstractmethod
     async def run_approved(
         self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
-        """Runs a call that may run."""
+        """Run an approved call."""
 
     async def call_tool(
         self,
@@ -93,12 +87,12 @@ class ApprovingWorkbench(Workbench):
         call_id: str | None = None,
     ) -> ToolResult:
         """See `Workbench.call_tool`."""
-        with self._work.entered(call_id, name):
+        with self._progress.entered(call_id, name):
             result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
             if not result.approved:
                 return text_result(name, denial_text(result), failed=True)
-            given = arguments if result.arguments is None else result.arguments
-            return await self.run_approved(name, given, cancellation_token, call_id)
+            approved_arguments = arguments if result.arguments is None else result.arguments
+            return await self.run_approved(name, approved_arguments, cancellation_token, call_id)
 
     async def list_tools(self) -> list[Any]:
         """See `Workbench.list_tools`."""
@@ -127,17 +121,17 @@ class ApprovingWorkbench(Workbench):
 
 
 def text_result(name: str, text: str, *, failed: bool) -> ToolResult:
-    """Gives a result that says *text*."""
+    """Return a result with this text."""
     return ToolResult(name=name, result=[TextResultContent(content=text)], is_error=failed)
 
 
 class GatedWorkbench(WORKBENCH):
-    """A workbench whose calls are asked about."""
+    """Workbench of tools that asks about each call."""
 
-    def __init__(self, tools: Sequence[Any], approvals: Approvals, work: RunProgress) -> None:
+    def __init__(self, tools: Sequence[Any], approvals: Approvals, progress: RunProgress) -> None:
         super().__init__(list(tools))
         self._approvals = approvals
-        self._work = work
+        self._progress = progress
 
     async def call_tool(
         self,
@@ -147,13 +141,15 @@ class GatedWorkbench(WORKBENCH):
         call_id: str | None = None,
     ) -> ToolResult:
         """See `Workbench.call_tool`."""
-        with self._work.entered(call_id, name):
+        with self._progress.entered(call_id, name):
             result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
             if not result.approved:
                 return text_result(name, denial_text(result), failed=True)
-            given = arguments if result.arguments is None else result.arguments
-            done: ToolResult = await super().call_tool(name, given, cancellation_token, **call_id_option(call_id))
-            return done
+            approved_arguments = arguments if result.arguments is None else result.arguments
+            tool_result: ToolResult = await super().call_tool(
+                name, approved_arguments, cancellation_token, **call_id_option(call_id)
+            )
+            return tool_result
 
     async def call_tool_stream(
         self,
@@ -163,27 +159,29 @@ class GatedWorkbench(WORKBENCH):
         call_id: str | None = None,
     ) -> AsyncGenerator[Any, None]:
         """See `StreamWorkbench.call_tool_stream`."""
-        with self._work.entered(call_id, name):
+        with self._progress.entered(call_id, name):
             result = ToolApprovalResult(approved=True)
-            async for one in self._approvals.asked(name, arguments, call_id, cancellation_token):
-                if isinstance(one, ToolApprovalResult):
-                    result = one
+            async for event in self._approvals.ask(name, arguments, call_id, cancellation_token):
+                if isinstance(event, ToolApprovalResult):
+                    result = event
                 else:
-                    yield one
+                    yield event
             if not result.approved:
                 yield text_result(name, denial_text(result), failed=True)
                 return
-            given = arguments if result.arguments is None else result.arguments
-            async with aclosing(super().call_tool_stream(name, given, cancellation_token, call_id)) as events:
+            approved_arguments = arguments if result.arguments is None else result.arguments
+            async with aclosing(
+                super().call_tool_stream(name, approved_arguments, cancellation_token, call_id)
+            ) as events:
                 async for event in events:
                     yield event
 
 
 class GatedServer(ApprovingWorkbench):
-    """The workbench that connects to a server, whose calls are asked about."""
+    """Workbench of an MCP server that asks about each call."""
 
-    def __init__(self, connection: McpConnection, approvals: Approvals, work: RunProgress) -> None:
-        super().__init__(connection.workbench, approvals, work)
+    def __init__(self, connection: McpConnection, approvals: Approvals, progress: RunProgress) -> None:
+        super().__init__(connection.workbench, approvals, progress)
         self._connection = connection
 
     async def run_approved(
@@ -207,15 +205,15 @@ class GatedServer(ApprovingWorkbench):
 
 
 class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
-    """A tool that is asked about before it runs."""
+    """Tool that asks before it runs."""
 
     component_config_schema = BaseModel
 
-    def __init__(self, inner: Any, approvals: Approvals, work: RunProgress) -> None:
+    def __init__(self, inner: Any, approvals: Approvals, progress: RunProgress) -> None:
         super().__init__(inner.args_type(), inner.return_type(), inner.name, inner.description)
         self._inner = inner
         self._approvals = approvals
-        self._work = work
+        self._progress = progress
 
     @property
     def schema(self) -> Any:
@@ -239,29 +237,31 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
     ) -> Any:
         """See `BaseTool.run_json`."""
-        with self._work.entered(call_id, self.name):
+        with self._progress.entered(call_id, self.name):
             result = await self._approvals.answer(self.name, args, call_id, cancellation_token)
             if not result.approved:
                 return denial_text(result)
-            given = args if result.arguments is None else result.arguments
-            return await self._inner.run_json(given, cancellation_token, **_tool_call_id_option(self._inner, call_id))
+            approved_arguments = args if result.arguments is None else result.arguments
+            return await self._inner.run_json(
+                approved_arguments, cancellation_token, **_tool_call_id_option(self._inner, call_id)
+            )
 
     async def run_json_stream(
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
     ) -> AsyncGenerator[Any, None]:
         """See `BaseStreamTool.run_json_stream`."""
-        with self._work.entered(call_id, self.name):
+        with self._progress.entered(call_id, self.name):
             result = ToolApprovalResult(approved=True)
-            async for one in self._approvals.asked(self.name, args, call_id, cancellation_token):
-                if isinstance(one, ToolApprovalResult):
-                    result = one
+            async for event in self._approvals.ask(self.name, args, call_id, cancellation_token):
+                if isinstance(event, ToolApprovalResult):
+                    result = event
                 else:
-                    yield one
+                    yield event
             if not result.approved:
                 yield denial_text(result)
                 return
-            given = args if result.arguments is None else result.arguments
-            async for event in self._ran(given, cancellation_token, call_id):
+            approved_arguments = args if result.arguments is None else result.arguments
+            async for event in self._ran(approved_arguments, cancellation_token, call_id):
                 yield event
 
     async def _ran(
@@ -281,12 +281,11 @@ def _tool_call_id_option(tool: Any, call_id: str | None) -> dict[str, Any]:
 
 
 class HandlerResult(ToolApprovalResult):
-    """
-    What a person answers a handler.
+    """Result of the handler's approval function.
 
     Attributes:
-        tool: Another tool that the call goes to.
-        raw: What the handler returns in place of a message, alone in it.
+        tool: Another tool for the call.
+        raw: What the handler returns in place of a message, as the only element.
     """
 
     tool: str | None = None
@@ -294,7 +293,7 @@ class HandlerResult(ToolApprovalResult):
 
 
 def write_handler_decision(decision: Decision) -> HandlerResult:
-    """Gives a decision as a handler can carry it out."""
+    """Return a decision as a handler can apply it."""
     if decision.verdict == "raw":
         return HandlerResult(approved=True, raw=(decision.raw,))
     if decision.verdict == "edit":
@@ -303,24 +302,25 @@ def write_handler_decision(decision: Decision) -> HandlerResult:
 
 
 class ApprovalHandler(DefaultInterventionHandler):
-    """
-    Asks about each `FunctionCall` that is sent.
+    """Intervention handler that asks about each `FunctionCall` that is sent.
 
-    Arguments:
-        options: `reject_by: drop` lets a call that a person refuses be dropped, which is the handler's other way to
-            keep a message from being delivered.
+    Args:
+        approvals: The approval functions.
+        progress: Tracks what the agents work on.
+        options: `reject_by: drop` drops a rejected call, which is the handler's other way to keep a message from being
+            delivered.
     """
 
-    def __init__(self, approvals: Approvals, work: RunProgress, options: Mapping[str, Any]) -> None:
+    def __init__(self, approvals: Approvals, progress: RunProgress, options: Mapping[str, Any]) -> None:
         self._approvals = approvals
-        self._work = work
+        self._progress = progress
         self._drops = options.get("reject_by") == "drop"
 
     async def on_send(self, message: Any, *, message_context: MessageContext, recipient: AgentId) -> Any:
         """See `InterventionHandler.on_send`."""
         if not isinstance(message, FunctionCall):
             return message
-        # What is being worked on is told by the task, and the runtime handles all messages in one.
+        # Progress belongs to a task, and the runtime handles all messages in one task.
         result = await asyncio.create_task(self._asked(message, message_context))
         if not result.approved:
             if self._drops:
@@ -329,7 +329,7 @@ class ApprovalHandler(DefaultInterventionHandler):
         return _rewrite_call(message, result)
 
     async def _asked(self, call: FunctionCall, context: MessageContext) -> ToolApprovalResult:
-        with self._work.entered(call.id, call.name):
+        with self._progress.entered(call.id, call.name):
             return await self._approvals.answer(
                 call.name, parse_arguments(call.arguments), call.id, context.cancellation_token
             )

@@ -1,19 +1,19 @@
-"""Messages of the framework in the neutral form, as its client for Chat Completions would send them.
+"""Messages and stream events of the framework in the neutral form.
 
-What the framework's stream shows to its consumer.
+Messages are read as the framework's client for Chat Completions would send them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...contract import Item
+from ...kit.arguments import parse_arguments
 
 
 def to_items(messages: Iterable[Any]) -> list[Item]:
-    """Gives the input of the model as a provider would get it."""
+    """Return the model input as a provider would get it."""
     return [item for number, message in enumerate(messages) for item in _message_items(message, number)]
 
 
@@ -39,17 +39,8 @@ def _assistant_items(message: Any, number: int) -> Iterator[Item]:
         yield Item(kind="call", id=call.id, tool=call.name, arguments=parse_arguments(call.arguments), message=number)
 
 
-def parse_arguments(text: str) -> Any:
-    """Gives arguments parsed where they are a JSON object, else the text."""
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        return text
-    return parsed if isinstance(parsed, dict) else text
-
-
 def text_of(content: Any) -> str:
-    """Gives what a user's message says."""
+    """Return the text of a user's message."""
     return content if isinstance(content, str) else "".join(part for part in content if isinstance(part, str))
 
 
@@ -57,12 +48,12 @@ ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_event(event: Any, *, answers: bool) -> ShownEvents:
-    """
-    Gives what one event of a stream shows, as arguments for `World.shown`.
+    """Yield what one event of a stream shows, as arguments for `World.shown`.
 
-    Arguments:
-        answers: The agent ends with a structured answer. That streams as text does and is none; what the agent says
-            besides is told as its thought, too.
+    Args:
+        event: The event.
+        answers: The agent ends with a structured answer. That streams like text but is not text; other text of the
+            agent is also reported as its thought.
     """
     kind = getattr(event, "type", "")
     if kind == ("ThoughtEvent" if answers else "ModelClientStreamingChunkEvent"):

@@ -1,10 +1,9 @@
-"""What each flavour can express, and for the rest the API of the framework that is missing or refuses."""
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...contract.capabilities import CAPABILITIES
 from ...kit.clients import list_installed_protocols
 
 ISSUES = "https://github.com/microsoft/autogen/issues"
@@ -40,7 +39,7 @@ MISSING: Mapping[str, str] = {
     "concurrently",
     "hand_offs": "an `AssistantAgent` ends with a `HandoffMessage`; another one goes on in a team, as in `swarm`",
 }
-"""Where approval functions stand around a workbench or around tools."""
+"""For flavours with approval functions around a workbench or around tools."""
 
 _RUNNING = "the documentation of `save_state` warns that the state of a team that is running may not be consistent"
 
@@ -59,7 +58,7 @@ SWARM_MISSING: Mapping[str, str] = {
     "tools_change": _RUNNING,
     "answer.restored": _RUNNING,
 }
-"""Where the caller talks to a team."""
+"""For the flavour whose caller talks to a team."""
 
 
 _ONE_BY_ONE = "the loop of the runtime awaits the handler, so that the next call is seen when this one is decided"
@@ -91,7 +90,7 @@ INTERVENTION_MISSING: Mapping[str, str] = {
     "simultaneous": _LOCAL,
     "answer.restored": _LOCAL,
 }
-"""Where an intervention handler of autogen-core sees each call."""
+"""For the flavour with an intervention handler of autogen-core."""
 
 _CODE = "code has neither call ids nor arguments in JSON"
 
@@ -116,7 +115,7 @@ CODE_MISSING: Mapping[str, str] = {
     "structured_answer": _NO_TOOLS,
     "limit_model_replies": "`max_turns` of a team counts the turns of both agents",
 }
-"""Where the approval function of `CodeExecutorAgent` is asked about code."""
+"""For the flavour with the approval function of `CodeExecutorAgent`."""
 
 
 _NO_TYPE = "`AnthropicChatCompletionClient` refuses a type as `json_output` with `ValueError`"
@@ -126,7 +125,7 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     for protocol, lacks in list_installed_protocols(messages={"structured_answer": _NO_TYPE}).items()
     if protocol != "responses"
 }
-"""The protocols of the model clients whose own client is installed; none speaks Responses."""
+"""Protocols of the model clients whose own client is installed; none speaks Responses."""
 
 _BROKEN: Mapping[str, str] = {
     "broken_arguments": "`AnthropicChatCompletionClient` fails where the arguments of a call are no object, and a team "
@@ -136,9 +135,4 @@ _BROKEN: Mapping[str, str] = {
 SWARM_PROTOCOLS: Mapping[str, Mapping[str, str]] = {
     protocol: {**lacks, **_BROKEN} if protocol == "messages" else lacks for protocol, lacks in PROTOCOLS.items()
 }
-"""Those of a team, which does not survive that a client fails."""
-
-
-def claimed(missing: Mapping[str, str]) -> frozenset[str]:
-    """Gives all other capabilities."""
-    return frozenset(CAPABILITIES) - frozenset(missing)
+"""Those of a team, which does not survive the failure of a client."""

@@ -1,7 +1,4 @@
-"""The scripted model: a client class of the framework that asks the world.
-
-The model of an agent: the scripted one, or the framework's own client class, which makes the provider's client.
-"""
+"""Models of an agent: the scripted client, and the framework's own, which create clients."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from pydantic import BaseModel
 
 from ...contract import Item, ModelAddress, ModelCall, ModelDown, Reply
 from ...contract.agent import World
+from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_options, build_openai_options
 from .messages import to_items
 
@@ -30,15 +28,16 @@ MODEL_INFO = ModelInfo(
 _NO_USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
 
 ExpectCalls = Callable[[Iterable[tuple[str | None, str]]], None]
-"""Is told the calls of a reply, an id and a tool each, that the framework will hand to a tool."""
+"""Receives the calls of a reply that the framework passes to a tool, an id and a tool each."""
 
 
 class ScriptedClient(ChatCompletionClient):
-    """
-    The model of one agent.
+    """Scripted model of one agent.
 
-    Arguments:
-        expect: Is told the calls of every reply.
+    Args:
+        world: The world of the session.
+        agent: The agent.
+        expect: Receives the calls of every reply.
     """
 
     component_type = "model"
@@ -105,26 +104,29 @@ class ScriptedClient(ChatCompletionClient):
 
 
 def _to_result(reply: Reply) -> CreateResult:
-    said = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say
+    text = json.dumps(dict(reply.answer)) if reply.answer is not None else reply.say
     if not reply.calls:
-        return CreateResult(finish_reason="stop", content=said or "", usage=_NO_USAGE, cached=False)
+        return CreateResult(finish_reason="stop", content=text or "", usage=_NO_USAGE, cached=False)
     calls = [
-        FunctionCall(id=_required_id(call), name=call.tool, arguments=arguments_text(call.arguments))
+        FunctionCall(id=_required_id(call), name=call.tool, arguments=write_arguments(call.arguments))
         for call in reply.calls
     ]
     return CreateResult(
-        finish_reason="function_calls", content=calls, usage=_NO_USAGE, cached=False, thought=said or None
+        finish_reason="function_calls", content=calls, usage=_NO_USAGE, cached=False, thought=text or None
     )
 
 
 def calls_to_offered_tools(result: CreateResult, offered: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Gives the calls of a reply that the framework will hand to one of the *offered* tools, an id and a tool each."""
+    """Return the calls that the framework passes to one of the *offered* tools.
+
+    Each is an id and a tool.
+    """
     calls = result.content if isinstance(result.content, list) else ()
     return [(call.id, call.name) for call in calls if call.name in offered and is_json(call.arguments)]
 
 
 def tool_names(tools: Iterable[Any]) -> list[str]:
-    """Gives the names of what a model is offered."""
+    """Return the names of the tools that a model is offered."""
     return [tool["name"] if isinstance(tool, Mapping) else tool.name for tool in tools]
 
 
@@ -133,13 +135,8 @@ def _required_id(call: ModelCall) -> str:
     return call.id
 
 
-def arguments_text(arguments: Mapping[str, Any] | str) -> str:
-    """Gives arguments as the model sends them."""
-    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
-
-
 def is_json(arguments: str) -> bool:
-    """Says whether the framework can read arguments."""
+    """Return whether the framework can read arguments."""
     try:
         json.loads(arguments)
     except ValueError:
@@ -150,12 +147,13 @@ def is_json(arguments: str) -> bool:
 def build_model(
     world: World, agent: str, address: ModelAddress | None, expect: ExpectCalls = lambda _: None
 ) -> ChatCompletionClient:
-    """
-    Gives the model of *agent*.
+    """Build the model of *agent*.
 
-    Arguments:
-        address: Where the model is asked; None: the world is.
-        expect: Is told the calls of every reply.
+    Args:
+        world: The world of the session.
+        agent: The agent.
+        address: The address of the provider; with None the world is asked.
+        expect: Receives the calls of every reply.
     """
     if address is None:
         return ScriptedClient(world, agent, expect)
@@ -173,7 +171,7 @@ def build_model(
 
 
 def _with_call_reports(kind: Any, expect: ExpectCalls) -> Any:
-    """Gives a client class that tells what it was answered, and is *kind* in everything else."""
+    """Return a subclass of *kind* that reports the calls of its replies."""
 
     class Telling(kind):
         async def create(self, messages: Any, *, tools: Sequence[Any] = (), **more: Any) -> CreateResult:

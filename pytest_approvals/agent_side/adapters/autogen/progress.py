@@ -1,8 +1,7 @@
-"""
-What a run is at: the calls that it works on, and whether all of them wait for a person.
+"""Progress of a run: the calls that it works on, and whether all wait for the user.
 
-A run that waits in an approval function does not end, so nothing of the framework says that it is a person's turn. It
-is when every call of the model that is not done waits for an answer, or works on a sub-agent of which that is true.
+A run that waits in an approval function does not end, so the framework does not report that it is the user's turn. It
+is when every unfinished call of the model waits for an answer, or works on a sub-agent for which that is true.
 """
 
 from __future__ import annotations
@@ -25,16 +24,15 @@ class CallProgress:
         self.children: list[CallProgress] = []
 
     def blocked(self) -> bool:
-        """Says whether nothing can happen here before a person answers."""
+        """Return whether nothing can happen here before the user answers."""
         return self.waiting or (bool(self.children) and all(child.blocked() for child in self.children))
 
 
 class RunProgress:
-    """
-    The calls that one run works on.
+    """The calls that one run works on.
 
-    Arguments:
-        moved: Is called when something changed.
+    Args:
+        moved: Called after every change.
     """
 
     def __init__(self, moved: Callable[[], None]) -> None:
@@ -42,35 +40,35 @@ class RunProgress:
         self._moved = moved
 
     def blocked(self) -> bool:
-        """Says whether the run waits for a person, and for nothing else."""
+        """Return whether the run waits for the user, and for nothing else."""
         return self._run.blocked()
 
     def expect(self, calls: Iterable[tuple[str | None, str]]) -> None:
-        """Takes in the calls of a reply, an id and a tool each, that are going to be entered."""
+        """Add the calls of a reply that will be entered, each an id and a tool."""
         parent = self._current()
         parent.children = [CallProgress(*call) for call in calls]
 
     @contextmanager
     def entered(self, id: str | None, tool: str) -> Iterator[None]:
-        """Within, a call is worked on, by the task that is running."""
+        """Mark a call as worked on by the running task."""
         parent = self._current()
-        call = next((one for one in parent.children if not one.entered and _matches(one, id, tool)), None)
+        call = next((child for child in parent.children if not child.entered and _matches(child, id, tool)), None)
         if call is None:
             call = CallProgress(id, tool)
             parent.children.append(call)
         call.entered = True
-        # The framework works on each call in a task of its own, so that nothing is to be set back.
+        # The framework runs each call in a task of its own, so the variable need not be reset.
         _CURRENT_CALL.set(call)
         try:
             yield
         finally:
-            # A run that was given up has let go of its calls.
-            parent.children = [one for one in parent.children if one is not call]
+            # A run that was stopped has dropped its calls already.
+            parent.children = [child for child in parent.children if child is not call]
             self._moved()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within, the call that is worked on waits for a person."""
+        """Mark the running task's call as waiting for the user."""
         call = self._current()
         call.waiting = True
         self._moved()
@@ -81,7 +79,7 @@ class RunProgress:
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """Within, the run is worked on, by the task that is running and those that it starts."""
+        """Mark the run as worked on by the running task and those that it starts."""
         _CURRENT_CALL.set(self._run)
         try:
             yield
@@ -94,5 +92,5 @@ class RunProgress:
 
 
 def _matches(call: CallProgress, id: str | None, tool: str) -> bool:
-    # Older releases tell a tool nothing of the id.
+    # In older releases a tool does not receive the id.
     return call.tool == tool and (id is None or call.id == id)

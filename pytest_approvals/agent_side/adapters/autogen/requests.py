@@ -1,10 +1,9 @@
-"""The approval design that was asked for in microsoft/autogen#5891, which the framework does not have.
+"""Approval functions, their requests and decisions, which the framework does not have.
 
-An approval function is asked before a tool runs; there may be one for a tool and one for an agent, and where there is
-none the call is approved. It answers with a result that has a reason and may have other arguments. What it asks and
-what it was told are events of the run, which a consumer of `run_stream` sees.
-
-Requests and decisions in the neutral form.
+The design is the one that was requested in microsoft/autogen#5891. An approval function is called before a tool runs;
+there may be one for a tool and one for an agent, and without any the call is approved. It returns a result that has a
+reason and may have other arguments. Its request and its result are events of the run, which a consumer of `run_stream`
+sees.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ from ...contract import Decision, Request, ToolSpec, Unsupported
 
 
 class ToolApprovalRequest(BaseModel):
-    """
-    What an approval function is asked.
+    """Argument of an approval function.
 
     Attributes:
-        context: The conversation of the agent that asks, the call itself being its last message.
+        context: The conversation of the agent that asks; the call itself is its last message.
     """
 
     request_id: str = Field(default_factory=lambda: str(uuid4()))
@@ -40,13 +38,13 @@ class ToolApprovalRequest(BaseModel):
     context: list[LLMMessage] = Field(default_factory=list, exclude=True)
 
     def is_about(self, other: ToolApprovalRequest) -> bool:
-        """Says whether both ask about one call; older releases tell a tool nothing of the call's id."""
+        """Return whether both ask about one call; in older releases tools get no call id."""
         same = (self.tool, self.arguments) == (other.tool, other.arguments)
         return same if self.call_id is None else (self.tool, self.call_id) == (other.tool, other.call_id)
 
 
 class ToolApprovalResult(BaseModel):
-    """What an approval function answers; *arguments* stand in place of those that the model wrote."""
+    """Result of an approval function; *arguments* replace those of the model."""
 
     approved: bool
     reason: str | None = None
@@ -54,7 +52,7 @@ class ToolApprovalResult(BaseModel):
 
 
 class ToolApprovalRequestEvent(BaseAgentEvent):
-    """A person is asked about a call."""
+    """The user is asked about a call."""
 
     content: ToolApprovalRequest
     type: Literal["ToolApprovalRequestEvent"] = "ToolApprovalRequestEvent"
@@ -65,7 +63,7 @@ class ToolApprovalRequestEvent(BaseAgentEvent):
 
 
 class ToolApprovalResultEvent(BaseAgentEvent):
-    """A person answered."""
+    """The user answered."""
 
     content: ToolApprovalResult
     request_id: str
@@ -77,18 +75,18 @@ class ToolApprovalResultEvent(BaseAgentEvent):
 
 
 ApprovalFunction = Callable[[ToolApprovalRequest, Callable[[BaseAgentEvent], None]], Awaitable[ToolApprovalResult]]
-"""Answers a request; what it tells its second argument becomes an event of the run."""
+"""Answers a request; what it passes to its second argument becomes an event of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approvals:
-    """
-    The approval functions of one agent.
+    """Approval functions of one agent.
 
     Attributes:
+        agent: The agent.
         tools: Those of single tools.
         every: That of the agent, for tools that have none; None approves.
-        context: Gives the conversation of the agent.
+        context: Returns the conversation of the agent.
     """
 
     agent: str
@@ -96,10 +94,10 @@ class Approvals:
     every: ApprovalFunction | None = None
     context: Callable[[], Awaitable[list[LLMMessage]]] | None = None
 
-    async def asked(
+    async def ask(
         self, tool: str, arguments: Any, call_id: str | None, token: CancellationToken | None
     ) -> AsyncIterator[BaseAgentEvent | ToolApprovalResult]:
-        """Asks about a call, and gives the events of that and the result at last."""
+        """Ask about a call, and yield the events of that and finally the result."""
         function = self.tools.get(tool, self.every)
         if function is None:
             yield ToolApprovalResult(approved=True)
@@ -120,21 +118,23 @@ class Approvals:
     async def answer(
         self, tool: str, arguments: Any, call_id: str | None, token: CancellationToken | None
     ) -> ToolApprovalResult:
-        """Asks about a call where nobody can be shown the events."""
-        async for one in self.asked(tool, arguments, call_id, token):
-            if isinstance(one, ToolApprovalResult):
-                return one
+        """Ask about a call where no consumer sees the events."""
+        async for event in self.ask(tool, arguments, call_id, token):
+            if isinstance(event, ToolApprovalResult):
+                return event
         raise AssertionError("an approval function ends with a result")
 
 
 def denial_text(result: ToolApprovalResult) -> str:
-    """Gives what the model is told of a call that was not approved."""
+    """Return the result that the model gets for a call that was not approved."""
     return f"Tool execution not approved: {result.reason or 'No reason provided.'}"
 
 
 def read_request(request: ToolApprovalRequest, specs: Iterable[ToolSpec]) -> Request:
-    """Gives what a person is shown."""
-    spec = next((one for one in specs if (one.agent, one.name) == (request.agent, request.tool)), None)
+    """Return the neutral request."""
+    spec = next(
+        (candidate for candidate in specs if (candidate.agent, candidate.name) == (request.agent, request.tool)), None
+    )
     return Request(
         id=request.request_id,
         call_id=request.call_id,
@@ -152,7 +152,7 @@ def _shown_arguments(arguments: Any) -> Any:
 
 
 def write_decision(decision: Decision) -> ToolApprovalResult:
-    """Gives what an approval function answers."""
+    """Return a decision as the result of an approval function."""
     if decision.verdict == "approve":
         return ToolApprovalResult(approved=True)
     if decision.verdict == "reject":

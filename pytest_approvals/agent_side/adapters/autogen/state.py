@@ -1,8 +1,7 @@
-"""
-What is kept between turns: the agent's own state, and the requests that a person was shown and has not answered.
+"""Saved state: the agent's own state, and the requests that the user has not answered.
 
-A run that waits is not part of an agent's state. The state then ends with the calls that the run works on. The results
-of those that are done are not in it, because the framework adds the results of all calls of a reply together.
+A waiting run is not part of an agent's state. The state then ends with the calls that the run works on. The results of
+finished calls are not in it, because the framework adds the results of all calls of a reply together.
 """
 
 from __future__ import annotations
@@ -23,19 +22,23 @@ SeeEvent = Callable[[Any], None]
 
 
 def dump_state(state: Any, waiting: Sequence[ToolApprovalRequest], window: int | None) -> str:
-    """Gives both as text, with the size of the conversation's buffer where it was trimmed."""
-    asked = [request.model_dump(mode="json") for request in waiting]
-    return json.dumps({"state": state, "waiting": asked, "window": window})
+    """Return both as text, with the size of the conversation's buffer if it was trimmed."""
+    requests = [request.model_dump(mode="json") for request in waiting]
+    return json.dumps({"state": state, "waiting": requests, "window": window})
 
 
 def load_state(text: str) -> tuple[Any, list[ToolApprovalRequest], int | None]:
-    """Gives them back."""
-    kept = json.loads(text)
-    return kept["state"], [ToolApprovalRequest.model_validate(one) for one in kept["waiting"]], kept.get("window")
+    """Return what `dump_state` wrote."""
+    saved = json.loads(text)
+    return (
+        saved["state"],
+        [ToolApprovalRequest.model_validate(request) for request in saved["waiting"]],
+        saved.get("window"),
+    )
 
 
 async def unfinished_calls(context: Any) -> list[Any]:
-    """Gives the calls without results that a conversation ends with."""
+    """Return the calls without results at the end of a conversation."""
     messages = await context.get_messages()
     results: list[str] = []
     while messages and messages[-1].type == "FunctionExecutionResultMessage":
@@ -45,7 +48,7 @@ async def unfinished_calls(context: Any) -> list[Any]:
 
 
 def _take_result(id: str, results: list[str]) -> bool:
-    """Says whether there is a result for an id, and takes it: each belongs to one call."""
+    """Return whether there is a result for an id, and remove it: each belongs to one call."""
     if id not in results:
         return False
     results.remove(id)
@@ -53,33 +56,34 @@ def _take_result(id: str, results: list[str]) -> bool:
 
 
 async def finish_calls(
-    calls: Sequence[Any], benches: Sequence[Any], context: Any, token: CancellationToken, see: SeeEvent
+    calls: Sequence[Any], workbenches: Sequence[Any], context: Any, token: CancellationToken, see: SeeEvent
 ) -> None:
+    """Run the calls at the end of a conversation, and add the result of each as it comes.
+
+    Nothing in the framework resumes a run that was saved while it worked on calls. This uses what its public methods
+    offer: `Workbench.call_tool`, and `ChatCompletionContext.add_message`.
     """
-    Runs the calls that a conversation ends with, and adds the result of each as it comes.
+    last_with_id: dict[str, asyncio.Task[None]] = {}
 
-    Nothing in the framework takes up a run that was saved while it worked on calls. This is what its public methods
-    offer for it: `Workbench.call_tool`, and `ChatCompletionContext.add_message`.
-    """
-
-    namesakes: dict[str, asyncio.Task[None]] = {}
-
-    async def one(call: Any, before: asyncio.Task[None] | None) -> None:
-        result = await _run_call(call, benches, token, see)
+    async def run_one(call: Any, previous: asyncio.Task[None] | None) -> None:
+        result = await _run_call(call, workbenches, token, see)
         # Results of calls that share an id are told apart by their order.
-        await (before or asyncio.sleep(0))
+        await (previous or asyncio.sleep(0))
         await context.add_message(FunctionExecutionResultMessage(content=[result]))
 
     tasks = []
     for call in calls:
-        namesakes[call.id] = asyncio.create_task(one(call, namesakes.get(call.id)))
-        tasks.append(namesakes[call.id])
+        last_with_id[call.id] = asyncio.create_task(run_one(call, last_with_id.get(call.id)))
+        tasks.append(last_with_id[call.id])
     await asyncio.gather(*tasks)
     await _merge_results(context)
 
 
 async def _merge_results(context: Any) -> None:
-    """Leaves the results of a reply as the framework adds them: in one message, in the order of the calls."""
+    """Merge the results of a reply into one message, in the order of the calls.
+
+    That is how the framework adds them.
+    """
     messages = await context.get_messages()
     results: list[FunctionExecutionResult] = []
     while messages[-1].type == "FunctionExecutionResultMessage":
@@ -92,30 +96,30 @@ async def _merge_results(context: Any) -> None:
 
 
 async def _run_call(
-    call: Any, benches: Sequence[Any], token: CancellationToken, see: SeeEvent
+    call: Any, workbenches: Sequence[Any], token: CancellationToken, see: SeeEvent
 ) -> FunctionExecutionResult:
     try:
         arguments = json.loads(call.arguments)
     except ValueError as error:
         return _failure_result(call, str(error))
-    for bench in benches:
-        if any(tool["name"] == call.name for tool in await bench.list_tools()):
-            result: ToolResult = await _call_workbench(bench, call, arguments, token, see)
+    for workbench in workbenches:
+        if any(tool["name"] == call.name for tool in await workbench.list_tools()):
+            result: ToolResult = await _call_workbench(workbench, call, arguments, token, see)
             return FunctionExecutionResult(
                 content=result.to_text(), call_id=call.id, is_error=result.is_error, name=call.name
             )
     return _failure_result(call, f"tool '{call.name}' not found in any workbench")
 
 
-def _failure_result(call: Any, why: str) -> FunctionExecutionResult:
-    return FunctionExecutionResult(content=f"Error: {why}", call_id=call.id, is_error=True, name=call.name)
+def _failure_result(call: Any, reason: str) -> FunctionExecutionResult:
+    return FunctionExecutionResult(content=f"Error: {reason}", call_id=call.id, is_error=True, name=call.name)
 
 
-async def _call_workbench(bench: Any, call: Any, arguments: Any, token: CancellationToken, see: SeeEvent) -> Any:
-    if not hasattr(bench, "call_tool_stream"):
-        return await bench.call_tool(call.name, arguments, token, **call_id_option(call.id))
+async def _call_workbench(workbench: Any, call: Any, arguments: Any, token: CancellationToken, see: SeeEvent) -> Any:
+    if not hasattr(workbench, "call_tool_stream"):
+        return await workbench.call_tool(call.name, arguments, token, **call_id_option(call.id))
     result = None
-    async for event in bench.call_tool_stream(call.name, arguments, token, call.id):
+    async for event in workbench.call_tool_stream(call.name, arguments, token, call.id):
         if isinstance(event, ToolResult):
             result = event
         else:

@@ -1,8 +1,6 @@
-"""Tools made from tool specs: their bodies run in the world, or run another agent.
+"""Tools made from tool specs, and workbenches of MCP servers.
 
-Tools of MCP servers that the agent connects to, with the framework's own workbench.
-
-A server is not told the id of a call.
+The bodies of tools run in the world, or run another agent. An MCP server does not receive the id of a call.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from pydantic import BaseModel
 
 from ...contract import AsksAgain, ServerAddress, ToolSpec
 from ...contract.agent import World
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.tool_schema import build_fields_model
 from .requests import ApprovalFunction, ToolApprovalRequest, ToolApprovalResult, denial_text
 
@@ -26,12 +25,13 @@ _CALL_ID: ContextVar[str | None] = ContextVar("pytest_approvals_autogen_call_id"
 
 
 class ScenarioTool(BaseTool[BaseModel, Any]):
-    """
-    A tool whose body runs in the world.
+    """Tool whose body runs in the world.
 
-    Arguments:
-        ask: Is asked where the body wants a second approval in its middle.
-        strict: Says so to the model, which clients want of tools beside a structured answer.
+    Args:
+        spec: The tool.
+        world: The world of the session.
+        ask: Called if the body wants a second approval in its middle.
+        strict: Declare the tool as strict, which clients want of tools beside a structured answer.
     """
 
     component_config_schema = BaseModel
@@ -48,11 +48,11 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
     ) -> Any:
         """See `BaseTool.run_json`; a tool may know the id of its call, which its body is not told."""
-        token = _CALL_ID.set(call_id)
+        reset_token = _CALL_ID.set(call_id)
         try:
             return await super().run_json(args, cancellation_token)
         finally:
-            _CALL_ID.reset(token)
+            _CALL_ID.reset(reset_token)
 
     async def run(self, args: BaseModel, cancellation_token: CancellationToken) -> Any:
         """See `BaseTool.run`."""
@@ -73,7 +73,7 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
         request = ToolApprovalRequest(
             agent=self._spec.agent, tool=self._spec.name, arguments=arguments, call_id=_CALL_ID.get()
         )
-        # A body is given no way to show an event.
+        # A body has no way to show an event.
         return await self._ask(request, _ignore_event)
 
 
@@ -86,7 +86,7 @@ class _Input(BaseModel):
 
 
 class Delegate(AgentTool):
-    """The framework's tool that runs an agent, with the name and the parameter that a scenario gives it."""
+    """The framework's tool that runs an agent, with the scenario's name and parameter."""
 
     def __init__(self, agent: Any, spec: ToolSpec) -> None:
         super().__init__(agent, return_value_as_last_message=True)
@@ -109,16 +109,16 @@ Emit = Callable[[BaseAgentEvent], None]
 
 
 FindEarlierRequest = Callable[[ToolApprovalRequest], ToolApprovalRequest | None]
-"""Gives what a person was asked about a call before the state was saved."""
+"""Returns the request about the same call that was open when the state was saved."""
 
 
 def build_approval_function(
-    spec: ToolSpec, world: World, ask: ApprovalFunction, asked: FindEarlierRequest
+    spec: ToolSpec, world: World, ask: ApprovalFunction, find_earlier_request: FindEarlierRequest
 ) -> ApprovalFunction | None:
-    """
-    Gives the approval function of a tool: none, one that asks a person, or one that asks where its policy says so.
+    """Build the approval function of a tool; None if it is not gated.
 
-    A policy does not take back what a person was asked.
+    It asks the user, or asks if the tool's condition requires it. A condition does not withdraw what the user was
+    asked.
     """
     if spec.approval == "never":
         return None
@@ -126,19 +126,17 @@ def build_approval_function(
         return ask
 
     async def conditional(request: ToolApprovalRequest, emit: Emit) -> ToolApprovalResult:
-        if asked(request) or await world.gate_slowly(spec.name, request.arguments, request.call_id, agent=spec.agent):
+        if find_earlier_request(request) or await world.gate_slowly(
+            spec.name, request.arguments, request.call_id, agent=spec.agent
+        ):
             return await ask(request, emit)
         return ToolApprovalResult(approved=True)
 
     return conditional
 
 
-MCP_TIMEOUT = 600.0
-"""Seconds that a connection or a tool may take: the harness has a limit of its own."""
-
-
 class McpConnection:
-    """The framework's workbench for one server, and whether it is connected."""
+    """The framework's workbench for one MCP server, and whether it is connected."""
 
     def __init__(self, address: ServerAddress) -> None:
         from autogen_ext.tools.mcp import McpWorkbench
@@ -147,13 +145,13 @@ class McpConnection:
         self._connected = False
 
     async def start(self) -> None:
-        """Lets the workbench connect, once."""
+        """Connect the workbench, once."""
         if not self._connected:
             self._connected = True
             await self.workbench.start()
 
     async def stop(self) -> None:
-        """Lets the workbench go."""
+        """Disconnect the workbench."""
         if self._connected:
             self._connected = False
             await self.workbench.stop()
@@ -164,5 +162,5 @@ def _server_parameters(address: ServerAddress) -> Any:
 
     if address.url:
         return StreamableHttpServerParams(url=address.url, timeout=MCP_TIMEOUT, sse_read_timeout=MCP_TIMEOUT)
-    program, *arguments = address.command
+    program, arguments = split_command(address)
     return StdioServerParams(command=program, args=arguments, read_timeout_seconds=MCP_TIMEOUT)
