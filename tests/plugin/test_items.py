@@ -106,7 +106,8 @@ def test_workers_report_as_one_process_does(project) -> None:
 
     def summary(result) -> list[str]:
         text = result.stdout.str()
-        return text[text.index("= approvals =") :].partition("\n")[2].partition("---")[0].splitlines()
+        own = text[text.index("= approvals =") :].partition("\n")[2]
+        return re.split(r"^[-=]{3}", own, flags=re.MULTILINE)[0].splitlines()
 
     assert 0 == spread.ret
     assert summary(alone) == summary(spread)
