@@ -1,12 +1,11 @@
-"""
-Microsoft Agent Framework for Python (`agent-framework-core`).
+"""Microsoft Agent Framework for Python (`agent-framework-core`).
 
 A gated call ends the run with a request, a content of the response; a decision is a content of the caller's next
-message. What is open is kept in the `AgentSession`, which the caller keeps.
+message. Open requests are in the `AgentSession`, which the caller keeps.
 
-Flavours: by default an agent with its session; in `approval_middleware`, `ToolApprovalMiddleware` stands around it,
-which shows one request at a time and approves by rules; in `replayed` the messages stand in rows of the caller's own;
-in `workflow` a workflow runs the agent, and is kept in checkpoints. In `openai`, `openai_unstored` and `openai_chat` an
+Flavours: by default an agent with its session. In `approval_middleware`, `ToolApprovalMiddleware` is around it, which
+shows one request at a time and approves by rules. In `replayed` the messages are rows of the caller's own. In
+`workflow` a workflow runs the agent and is saved in checkpoints. In `openai`, `openai_unstored` and `openai_chat` an
 agent has the framework's own clients. See `hosting` and `agui` for the others.
 """
 

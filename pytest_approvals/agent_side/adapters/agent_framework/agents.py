@@ -1,4 +1,4 @@
-"""The agents that a session runs: an `Agent` of the framework for each agent of a blueprint."""
+"""Agent graph of a session: an `Agent` of the framework for each agent of a blueprint."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from .tools import build_tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentGraph:
-    """
-    The agents of a session.
+    """Agents of a session.
+
+    Nothing of an attached agent is changed, so there is nothing to release.
 
     Attributes:
         main: The agent that the caller talks to.
         agents: All agents by name.
-        clients: The clients of MCP servers that are connected for a turn.
+        tools: The tools of all agents.
+        clients: The MCP clients that are connected for a turn.
         options: Keyword arguments for the run calls of the main agent.
-        release: Undoes what was done to a person's own agent.
     """
 
     main: Any
@@ -34,24 +35,21 @@ class AgentGraph:
     tools: tuple[ToolSpec, ...] = ()
     clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    release: Callable[[], None] = lambda: None
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
-        """Within, the clients of the MCP servers of agents that were made here are connected."""
+        """Connect the MCP clients of built agents for the time of the context."""
         async with AsyncExitStack() as stack:
             for client in self.clients:
                 await stack.enter_async_context(client)
             yield
 
 
-"""Makes the chat client of an agent, as `ScriptedClient` does."""
-
 MiddlewareFactory = Callable[[Sequence[ToolSpec]], Sequence[Any]]
-"""Gives the middleware around an agent with these tools."""
+"""Returns the middleware around an agent with these tools."""
 
 ExtraToolsFactory = Callable[[Sequence[ToolSpec]], Sequence[Any]]
-"""Gives the tools that are no functions of an agent with these tools."""
+"""Returns the tools that are not functions, of an agent with these tools."""
 
 
 def build_agents(
@@ -59,43 +57,43 @@ def build_agents(
     *,
     client: ClientFactory = ScriptedClient,
     middleware: MiddlewareFactory | None = None,
-    further: ExtraToolsFactory | None = None,
+    extra_tools: ExtraToolsFactory | None = None,
     stored: bool = False,
     **options: Any,
 ) -> AgentGraph:
-    """
-    Makes the agents that *blueprint* describes.
+    """Build the agents that *blueprint* describes.
 
-    Arguments:
-        client: Makes their clients, where the world is asked.
-        middleware: Gives their middleware; None for none.
-        further: Gives their tools that are no functions; None for none.
-        stored: The provider keeps the conversation; else their sessions do.
+    Args:
+        blueprint: What the agents are.
+        client: Builds their clients if the world is asked.
+        middleware: Returns their middleware; None for none.
+        extra_tools: Returns their tools that are not functions; None for none.
+        stored: The provider stores the conversation; else their sessions do.
         options: Further keyword arguments for the main agent.
     """
     agents: dict[str, Any] = {}
-    clients = {one: _build_mcp_client(one, blueprint) for one in blueprint.servers}
-    made_client = client if blueprint.model is None else provider_client_factory(blueprint.model)
-    asked_with = {} if stored else _unstored_options(blueprint.model)
+    clients = {address: _build_mcp_client(address, blueprint) for address in blueprint.servers}
+    build_client = client if blueprint.model is None else provider_client_factory(blueprint.model)
+    store_options = {} if stored else _unstored_options(blueprint.model)
 
     def agent(name: str, **settings: Any) -> Any:
-        own = [spec for spec in blueprint.tools if spec.agent == name]
-        for spec in own:
+        specs = [spec for spec in blueprint.tools if spec.agent == name]
+        for spec in specs:
             if spec.runs is not None and spec.runs not in agents:
                 agents[spec.runs] = agent(spec.runs)
         answer = blueprint.answer if name == MAIN else {}
         return Agent(
-            client=made_client(
+            client=build_client(
                 agent=name, answer=answer, function_invocation_configuration=_limit_options(blueprint.limits)
             ),
             name=name,
             tools=[
-                *(build_tool(spec, agents) for spec in own if spec.kind == "function"),
-                *(further(own) if further else ()),
-                *(client for one, client in clients.items() if one.agent == name),
+                *(build_tool(spec, agents) for spec in specs if spec.kind == "function"),
+                *(extra_tools(specs) if extra_tools else ()),
+                *(client for address, client in clients.items() if address.agent == name),
             ],
-            middleware=[*middleware(own)] if middleware else None,
-            default_options={**asked_with, **_format_options(answer)} or None,
+            middleware=[*middleware(specs)] if middleware else None,
+            default_options={**store_options, **_format_options(answer)} or None,
             **{"context_providers": None if stored else build_histories(), **settings},
         )
 
@@ -110,7 +108,7 @@ def _build_mcp_client(address: ServerAddress, blueprint: Blueprint) -> Any:
 
 
 def build_histories() -> list[Any] | None:
-    """Gives the history that the framework adds by itself, told to leave out what was trimmed."""
+    """Build the framework's default history, set to leave out trimmed messages."""
     from agent_framework import InMemoryHistoryProvider
 
     if "skip_excluded" not in signature(InMemoryHistoryProvider).parameters:
@@ -119,15 +117,15 @@ def build_histories() -> list[Any] | None:
 
 
 def _limit_options(limits: Limits) -> dict[str, Any] | None:
-    given = {"max_iterations": limits.model_replies, "max_function_calls": limits.tool_calls}
-    return {name: limit for name, limit in given.items() if limit is not None} or None
+    options = {"max_iterations": limits.model_replies, "max_function_calls": limits.tool_calls}
+    return {name: limit for name, limit in options.items() if limit is not None} or None
 
 
 def _unstored_options(address: ModelAddress | None) -> dict[str, Any]:
-    """Gives the option that a provider is told with to keep nothing; the others keep nothing by themselves."""
+    """Return the option with which a provider stores nothing; others store nothing anyway."""
     return {"store": False} if address is not None and address.protocol == "responses" else {}
 
 
 def _format_options(answer: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Gives the option for an answer with these fields."""
+    """Return the option for an answer with these fields."""
     return {"response_format": build_fields_model("Answer", answer)} if answer else {}

@@ -1,4 +1,9 @@
-"""One session: a thread that an interface drives, and the flavours of it."""
+"""Agents behind the AG-UI protocol (`agent-framework-ag-ui`), driven like by an interface.
+
+A run is a stream of events. A gated call ends it with an interrupt, and the next run's `resume` must answer every
+interrupt. The interface keeps the messages of the thread, as the last snapshot gave them. Open requests are in the
+memory of the process.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from ...contract.agent import Agent, World
 from ...kit.context import use_world
 from . import metadata
 from .agui_events import AGUIThread
-from .metadata import CHAT_PROTOCOLS, ISSUES, PACKAGES, RESPONSES_PROTOCOLS, claimed
+from .metadata import CHAT_PROTOCOLS, ISSUES, PACKAGES, RESPONSES_PROTOCOLS
 
 if TYPE_CHECKING:
     from .agui_events import RunReader
@@ -20,36 +25,35 @@ if TYPE_CHECKING:
 
 
 class AGUISession(Agent):
-    """The model is reached with Responses."""
+    """A thread that an interface drives; its model speaks Responses."""
 
     framework = metadata.AGUI_FRAMEWORK
     wire_rules = "responses"
     issues = ISSUES
     packages = PACKAGES
     protocols = RESPONSES_PROTOCOLS
-    capabilities = claimed(metadata.AGUI_MISSING, {})
     missing = metadata.AGUI_MISSING
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: AGUISession | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, shared_with: AGUISession | None = None) -> None:
         super().__init__(world, blueprint)
-        self._tools: tuple[ToolSpec, ...] = beside._tools if beside else blueprint.tools
-        self._behind: Any = beside._behind if beside else self._made()
+        self._tools: tuple[ToolSpec, ...] = shared_with._tools if shared_with else blueprint.tools
+        self._server_agent: Any = shared_with._server_agent if shared_with else self._build_server_agent()
         self._thread = AGUIThread()
         self._interrupts: list[dict[str, Any]] = []
         self._confirms: dict[str, str] = {}
 
-    def _made(self) -> Any:
+    def _build_server_agent(self) -> Any:
         from agent_framework_ag_ui import AgentFrameworkAgent
 
         from .hosting import build_hosted_agents
 
-        crew = build_hosted_agents(self.blueprint, self._chat_client())
-        self._tools = crew.tools
+        agents = build_hosted_agents(self.blueprint, self._client_factory())
+        self._tools = agents.tools
         confirms = bool(self.blueprint.options.get("require_confirmation", True))
-        return AgentFrameworkAgent(crew.main, require_confirmation=confirms)
+        return AgentFrameworkAgent(agents.main, require_confirmation=confirms)
 
-    def _chat_client(self) -> ClientFactory:
-        """What makes the chat clients of its agents."""
+    def _client_factory(self) -> ClientFactory:
+        """Return what builds the scripted clients of its agents."""
         from .model import ResponsesClient
 
         return ResponsesClient
@@ -60,41 +64,44 @@ class AGUISession(Agent):
         """See `Agent.turn`."""
         from .agui_events import read_requests
 
-        told = await self._run(text, decisions, stream=stream)
-        self._interrupts, self._confirms = told.interrupts, told.confirms
-        if requests := read_requests(told.interrupts):
-            return Paused(requests=requests, text=told.text or None)
-        return Finished(output=_parse_value(told.text) if self.blueprint.answer else told.text)
+        reader = await self._run(text, decisions, stream=stream)
+        self._interrupts, self._confirms = reader.interrupts, reader.confirms
+        if requests := read_requests(reader.interrupts):
+            return Paused(requests=requests, text=reader.text or None)
+        return Finished(output=_parse_value(reader.text) if self.blueprint.answer else reader.text)
 
     async def _run(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> RunReader:
         from .agui_events import RunReader
 
-        told = RunReader()
+        reader = RunReader()
         with use_world(self.world):
-            async for one in self._behind.run(self._input(text, decisions)):
-                event = one.model_dump(mode="json", by_alias=True, exclude_none=True)
+            async for frame in self._server_agent.run(self._input(text, decisions)):
+                event = frame.model_dump(mode="json", by_alias=True, exclude_none=True)
                 self._thread.take(event)
-                for what, shown in told.take(event):
+                for kind, values in reader.take(event):
                     if stream:
-                        self.world.shown(what, **shown)
+                        self.world.shown(kind, **values)
         if stream:
             self.world.shown("end")
-        return told
+        return reader
 
     def _input(self, text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
-        """Gives what a run is started with: early releases take answers as messages, the others beside them."""
+        """Return the input of a run.
+
+        Early releases take decisions as messages, others in `resume`.
+        """
         from .agui_events import is_early_interrupt, write_confirmations, write_resume
 
-        early = any(map(is_early_interrupt, self._interrupts))
-        for call, content in write_confirmations(decisions, self._confirms) if early else ():
+        is_early = any(map(is_early_interrupt, self._interrupts))
+        for call, content in write_confirmations(decisions, self._confirms) if is_early else ():
             self._thread.add("tool", content, toolCallId=call)
         if text is not None:
             self._thread.add("user", text)
-        given = {"thread_id": self._thread.id, "run_id": str(uuid4()), "messages": self._thread.messages}
-        return {**given, "resume": write_resume(decisions)} if decisions and not early else given
+        run_input = {"thread_id": self._thread.id, "run_id": str(uuid4()), "messages": self._thread.messages}
+        return {**run_input, "resume": write_resume(decisions)} if decisions and not is_early else run_input
 
     async def pending(self) -> Sequence[Request]:
-        """Gives the interrupts that the last run ended with."""
+        """Return the interrupts with which the last run ended."""
         from .agui_events import read_requests
 
         return read_requests(self._interrupts)
@@ -105,7 +112,7 @@ class AGUISession(Agent):
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
-        return type(self)(world, self.blueprint, beside=self)
+        return type(self)(world, self.blueprint, shared_with=self)
 
 
 def _parse_value(text: str) -> Any:
@@ -116,14 +123,13 @@ def _parse_value(text: str) -> Any:
 
 
 class AGUIChatSession(AGUISession):
-    """The model is reached with Chat Completions."""
+    """As `AGUISession`; its model speaks Chat Completions."""
 
     wire_rules = "chat"
     protocols = CHAT_PROTOCOLS
-    capabilities = claimed(metadata.AGUI_CHAT_MISSING, {})
     missing = metadata.AGUI_CHAT_MISSING
 
-    def _chat_client(self) -> ClientFactory:
+    def _client_factory(self) -> ClientFactory:
         from .model import ScriptedClient
 
         return ScriptedClient

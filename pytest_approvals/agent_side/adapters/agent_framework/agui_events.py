@@ -1,9 +1,7 @@
-"""Events of the AG-UI protocol, as an interface reads them.
+"""Events of the AG-UI protocol, and the messages of a thread, as an interface keeps them.
 
-The messages of a thread, as an interface keeps them.
-
-Events change them as they come, as the protocol's own clients have it; a snapshot stands in place of all of them. So
-what a run told before it failed is kept, and so is the message that it began with.
+Events change the messages as they come, as in the protocol's own clients; a snapshot replaces all of them. So the
+messages of a run that failed are kept, and so is the message with which it began.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from ...contract import Decision, Request, Unsupported
 Event = Mapping[str, Any]
 
 _CONFIRMATION_TOOL = "confirm_changes"
-"""The call that stands for a question to the person; no model made it."""
+"""Tool of the calls that stand for questions to the user; no model makes them."""
 
 
 class RunError(Exception):
@@ -31,12 +29,11 @@ class RunError(Exception):
 
 @dataclass(slots=True)
 class RunReader:
-    """
-    What the events of one run tell.
+    """Reader of the events of one run.
 
     Attributes:
         interrupts: What the run waits for.
-        text: What the agent said.
+        text: The text of the agent.
         confirms: The calls that stand for questions, by the ids of the calls that they ask about.
     """
 
@@ -46,11 +43,10 @@ class RunReader:
     _asking: set[str] = field(default_factory=set)
 
     def take(self, event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
-        """
-        Takes in one event, and gives what it shows, as arguments for `World.shown`.
+        """Read one event, and yield what it shows, as arguments for `World.shown`.
 
-        Errors:
-            RunError: It tells of an error.
+        Raises:
+            RunError: The event is an error.
         """
         kind = event["type"]
         if kind == "RUN_ERROR":
@@ -82,41 +78,45 @@ def _read_event(event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_requests(interrupts: Iterable[Event]) -> tuple[Request, ...]:
-    """Gives the interrupts that ask about calls."""
-    return tuple(_build_request(one, told) for one in interrupts if (told := _call_details(one)) is not None)
+    """Return the interrupts that ask about calls, as approval requests."""
+    return tuple(
+        _build_request(interrupt, details)
+        for interrupt in interrupts
+        if (details := _call_details(interrupt)) is not None
+    )
 
 
 def _call_details(interrupt: Event) -> Event | None:
-    """Gives what an interrupt tells of a call; None where it is about something else."""
-    told = (
+    """Return an interrupt's details of a call; None if it is about something else."""
+    details = (
         interrupt.get("value")
         if is_early_interrupt(interrupt)
         else interrupt.get("metadata", {}).get("agent_framework")
     )
-    return told if told is not None and told.get("type") == "function_approval_request" else None
+    return details if details is not None and details.get("type") == "function_approval_request" else None
 
 
 def is_early_interrupt(interrupt: Event) -> bool:
-    """Says whether an interrupt has the form that it had before the protocol got one of its own."""
+    """Return whether an interrupt has the form from before the protocol defined one."""
     return "value" in interrupt
 
 
-def _build_request(interrupt: Event, told: Event) -> Request:
-    from .messages import parse_arguments
+def _build_request(interrupt: Event, details: Event) -> Request:
+    from .messages import read_arguments
 
-    call = told["function_call"]
+    call = details["function_call"]
     return Request(
         id=interrupt["id"],
         call_id=call["call_id"],
         tool=call["name"],
-        arguments=parse_arguments(call.get("arguments")),
+        arguments=read_arguments(call.get("arguments")),
         handle=interrupt,
     )
 
 
 def write_resume(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-    """Gives decisions as the entries that a run is resumed with."""
-    return [_write_entry(one) for one in decisions]
+    """Return decisions as the entries of `resume`."""
+    return [_write_entry(decision) for decision in decisions]
 
 
 def _write_entry(decision: Decision) -> dict[str, Any]:
@@ -127,19 +127,19 @@ def _write_entry(decision: Decision) -> dict[str, Any]:
 
 
 def write_confirmations(decisions: Sequence[Decision], confirms: Mapping[str, str]) -> list[tuple[Any, str]]:
-    """
-    Gives decisions as early releases take them: the results of the calls that stand for questions, by their ids.
+    """Return decisions as early releases take them: results of calls, by their ids.
 
-    Arguments:
-        confirms: Those calls, by the ids of the calls that they ask about.
+    Args:
+        decisions: The decisions.
+        confirms: The calls that stand for questions, by the ids of the calls that they ask about.
     """
-    # Edited arguments stand beside the answer.
+    # Edited arguments are fields beside the answer.
     return [
         (
-            confirms.get(str(_interrupt_id(one)), _interrupt_id(one)),
-            json.dumps({"accepted": _approval(one), **(one.arguments or {})}),
+            confirms.get(str(_interrupt_id(decision)), _interrupt_id(decision)),
+            json.dumps({"accepted": _approval(decision), **(decision.arguments or {})}),
         )
-        for one in decisions
+        for decision in decisions
     ]
 
 
@@ -162,8 +162,7 @@ ThreadMessage = dict[str, Any]
 
 
 class AGUIThread:
-    """
-    One thread.
+    """One thread.
 
     Attributes:
         messages: Its messages, in the form in which a run takes them.
@@ -174,11 +173,11 @@ class AGUIThread:
         self.messages: list[ThreadMessage] = []
 
     def add(self, role: str, content: str, **more: str) -> None:
-        """Adds a message that the interface makes."""
+        """Add a message of the interface."""
         self.messages.append({"id": str(uuid4()), "role": role, "content": content, **more})
 
     def take(self, event: ThreadEvent) -> None:
-        """Takes in one event of a run."""
+        """Apply one event of a run."""
         if change := _CHANGES.get(event["type"]):
             change(self, event)
 

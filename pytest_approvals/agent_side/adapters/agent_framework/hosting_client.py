@@ -1,10 +1,7 @@
-"""Requests to a server that runs in this process, without a network between.
+"""Client of a Responses server that runs in this process, without a network between.
 
-What a server sends is handed on piece by piece, as it is sent.
-
-Items of the Responses API: what a client sends, and what it finds in a response.
-
-A client of a Responses server.
+It sends items of the Responses API and reads those of a response. What a server sends is passed on piece by piece, as
+it is sent.
 """
 
 from __future__ import annotations
@@ -23,11 +20,10 @@ _END_OF_BODY = b""
 
 
 class Exchange:
-    """
-    One request and what comes back.
+    """One HTTP request and its response.
 
     Attributes:
-        status: The status of the answer, once its head was sent; 0 before.
+        status: The status of the response; 0 until its head was sent.
     """
 
     def __init__(self, body: bytes) -> None:
@@ -37,14 +33,14 @@ class Exchange:
         self._gone = asyncio.Event()
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """Gives the server the request, and tells it when the client is gone."""
+        """Give the server the request; later report that the client is gone."""
         if self._request:
             return self._request.pop()
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Takes what the server sends."""
+        """Accept what the server sends."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["type"] == "http.response.body" and message.get("body"):
@@ -53,24 +49,24 @@ class Exchange:
             self.end()
 
     def end(self) -> None:
-        """Ends the answer."""
+        """End the response."""
         self._pieces.put_nowait(_END_OF_BODY)
 
     def leave(self) -> None:
-        """Lets the client go."""
+        """Report the client as gone."""
         self._gone.set()
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Gives the body as it comes."""
+        """Yield the body as it comes."""
         while piece := await self._pieces.get():
             yield piece
 
     async def text(self) -> str:
-        """Gives the whole body."""
+        """Return the whole body."""
         return b"".join([piece async for piece in self.pieces()]).decode()
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Gives the data of the server-sent events in the body."""
+        """Yield the data of the server-sent events in the body."""
         rest = b""
         async for piece in self.pieces():
             *whole, rest = (rest + piece).split(b"\n\n")
@@ -82,23 +78,18 @@ class Exchange:
 
 @asynccontextmanager
 async def open_exchange(application: Application, method: str, path: str, body: Any = None) -> AsyncIterator[Exchange]:
-    """
-    Asks *application* for something.
-
-    Errors:
-        Whatever the application lets out.
-    """
+    """Send a request to *application*; its exceptions are raised here."""
     content = b"" if body is None else json.dumps(body).encode()
-    one = Exchange(content)
-    task = asyncio.ensure_future(application(_request_scope(method, path, content), one.receive, one.send))
-    task.add_done_callback(lambda _: one.end())
+    request = Exchange(content)
+    task = asyncio.ensure_future(application(_request_scope(method, path, content), request.receive, request.send))
+    task.add_done_callback(lambda _: request.end())
     try:
-        yield one
+        yield request
     except BaseException:
         task.cancel()
         raise
     finally:
-        one.leave()
+        request.leave()
         await asyncio.wait([task])
     task.result()
 
@@ -125,7 +116,7 @@ def _request_scope(method: str, path: str, content: bytes) -> dict[str, Any]:
 
 
 LOCAL_LABEL = "agent_framework"
-"""What the server calls itself, in requests about calls that it runs."""
+"""The server's own label in requests about calls that it runs."""
 
 ResponseItem = Mapping[str, Any]
 
@@ -134,11 +125,11 @@ ResponseItem = Mapping[str, Any]
 
 
 def write_input(text: str | None, decisions: Sequence[Decision]) -> Any:
-    """Gives the input of a request: a text alone as it is, else a list of items, the decisions first."""
+    """Return the input of a request: a bare text, or a list of items, decisions first."""
     if text is not None and not decisions:
         return text
-    said = [] if text is None else [{"type": "message", "role": "user", "content": text}]
-    return [*(_write_decision(decision) for decision in decisions), *said]
+    messages = [] if text is None else [{"type": "message", "role": "user", "content": text}]
+    return [*(_write_decision(decision) for decision in decisions), *messages]
 
 
 def _write_decision(decision: Decision) -> dict[str, Any]:
@@ -156,13 +147,13 @@ def _write_decision(decision: Decision) -> dict[str, Any]:
 
 
 def read_requests(output: Iterable[ResponseItem]) -> tuple[Request, ...]:
-    """Gives the approval requests among the items of a response."""
+    """Return the approval requests among the items of a response."""
     return tuple(read_request(item) for item in output if item["type"] == "mcp_approval_request")
 
 
 def read_request(item: ResponseItem) -> Request:
-    """Gives what a person is shown; the item does not say the id of the call."""
-    from .messages import parse_arguments
+    """Return an approval request; its item does not have the id of the call."""
+    from .messages import read_arguments
 
     label = item.get("server_label")
     hosted = label is not None and label != LOCAL_LABEL
@@ -170,7 +161,7 @@ def read_request(item: ResponseItem) -> Request:
         id=item["id"],
         call_id=None,
         tool=item["name"],
-        arguments=parse_arguments(item.get("arguments")),
+        arguments=read_arguments(item.get("arguments")),
         kind="hosted_mcp" if hosted else "function",
         server=label if hosted else None,
         handle=item,
@@ -178,7 +169,7 @@ def read_request(item: ResponseItem) -> Request:
 
 
 def read_text(output: Iterable[ResponseItem]) -> str:
-    """Gives what the agent said, of all its messages."""
+    """Return the agent's text, from all its messages."""
     return "".join(
         str(part.get("text", ""))
         for item in output
@@ -189,7 +180,7 @@ def read_text(output: Iterable[ResponseItem]) -> str:
 
 
 def read_value(output: Sequence[ResponseItem]) -> Any:
-    """Gives a structured answer, which is the text of an object; else the text."""
+    """Return a structured answer, which is the text of an object; else the text."""
     text = read_text(output)
     try:
         value = json.loads(text)
@@ -202,7 +193,7 @@ def read_value(output: Sequence[ResponseItem]) -> Any:
 
 
 def read_event(event: ResponseItem) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Gives what one event of a stream shows, as arguments for `World.shown`."""
+    """Yield what one event of a stream shows, as arguments for `World.shown`."""
     if event["type"] == "response.output_text.delta":
         yield "text", {"text": event["delta"]}
     elif event["type"] == "response.output_item.added" and event["item"]["type"] == "function_call":
@@ -243,39 +234,35 @@ class StreamBroke(Exception):
 
 
 class ServerClient:
-    """
-    A client of the server *application*.
+    """Client of the server *application*.
 
-    Every method gives a response as an object, its output among it.
-
-    Errors:
-        RequestRefused: The server refused.
-        ResponseFailed: The response failed.
+    Every method returns a response as an object with its output. It raises `RequestRefused` if the server refuses, and
+    `ResponseFailed` if the response fails.
     """
 
     def __init__(self, application: Application) -> None:
         self._application = application
 
     async def create(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Asks for a response and waits for it."""
+        """Request a response and wait for it."""
         return _check_completed(await self._asked("POST", "/responses", body))
 
     async def stream(self, body: dict[str, Any], shown: ShowEvent) -> dict[str, Any]:
-        """
-        Asks for a response and follows its stream.
+        """Request a response and follow its stream.
 
-        Arguments:
-            shown: Is told what the stream shows.
+        Args:
+            body: The request.
+            shown: Receives what the stream shows.
 
-        Errors:
+        Raises:
             StreamBroke: The response never ended.
         """
-        async with open_exchange(self._application, "POST", "/responses", {**body, "stream": True}) as one:
-            response = await _follow_stream(one, shown)
-        return _check_completed(_check_ended(one.status, response))
+        async with open_exchange(self._application, "POST", "/responses", {**body, "stream": True}) as request:
+            response = await _follow_stream(request, shown)
+        return _check_completed(_check_ended(request.status, response))
 
     async def get(self, response: str) -> dict[str, Any]:
-        """Asks for a response that was made before."""
+        """Request an earlier response."""
         return await self._asked("GET", f"/responses/{response}", None)
 
     async def _asked(self, method: str, path: str, body: Any) -> dict[str, Any]:
@@ -287,27 +274,26 @@ class ServerClient:
 def _read_response(status: int, text: str) -> dict[str, Any]:
     if status >= 400:
         raise RequestRefused(status, text)
-    read: dict[str, Any] = json.loads(text)
-    return read
+    response: dict[str, Any] = json.loads(text)
+    return response
 
 
-async def _follow_stream(one: Exchange, shown: ShowEvent) -> dict[str, Any]:
-    """
-    Gives the response that a stream tells: its items as they were done, and how it ended.
+async def _follow_stream(request: Exchange, shown: ShowEvent) -> dict[str, Any]:
+    """Return the response of a stream: its finished items, and how it ended.
 
-    One that never ended has no status, and the errors that came instead.
+    One that never ended has no status, but the errors that came instead.
     """
     output: list[Any] = []
     ended: dict[str, Any] = {}
-    async for event in one.events():
+    async for event in request.events():
         kind = event.get("type", "")
         if kind in _END_EVENTS:
             ended = event["response"]
         elif kind == "error" or "error" in event:
             ended = {"error": event}
         else:
-            for what, told in read_event(event):
-                shown(what, **told)
+            for shown_kind, values in read_event(event):
+                shown(shown_kind, **values)
             if kind == "response.output_item.done":
                 output.append(event["item"])
     shown("end")

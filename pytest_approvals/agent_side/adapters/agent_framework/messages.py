@@ -1,7 +1,4 @@
-"""Contents of the framework's messages in the neutral form, and replies of the model as contents.
-
-What the framework's stream shows to its consumer.
-"""
+"""Contents of messages in the neutral form, replies as contents, and stream updates."""
 
 from __future__ import annotations
 
@@ -13,24 +10,25 @@ from typing import Any
 from agent_framework import Content
 
 from ...contract import HostedResult, Item, ModelCall, Reply
+from ...kit.arguments import parse_arguments, write_arguments
 
 APPROVAL_REQUEST, APPROVAL_RESPONSE = "function_approval_request", "function_approval_response"
 
 CALL_PARAMETERS = frozenset(signature(Content.from_function_call).parameters)
-"""What this release can say of a call."""
+"""Fields that a call has in this release."""
 
 HAS_OCCURRENCES = "merge_mode" in CALL_PARAMETERS
-"""Whether a call has an identity of its own beside the id that the model gave it; older releases have none."""
+"""Whether a call has an identity besides the model's id; not in older releases."""
 
 # --- what the model is sent -------------------------------------------------------------------------------------------
 
 
 def to_items(messages: Iterable[Any], answer: Iterable[str] = ()) -> list[Item]:
-    """
-    Gives the input of the model as a provider would get it.
+    """Return the model input as a provider would get it.
 
-    Arguments:
-        answer: The fields of a structured answer, by which a text that carries one is known.
+    Args:
+        messages: The framework's messages.
+        answer: The fields of a structured answer, which identify a text that contains one.
     """
     fields = frozenset(answer)
     return [item for number, message in enumerate(messages) for item in _message_items(message, number, fields)]
@@ -44,7 +42,10 @@ def _message_items(message: Any, number: int, fields: frozenset[str]) -> Iterato
 
 
 def _is_sent(content: Any) -> bool:
-    """Says whether a client sends *content*: no empty text, and approvals only of what the provider runs."""
+    """Return whether a client sends *content*.
+
+    It does not send empty text, and sends approvals only of calls that the provider runs.
+    """
     if content.type == "text":
         return bool(content.text)
     return (
@@ -56,7 +57,7 @@ def _content_item(role: str, content: Any, number: int, fields: frozenset[str]) 
     if content.type == "text":
         return _text_item(role, content.text or "", number, fields)
     if content.type == "function_call":
-        arguments = parse_arguments(content.arguments)
+        arguments = read_arguments(content.arguments)
         return Item(kind="call", id=content.call_id, tool=content.name, arguments=arguments, message=number)
     if content.type == "function_result":
         return Item(kind="result", id=content.call_id, text=result_text(content), message=number)
@@ -76,7 +77,7 @@ def _text_item(role: str, text: str, number: int, fields: frozenset[str]) -> Ite
 
 
 def carries_answer(text: str, fields: frozenset[str]) -> bool:
-    """Says whether a text is a structured answer with some of these fields."""
+    """Return whether a text is a structured answer with some of these fields."""
     value = parse_arguments(text) if fields else None
     return isinstance(value, Mapping) and not fields.isdisjoint(value)
 
@@ -88,14 +89,14 @@ def _approval_item(content: Any, number: int) -> Item:
         kind="approval_response" if answers else "approval_request",
         id=content.id,
         tool=call.name,
-        arguments=parse_arguments(call.arguments),
+        arguments=read_arguments(call.arguments),
         approved=content.approved if answers else None,
         message=number,
     )
 
 
 def result_text(content: Any) -> str:
-    """Gives what the model reads of the result of a call."""
+    """Return the result of a call as the model reads it."""
     result = content.result
     return result if isinstance(result, str) else json.dumps(result, default=str)
 
@@ -103,52 +104,46 @@ def result_text(content: Any) -> str:
 def _output_text(output: Any) -> str:
     if isinstance(output, str):
         return output
-    return "".join(str(getattr(one, "text", None) or "") for one in output or ())
+    return "".join(str(getattr(part, "text", None) or "") for part in output or ())
 
 
-def parse_arguments(arguments: Any) -> Any:
-    """Gives arguments as an object where they are one, else as they are; none at all are an empty object."""
+def read_arguments(arguments: Any) -> Any:
+    """Return arguments as an object if they are one; missing ones are an empty object."""
     if not arguments:
         return {}
-    if not isinstance(arguments, str):
-        return dict(arguments)
-    try:
-        value = json.loads(arguments)
-    except ValueError:
-        return arguments
-    return value if isinstance(value, dict) else arguments
+    return parse_arguments(arguments) if isinstance(arguments, str) else dict(arguments)
 
 
 # --- what the model answers -------------------------------------------------------------------------------------------
 
 
 def to_contents(reply: Reply) -> list[Any]:
-    """Gives a reply as the contents of one message, in the order in which a provider gives them."""
-    said = [Content.from_text(reply.say)] if reply.say is not None else []
+    """Return a reply as the contents of one message, in a provider's order."""
+    text_contents = [Content.from_text(reply.say)] if reply.say is not None else []
     return [
         *to_hosted_results(reply.hosted),
-        *said,
-        *(to_call_content(one) for one in reply.calls),
+        *text_contents,
+        *(to_call_content(call) for call in reply.calls),
         *to_answer_contents(reply),
     ]
 
 
-def to_call_content(one: ModelCall) -> Any:
-    """Gives a call that the model makes; one of a hosted server is a request for approval."""
-    if one.kind == "hosted_mcp":
-        return _to_hosted_request(one)
-    return Content.from_function_call(call_id=one.id or "", name=one.tool, arguments=arguments_text(one.arguments))
+def to_call_content(call: ModelCall) -> Any:
+    """Return a model's call; one of a hosted server is a request for approval."""
+    if call.kind == "hosted_mcp":
+        return _to_hosted_request(call)
+    return Content.from_function_call(call_id=call.id or "", name=call.tool, arguments=write_arguments(call.arguments))
 
 
-def _to_hosted_request(one: ModelCall) -> Any:
-    """Gives what the framework's client for Responses makes of a provider's approval request."""
-    told = {"call_id": one.id or "", "name": one.tool, "arguments": arguments_text(one.arguments)}
-    wanted = Content.from_function_call(**told, **hosted_fields(one.server))
-    return Content.from_function_approval_request(id=one.id or "", function_call=wanted)
+def _to_hosted_request(call: ModelCall) -> Any:
+    """Return a provider's approval request as the framework's Responses client does."""
+    fields = {"call_id": call.id or "", "name": call.tool, "arguments": write_arguments(call.arguments)}
+    hosted_call = Content.from_function_call(**fields, **hosted_fields(call.server))
+    return Content.from_function_approval_request(id=call.id or "", function_call=hosted_call)
 
 
 def to_hosted_results(results: Sequence[HostedResult]) -> list[Any]:
-    """Gives what the provider reports of the hosted calls that it ran."""
+    """Return what the provider reports of the hosted calls that it ran."""
     return [content for result in results for content in _hosted_result_contents(result)]
 
 
@@ -157,40 +152,33 @@ def _hosted_result_contents(result: HostedResult) -> Iterator[Any]:
         call_id=result.call_id,
         tool_name=result.tool,
         server_name=result.server,
-        arguments=arguments_text(result.arguments),
+        arguments=write_arguments(result.arguments),
     )
-    told = result.output if result.error is None else result.error
-    yield Content.from_mcp_server_tool_result(call_id=result.call_id, output=[Content.from_text(told or "")])
+    text = result.output if result.error is None else result.error
+    yield Content.from_mcp_server_tool_result(call_id=result.call_id, output=[Content.from_text(text or "")])
 
 
 def to_answer_contents(reply: Reply) -> list[Any]:
-    """Gives the structured answer, which is the text of a JSON object."""
+    """Return the structured answer, which is the text of a JSON object."""
     return [] if reply.answer is None else [Content.from_text(json.dumps(dict(reply.answer)))]
 
 
-def arguments_text(arguments: Mapping[str, Any] | str) -> str:
-    """Gives arguments as the model writes them."""
-    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
-
-
 class StreamReader:
-    """
-    What one stream shows, piece by piece.
+    """Reader of one stream, update by update.
 
-    Arguments:
-        answer: The fields of a structured answer, which is streamed as text and is none.
+    Args:
+        answer: The fields of a structured answer, which streams like text but is not text.
     """
 
     def __init__(self, answer: Iterable[str] = ()) -> None:
         self._answer = frozenset(answer)
         self._calls: set[str] = set()
 
-    def seen(self, update: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Gives what one update shows, as arguments for `World.shown`."""
-
+    def read_update(self, update: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield what one update shows, as arguments for `World.shown`."""
         for content in update.contents:
             if content.type == "text":
-                # At its end some clients give a text once more as a whole.
+                # Some clients repeat the whole text at its end.
                 again = getattr(content, "merge_mode", None) == "replace"
                 if content.text and not again and not carries_answer(content.text, self._answer):
                     yield "text", {"text": content.text}
@@ -202,7 +190,7 @@ class StreamReader:
                 yield "request", {"id": content.id}
 
     def _call(self, content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-        # A call comes in several pieces, of which the first has the name.
+        # Only the first of a call's pieces has the name.
         key = getattr(content, "id", None) or content.call_id
         if content.name and key not in self._calls:
             self._calls.add(key)
@@ -210,7 +198,7 @@ class StreamReader:
 
 
 def hosted_server_of(call: Any) -> str | None:
-    """Gives the server that a call is for, where the provider runs it; early releases have a label for that."""
+    """Return the server of a call that the provider runs; early releases have a label for it."""
     if call is None:
         return None
     server: str | None
@@ -222,8 +210,7 @@ def hosted_server_of(call: Any) -> str | None:
 
 
 def hosted_fields(server: str | None) -> dict[str, Any]:
-    """Gives the fields of a call that say which server of the provider runs it."""
-
+    """Return the fields of a call that name the provider's server."""
     if "hosted" in CALL_PARAMETERS:
         return {"hosted": True, "server_name": server}
     return {"additional_properties": {"server_label": server}}

@@ -1,9 +1,4 @@
-"""What each flavour can express, and for the rest the API of the framework that is missing or refuses.
-
-What each flavour can express, and for the rest the API of the framework that is missing or refuses.
-
-What the flavours can express, and for the rest the API of the framework that is missing or refuses.
-"""
+"""Capabilities that each flavour lacks, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
@@ -11,27 +6,25 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...contract.capabilities import CAPABILITIES
-
 FRAMEWORK = "agent-framework-core"
 ISSUES = "https://github.com/microsoft/agent-framework/issues"
 PACKAGES = ("agent_framework",)
 
 
 def _release_offers(name: str) -> bool:
-    """Says whether the release that is installed gives away a name; the newest one where none is."""
-    found = find_spec("agent_framework")
-    if found is None or found.origin is None:
+    """Return whether the installed release exports a name; True if none is installed."""
+    spec = find_spec("agent_framework")
+    if spec is None or spec.origin is None:
         return True
-    return f'"{name}"' in Path(found.origin).read_text(encoding="utf-8")
+    return f'"{name}"' in Path(spec.origin).read_text(encoding="utf-8")
 
 
 def _mcp_missing() -> dict[str, str]:
-    """Says what the framework's client of MCP servers would import and cannot."""
-    found = find_spec("agent_framework")
-    if found is None or found.origin is None:
+    """Return what the framework's MCP client would import and cannot."""
+    spec = find_spec("agent_framework")
+    if spec is None or spec.origin is None:
         return {}
-    client = Path(found.origin).with_name("_mcp.py").read_text(encoding="utf-8")
+    client = Path(spec.origin).with_name("_mcp.py").read_text(encoding="utf-8")
     absent = [name for name in ("mcp", "tenacity") if f"from {name} import" in client and find_spec(name) is None]
     return {"mcp": f"`MCPTool` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
 
@@ -130,11 +123,6 @@ WORKFLOW_MISSING: Mapping[str, str] = {
     "structured_answer": "an executor's output is a response with text and messages",
 }
 """Where a workflow runs the agent."""
-
-
-def claimed(missing: Mapping[str, str], stores: Mapping[str, str] = STORES) -> frozenset[str]:
-    """Gives all other capabilities."""
-    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in stores}) - frozenset(missing)
 
 
 HOSTING_FRAMEWORK = "agent-framework-foundry-hosting"

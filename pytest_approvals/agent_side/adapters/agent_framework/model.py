@@ -1,14 +1,11 @@
-"""The scripted model: a chat client of the framework that asks the world of the running turn.
+"""Chat clients of an agent: the scripted ones, and the framework's own.
 
-It gives contents as the framework's own client for Chat Completions does: whole calls without a stream; in a stream
-pieces of calls, each marked with the occurrence that it belongs to, because the pieces of parallel calls interleave.
+A scripted client asks the world of the running turn. It gives contents as the framework's own client for Chat
+Completions does: whole calls without a stream; in a stream pieces of calls, each marked with its occurrence, because
+the pieces of parallel calls interleave.
 
-The scripted model as the framework's client for Responses plays it.
-
-In a stream, the id and the name of a call are known from its beginning and stand in each piece of it; its end tells the
-arguments once more, as a whole that stands in place of the pieces.
-
-The framework's own chat clients, on the clients of providers.
+As a client for Responses, a stream has the id and the name of a call in each of its pieces, and its end has the
+arguments once more, as a whole that replaces the pieces.
 """
 
 from __future__ import annotations
@@ -20,11 +17,11 @@ from uuid import uuid4
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Reply
+from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_client, build_openai_client
 from ...kit.context import current_world
 from .messages import (
     HAS_OCCURRENCES,
-    arguments_text,
     to_answer_contents,
     to_call_content,
     to_contents,
@@ -35,18 +32,21 @@ from .messages import (
 try:
     from agent_framework import ChatMiddlewareLayer, FunctionInvocationLayer
 except ImportError:
-    # Early releases have the layers, and do not give them away at the top.
+    # Early releases have the layers, but do not export them.
     from agent_framework._middleware import ChatMiddlewareLayer
     from agent_framework._tools import FunctionInvocationLayer
 
 
-class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
-    """
-    The chat client of one agent.
+ClientFactory = Callable[..., Any]
+"""Builds the chat client of an agent, with the parameters of `ScriptedClient`."""
 
-    Arguments:
-        agent: The agent whose model it is.
-        answer: The fields of the structured answer that the agent has to give.
+
+class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
+    """Scripted chat client of one agent.
+
+    Args:
+        agent: The agent.
+        answer: The fields of its structured answer.
     """
 
     STORES_BY_DEFAULT = False
@@ -84,8 +84,8 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         return stream_contents(reply)
 
     async def _reply(self, messages: Sequence[Any], options: Any, *, stream: bool) -> Reply:
-        given = to_items(messages, self.answer)
-        return await current_world().model(given, agent=self.agent, stream=stream, tools=offered_names(options))
+        items = to_items(messages, self.answer)
+        return await current_world().model(items, agent=self.agent, stream=stream, tools=offered_names(options))
 
 
 def _new_id(what: str) -> str:
@@ -93,12 +93,12 @@ def _new_id(what: str) -> str:
 
 
 def offered_names(options: Any) -> list[str]:
-    """Gives the names of the tools that the model may call."""
+    """Return the names of the tools that the model may call."""
     return [str(getattr(tool, "name", tool)) for tool in (options or {}).get("tools") or ()]
 
 
 def stream_contents(reply: Reply) -> Iterable[Any]:
-    """Gives a reply in the pieces in which it is streamed."""
+    """Yield a reply in the pieces in which Chat Completions streams it."""
     yield from to_hosted_results(reply.hosted)
     streamed = _CallPieces()
     for chunk in reply.chunks:
@@ -107,8 +107,8 @@ def stream_contents(reply: Reply) -> Iterable[Any]:
         elif reply.calls[chunk.call].kind != "hosted_mcp":
             yield streamed.piece(chunk, chunk.call)
     if not reply.breaks:
-        # A hosted server's request comes whole.
-        yield from (to_call_content(one) for one in reply.calls if one.kind == "hosted_mcp")
+        # A hosted server's request is never streamed in pieces.
+        yield from (to_call_content(call) for call in reply.calls if call.kind == "hosted_mcp")
         yield from to_answer_contents(reply)
 
 
@@ -119,59 +119,59 @@ class _CallPieces:
         self._begun: dict[int, tuple[str, str]] = {}
 
     def piece(self, chunk: Chunk, position: int) -> Any:
-        """Gives one piece of a call; releases without occurrences get it as the provider sends it."""
-        told = {"name": chunk.tool or "", "arguments": chunk.arguments or ""}
+        """Return one piece of a call; without occurrences, as the provider sends it."""
+        fields = {"name": chunk.tool or "", "arguments": chunk.arguments or ""}
         if not HAS_OCCURRENCES:
-            return Content.from_function_call(call_id=chunk.id or "", **told)
-        occurrence, known = self._begun.get(position) or (f"af-call-{uuid4().hex}", "")
-        self._begun[position] = (occurrence, chunk.id or known)
+            return Content.from_function_call(call_id=chunk.id or "", **fields)
+        occurrence, known_id = self._begun.get(position) or (f"af-call-{uuid4().hex}", "")
+        self._begun[position] = (occurrence, chunk.id or known_id)
         call_id = self._begun[position][1]
-        return Content.from_function_call(call_id=call_id, id=occurrence, merge_mode="append", **told)
+        return Content.from_function_call(call_id=call_id, id=occurrence, merge_mode="append", **fields)
 
 
 class ResponsesClient(ScriptedClient):
-    """The chat client of one agent."""
+    """Scripted chat client of one agent that streams as Responses does."""
 
     def _pieces(self, reply: Reply) -> Iterable[Any]:
         return stream_responses_contents(reply)
 
 
 def stream_responses_contents(reply: Reply) -> Iterator[Any]:
-    """Gives a reply in the pieces in which it is streamed."""
+    """Yield a reply in the pieces in which Responses streams it."""
     yield from to_hosted_results(reply.hosted)
     last = {chunk.call: number for number, chunk in enumerate(reply.chunks)}
     for number, chunk in enumerate(reply.chunks):
         if chunk.call is None:
             yield Content.from_text(chunk.text or "")
             continue
-        one = reply.calls[chunk.call]
-        if one.kind == "hosted_mcp":
+        call = reply.calls[chunk.call]
+        if call.kind == "hosted_mcp":
             continue
         if chunk.arguments:
-            yield _call_piece(one, chunk.arguments, "append")
+            yield _call_piece(call, chunk.arguments, "append")
         if last[chunk.call] == number and not reply.breaks:
-            yield from _end_call(one)
+            yield from _end_call(call)
     if not reply.breaks:
-        # A hosted server's request comes whole.
-        yield from (to_call_content(one) for one in reply.calls if one.kind == "hosted_mcp")
+        # A hosted server's request is never streamed in pieces.
+        yield from (to_call_content(call) for call in reply.calls if call.kind == "hosted_mcp")
         yield from to_answer_contents(reply)
 
 
-def _end_call(one: ModelCall) -> Iterator[Any]:
-    # Early releases have no way to say that a whole stands in place of pieces, and say it only where there are none.
+def _end_call(call: ModelCall) -> Iterator[Any]:
+    # Early releases cannot mark the whole as a replacement, so they only send it if there were no pieces.
     if HAS_OCCURRENCES:
-        yield _call_piece(one, arguments_text(one.arguments), "replace")
-    elif not arguments_text(one.arguments):
-        yield _call_piece(one, "", "append")
+        yield _call_piece(call, write_arguments(call.arguments), "replace")
+    elif not write_arguments(call.arguments):
+        yield _call_piece(call, "", "append")
 
 
-def _call_piece(one: ModelCall, arguments: str, mode: str) -> Any:
+def _call_piece(call: ModelCall, arguments: str, mode: str) -> Any:
     merged: Any = {"merge_mode": mode} if HAS_OCCURRENCES else {}
-    return Content.from_function_call(call_id=one.id or "", name=one.tool, arguments=arguments, **merged)
+    return Content.from_function_call(call_id=call.id or "", name=call.tool, arguments=arguments, **merged)
 
 
 def provider_client_factory(address: ModelAddress) -> ClientFactory:
-    """Gives what makes the clients that ask the model at *address*."""
+    """Return what builds the framework's clients that ask the provider at *address*."""
     return _CLIENT_FACTORIES[address.protocol](address)
 
 
@@ -200,11 +200,8 @@ _CLIENT_FACTORIES: Mapping[str, Callable[[ModelAddress], ClientFactory]] = {
 }
 
 
-def _with_agent_name(made: Callable[..., Any], **connected: Any) -> ClientFactory:
+def _with_agent_name(client_class: Callable[..., Any], **connection: Any) -> ClientFactory:
     def client(*, agent: str, answer: Iterable[str] = (), **options: Any) -> Any:
-        return made(model=agent, **connected, **options)
+        return client_class(model=agent, **connection, **options)
 
     return client
-
-
-ClientFactory = Callable[..., Any]

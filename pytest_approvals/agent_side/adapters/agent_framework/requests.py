@@ -1,7 +1,4 @@
-"""Approval requests of the framework, which are contents of messages, in the neutral form and back.
-
-Decisions as the framework takes them: contents of a message of the caller.
-"""
+"""Approval requests and decisions, which are contents of the framework's messages."""
 
 from __future__ import annotations
 
@@ -10,41 +7,41 @@ from dataclasses import replace
 from typing import Any
 
 from ...contract import MAIN, Decision, Request, ToolSpec, Unsupported
+from ...kit.arguments import write_arguments
 from .messages import (
     APPROVAL_REQUEST,
     HAS_OCCURRENCES,
-    arguments_text,
     hosted_fields,
     hosted_server_of,
-    parse_arguments,
+    read_arguments,
 )
 
 
 def read_requests(contents: Iterable[Any], specs: Iterable[ToolSpec] = ()) -> tuple[Request, ...]:
-    """Gives what a person is shown of the contents that ask for approval; *specs* are the tools of the agent."""
+    """Return the requests among *contents*; *specs* are the tools of the agent."""
     return add_servers((read_request(content) for content in contents if content.type == APPROVAL_REQUEST), specs)
 
 
 def add_servers(requests: Iterable[Request], specs: Iterable[ToolSpec]) -> tuple[Request, ...]:
-    """Gives the requests with the servers that the agent connects to, of which they say only the name of the tool."""
-    connected = {spec.name: spec.server for spec in specs if spec.kind == "mcp"}
+    """Return the requests with the servers of MCP tools, of which they only have the name."""
+    servers = {spec.name: spec.server for spec in specs if spec.kind == "mcp"}
     return tuple(
-        replace(one, kind="mcp", server=connected[one.tool])
-        if one.kind == "function" and one.tool in connected
-        else one
-        for one in requests
+        replace(request, kind="mcp", server=servers[request.tool])
+        if request.kind == "function" and request.tool in servers
+        else request
+        for request in requests
     )
 
 
 def read_request(content: Any, *, agent: str = MAIN) -> Request:
-    """Gives what a person is shown of one request."""
+    """Return the approval request of one content."""
     call = content.function_call
     server = hosted_server_of(call)
     return Request(
         id=content.id,
         call_id=call.call_id,
         tool=call.name,
-        arguments=parse_arguments(call.arguments),
+        arguments=read_arguments(call.arguments),
         kind="hosted_mcp" if server is not None else "function",
         server=server,
         agent=agent,
@@ -53,10 +50,9 @@ def read_request(content: Any, *, agent: str = MAIN) -> Request:
 
 
 def request_content(request: Request) -> Any:
-    """
-    Gives the request as the framework has it: the object that it showed, or one rebuilt out of JSON.
+    """Return the framework's request: the object that it showed, or one rebuilt from JSON.
 
-    The JSON of a request holds its call, with the identity that the framework gave it.
+    The JSON of a request has its call, with the identity that the framework gave it.
     """
     if request.handle is not None:
         return request.handle
@@ -64,14 +60,14 @@ def request_content(request: Request) -> Any:
 
 
 def rebuild_request(request: Request) -> Any:
-    """Gives a request of the framework that says what *request* says."""
+    """Build a request of the framework from *request*."""
     from agent_framework import Content
 
     call = {
         "type": "function_call",
         "call_id": request.call_id or "",
         "name": request.tool,
-        "arguments": arguments_text(request.arguments),
+        "arguments": write_arguments(request.arguments),
     }
     if request.kind == "hosted_mcp":
         call |= hosted_fields(request.server)
@@ -83,11 +79,11 @@ def rebuild_request(request: Request) -> Any:
 
 
 DecisionWriter = Callable[[Decision], Any]
-"""Gives the content that says a decision."""
+"""Returns the content of a decision."""
 
 
 def write_decisions(text: str | None, decisions: Sequence[Decision], answer: DecisionWriter) -> Any:
-    """Gives the caller's message; None where there is nothing to say."""
+    """Return the caller's message; None if it is empty."""
     from agent_framework import Content, Message
 
     contents = [answer(decision) for decision in decisions]
@@ -97,10 +93,9 @@ def write_decisions(text: str | None, decisions: Sequence[Decision], answer: Dec
 
 
 def write_plain(decision: Decision) -> Any:
-    """
-    Gives the answer to one request, which is yes or no.
+    """Return the answer to one request, which is yes or no.
 
-    A reason goes where a content keeps what it has no field for, as the framework itself does it with the reason of a
+    A reason goes into the additional properties of the content, where the framework itself puts the reason of a
     standing approval.
     """
     if decision.verdict not in ("approve", "reject", "raw"):
@@ -113,7 +108,7 @@ def write_plain(decision: Decision) -> Any:
 
 
 def write_standing(decision: Decision) -> Any:
-    """Gives the answer to one request, which may be meant for all further calls of its tool."""
+    """Return the answer to one request, which may be a standing approval of its tool."""
     if decision.verdict != "always":
         return write_plain(decision)
     if decision.request is None:
@@ -128,5 +123,5 @@ def _write_response(decision: Decision, approved: Any) -> Any:
         return request_content(decision.request).to_function_approval_response(approved)
     from agent_framework import Content
 
-    # What stands in the place of a request is answered as one; the framework guards its own type there.
+    # The address is answered as if it were a request; the framework checks the type there.
     return Content.to_function_approval_response(decision.address, approved)

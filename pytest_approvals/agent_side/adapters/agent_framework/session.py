@@ -1,9 +1,4 @@
-"""One session: an `AgentSession` that an agent runs with.
-
-Sessions of agents whose clients are always the framework's own for OpenAI.
-
-One session whose messages stand in rows of the caller's own, as servers of conversations keep them.
-"""
+"""Sessions: an agent with an `AgentSession`, and the flavours of it."""
 
 from __future__ import annotations
 
@@ -24,8 +19,7 @@ if TYPE_CHECKING:
 
 
 class Session(Agent):
-    """
-    An agent with a session of its own, without any middleware.
+    """An agent with a session of its own, without any middleware.
 
     The caller keeps the session, and answers requests with the next message.
     """
@@ -37,28 +31,29 @@ class Session(Agent):
     packages = metadata.PACKAGES
     protocols = metadata.PROTOCOLS
     connects = True
-    capabilities = metadata.claimed(metadata.MISSING)
     missing = metadata.MISSING
 
-    def __init__(self, world: World, blueprint: Blueprint, *, beside: Session | None = None) -> None:
+    def __init__(self, world: World, blueprint: Blueprint, *, shared_with: Session | None = None) -> None:
         super().__init__(world, blueprint)
-        self._crew: AgentGraph = beside._crew if beside else self._attached(blueprint) or self._crew_of(blueprint)
-        self._session: Any = self._crew.main.create_session()
+        self._agents: AgentGraph = (
+            shared_with._agents if shared_with else self._attach(blueprint) or self._create_agents(blueprint)
+        )
+        self._session: Any = self._agents.main.create_session()
 
-    def _attached(self, blueprint: Blueprint) -> AgentGraph | None:
+    def _attach(self, blueprint: Blueprint) -> AgentGraph | None:
         if blueprint.attachment is None:
             return None
         from .attach import attach_agents
 
         return attach_agents(blueprint.attachment)
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         from .agents import build_agents
 
         return build_agents(blueprint)
 
-    def _answer(self) -> DecisionWriter:
-        """How a decision is said."""
+    def _decision_writer(self) -> DecisionWriter:
+        """Return what writes a decision."""
         from .requests import write_plain
 
         return write_plain
@@ -69,10 +64,10 @@ class Session(Agent):
         """See `Agent.turn`."""
         from .requests import read_requests, write_decisions
 
-        given = write_decisions(text, decisions, self._answer())
+        message = write_decisions(text, decisions, self._decision_writer())
         with use_world(self.world):
-            async with self._crew.connected():
-                response = await (self._streamed(given) if stream else self._run(given))
+            async with self._agents.connected():
+                response = await (self._streamed(message) if stream else self._run(message))
         requests = read_requests(response.user_input_requests, self.tools())
         if requests:
             return Paused(requests=requests, text=response.text or None)
@@ -84,17 +79,17 @@ class Session(Agent):
         value = response.value
         return value.model_dump() if value is not None else response.text
 
-    async def _run(self, given: Any) -> Any:
-        return await self._crew.main.run(given, session=self._session, **self._crew.options)
+    async def _run(self, message: Any) -> Any:
+        return await self._agents.main.run(message, session=self._session, **self._agents.options)
 
-    async def _streamed(self, given: Any) -> Any:
+    async def _streamed(self, message: Any) -> Any:
         from .messages import StreamReader
 
-        shown = StreamReader(self.blueprint.answer)
-        stream = self._crew.main.run(given, session=self._session, stream=True, **self._crew.options)
+        reader = StreamReader(self.blueprint.answer)
+        stream = self._agents.main.run(message, session=self._session, stream=True, **self._agents.options)
         async for update in stream:
-            for what, told in shown.seen(update):
-                self.world.shown(what, **told)
+            for kind, values in reader.read_update(update):
+                self.world.shown(kind, **values)
         response = await stream.get_final_response()
         self.world.shown("end")
         return response
@@ -109,15 +104,15 @@ class Session(Agent):
         return read_requests(open_requests(self._session), self.tools())
 
     async def dump(self) -> str:
-        """Gives the session as the framework writes it, or where the store keeps it."""
+        """Return the session as the framework writes it, or its place in the store."""
         if not self.blueprint.serialize.startswith("native."):
             return json.dumps(self._session.to_dict())
         from .state import open_store
 
-        # A save of its own each time, so that an older one can be taken up again.
-        place = f"{self._session.session_id}-{uuid4().hex}"
-        await open_store(self.blueprint).set(place, self._session)
-        return place
+        # Each save has a place of its own, so that an older one can be restored.
+        key = f"{self._session.session_id}-{uuid4().hex}"
+        await open_store(self.blueprint).set(key, self._session)
+        return key
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`."""
@@ -136,64 +131,64 @@ class Session(Agent):
         self._session = deepcopy(other._session)
 
     async def trim(self, keep: int) -> None:
-        """Lets the framework's compaction of stored histories leave the last messages, whole groups of them."""
+        """Compact the stored history to the last messages, in whole groups of them."""
         from .state import trim_history
 
-        await trim_history(self._crew.main, self._session, keep)
+        await trim_history(self._agents.main, self._session, keep)
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
-        return type(self)(world, self.blueprint, beside=self)
+        return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
-        return self._crew.tools
+        return self._agents.tools
 
 
 class ApprovalMiddlewareSession(Session):
-    """
-    An agent with `ToolApprovalMiddleware` around it.
+    """An agent with `ToolApprovalMiddleware` around it.
 
-    It shows one request at a time, approves by standing rules, and asks the tools' conditions.
+    It shows one request at a time, approves by standing rules, and checks the tools' conditions.
     """
 
-    capabilities = metadata.claimed(metadata.MIDDLEWARE_MISSING)
     missing = metadata.MIDDLEWARE_MISSING
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         from .agents import build_agents
         from .tools import build_approval_middleware
 
         return build_agents(blueprint, middleware=build_approval_middleware)
 
-    def _answer(self) -> DecisionWriter:
+    def _decision_writer(self) -> DecisionWriter:
         from .requests import write_standing
 
         return write_standing
 
 
 class OpenAIChatSession(Session):
-    """As `Session`, with the client for Chat Completions."""
+    """As `Session`, with the framework's own client for Chat Completions."""
 
     native = "chat"
     protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
 
 class OpenAISession(Session):
-    """As `Session`, with the client for Responses; the provider keeps the conversation, and runs tools of servers."""
+    """As `Session`, with the framework's own client for Responses.
+
+    The provider stores the conversation, and runs tools of servers.
+    """
 
     wire_rules = "responses"
     native = "responses"
     protocols: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    capabilities = metadata.claimed(metadata.RESPONSES_MISSING)
     missing = metadata.RESPONSES_MISSING
     stored: ClassVar[bool] = True
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         from .agents import build_agents
         from .tools import build_hosted_servers
 
-        return build_agents(blueprint, further=build_hosted_servers, stored=self.stored)
+        return build_agents(blueprint, extra_tools=build_hosted_servers, stored=self.stored)
 
     async def trim(self, keep: int) -> None:
         """See `Agent.trim`."""
@@ -203,29 +198,26 @@ class OpenAISession(Session):
 
 
 class OpenAIUnstoredSession(OpenAISession):
-    """As `OpenAISession`; the provider keeps nothing."""
+    """As `OpenAISession`; the provider stores nothing."""
 
-    capabilities = metadata.claimed(metadata.UNSTORED_MISSING)
     missing = metadata.UNSTORED_MISSING
     stored = False
 
 
 class ReplayedSession(Session):
-    """
-    As `Session`, with a provider of history that keeps requests apart from the calls that they are about.
+    """As `Session`, with the messages in rows of the caller's own, as chat servers do.
 
-    The session holds what is open, and no messages.
+    The history provider keeps requests apart from their calls. The session holds open requests, and no messages.
     """
 
     stores: ClassVar[Mapping[str, str]] = {}
-    capabilities = metadata.claimed(metadata.REPLAYED_MISSING, {})
     missing = metadata.REPLAYED_MISSING
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._saved = 0
 
-    def _crew_of(self, blueprint: Blueprint) -> AgentGraph:
+    def _create_agents(self, blueprint: Blueprint) -> AgentGraph:
         from .agents import build_agents
         from .state import RowHistoryProvider
 
@@ -234,7 +226,7 @@ class ReplayedSession(Session):
     @property
     def _rows(self) -> list[Any]:
         """The messages of this session."""
-        (provider,) = self._crew.main.context_providers
+        (provider,) = self._agents.main.context_providers
         rows: list[Any] = provider.of(self._session.session_id)
         return rows
 
@@ -246,7 +238,7 @@ class ReplayedSession(Session):
         return read_requests(open_requests(self._session, self._rows), self.tools())
 
     async def dump(self) -> str:
-        """Gives the session, and the messages: all, or those that came since the last time."""
+        """Return the session and the messages: all, or those that came since the last time."""
         new = self._rows[self._saved :] if self.blueprint.history == "append" else self._rows
         self._saved = len(self._rows)
         return json.dumps({"session": self._session.to_dict(), "messages": [message.to_dict() for message in new]})
@@ -257,7 +249,7 @@ class ReplayedSession(Session):
 
         saved = [json.loads(part) for part in parts]
         self._session = AgentSession.from_dict(saved[-1]["session"])
-        self._rows[:] = [Message.from_dict(message) for one in saved for message in one["messages"]]
+        self._rows[:] = [Message.from_dict(message) for part in saved for message in part["messages"]]
         self._saved = len(self._rows)
 
     async def copy_from(self, other: Agent) -> None:

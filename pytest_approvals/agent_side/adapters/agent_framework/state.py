@@ -1,9 +1,4 @@
-"""The requests that a session holds open, read from its state without running anything.
-
-A provider of history as people write their own: rows by session, and a request is a row of its own.
-
-The framework's own store of sessions, and its own trimming of what they hold.
-"""
+"""State of a session: its open requests, a history in rows, and the framework's store."""
 
 from __future__ import annotations
 
@@ -20,53 +15,53 @@ _STATE_KEY = "tool_approval"
 
 
 def open_requests(session: Any, messages: Sequence[Any] | None = None) -> list[Any]:
-    """
-    Gives the open requests of *session*, in the order in which they were asked.
+    """Return the open requests of *session*, in the order in which they were asked.
 
-    The framework records them in the session's state, those of one reply until the last of them is answered, and beside
-    them what was answered. Early releases have them in the stored messages only.
+    They are read without running anything. The framework records them in the session's state, those of one reply until
+    the last of them is answered, and the answers beside them. Early releases have them in the stored messages only.
 
-    Arguments:
-        messages: The messages of the session, where it does not hold them itself.
+    Args:
+        session: The session.
+        messages: The messages of the session, if it does not hold them itself.
     """
     if not _records_requests():
         return _unanswered_requests(_stored_messages(session.state) if messages is None else messages)
-    kept = session.state.get(_STATE_KEY)
-    if not isinstance(kept, Mapping):
+    recorded = session.state.get(_STATE_KEY)
+    if not isinstance(recorded, Mapping):
         return []
-    # The middleware holds back what it shows later, and what it has approved by itself.
-    aside = (
-        *_load_contents(kept.get("queued_approval_requests")),
-        *_load_contents(kept.get("collected_approval_responses")),
+    # The middleware holds back requests that it shows later, and those that it approved itself.
+    held_back = (
+        *_load_contents(recorded.get("queued_approval_requests")),
+        *_load_contents(recorded.get("collected_approval_responses")),
     )
-    ids = {one.id for one in (*aside, *_held_responses(kept))}
-    return [one for one in _load_contents(kept.get("pending_approval_requests")) if one.id not in ids]
+    ids = {content.id for content in (*held_back, *_held_responses(recorded))}
+    return [content for content in _load_contents(recorded.get("pending_approval_requests")) if content.id not in ids]
 
 
 def _records_requests() -> bool:
-    """Says whether this release records the requests that it has asked."""
+    """Return whether this release records the requests that it has asked."""
     from agent_framework import _tools
 
     return hasattr(_tools, "_PENDING_APPROVAL_REQUESTS_KEY")
 
 
-def _held_responses(kept: Mapping[str, Any]) -> Iterator[Any]:
-    """Gives the responses that wait for the others of their reply."""
-    for group in kept.get("already_approved_approval_request_groups") or ():
+def _held_responses(recorded: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the responses that wait for the others of their reply."""
+    for group in recorded.get("already_approved_approval_request_groups") or ():
         yield from _load_contents(group.get("approval_responses"))
 
 
-def _load_contents(kept: Any) -> Iterator[Any]:
+def _load_contents(recorded: Any) -> Iterator[Any]:
     from agent_framework import Content
 
-    for one in kept or ():
-        yield Content.from_dict(one) if isinstance(one, Mapping) else one
+    for content in recorded or ():
+        yield Content.from_dict(content) if isinstance(content, Mapping) else content
 
 
 def _stored_messages(state: Mapping[str, Any]) -> Iterator[Any]:
-    for kept in state.values():
-        if isinstance(kept, Mapping):
-            yield from kept.get("messages") or ()
+    for provider_state in state.values():
+        if isinstance(provider_state, Mapping):
+            yield from provider_state.get("messages") or ()
 
 
 def _unanswered_requests(messages: Iterable[Any]) -> list[Any]:
@@ -83,19 +78,19 @@ def _unanswered_requests(messages: Iterable[Any]) -> list[Any]:
 try:
     from agent_framework import HistoryProvider
 except ImportError:
-    # What it was called first.
+    # Its name in early releases.
     from agent_framework import BaseHistoryProvider as HistoryProvider
 
 
 class RowHistoryProvider(HistoryProvider):
-    """Keeps the messages of all sessions of an agent."""
+    """History provider as users write their own: rows by session, each request its own row."""
 
     def __init__(self) -> None:
         super().__init__("rows")
         self._rows: dict[str, list[Any]] = {}
 
     def of(self, session_id: str | None) -> list[Any]:
-        """Gives the rows of one session."""
+        """Return the rows of one session."""
         return self._rows.setdefault(str(session_id), [])
 
     async def get_messages(self, session_id: str | None, **_: Any) -> list[Any]:
@@ -105,25 +100,25 @@ class RowHistoryProvider(HistoryProvider):
     async def save_messages(self, session_id: str | None, messages: Sequence[Any], **_: Any) -> None:
         """See `HistoryProvider.save_messages`."""
         for message in messages:
-            said = [content for content in message.contents if content.type != APPROVAL_REQUEST]
-            asked = [[content] for content in message.contents if content.type == APPROVAL_REQUEST]
-            self.of(session_id).extend(Message(message.role, row) for row in (said, *asked) if row)
+            others = [content for content in message.contents if content.type != APPROVAL_REQUEST]
+            request_rows = [[content] for content in message.contents if content.type == APPROVAL_REQUEST]
+            self.of(session_id).extend(Message(message.role, row) for row in (others, *request_rows) if row)
 
 
 def open_store(blueprint: Blueprint) -> Any:
-    """Opens the store that a serialize mode asks for."""
+    """Open the store that a serialize mode asks for."""
     try:
         from agent_framework import FileSessionStore
     except ImportError as error:
         raise Unsupported("native.file", "this release has no store of sessions") from error
     with warnings.catch_warnings():
-        # It is marked as experimental, which is no news to whoever chose it.
+        # It is marked as experimental; the serialize mode chose it knowingly.
         warnings.simplefilter("ignore", FutureWarning)
         return FileSessionStore(blueprint.directory)
 
 
 async def trim_history(agent: Any, session: Any, keep: int) -> None:
-    """Excludes all but the last *keep* stored messages of *session*, as after a run."""
+    """Exclude all but the last *keep* stored messages of *session*, as after a run."""
     try:
         from agent_framework import CompactionProvider, TruncationStrategy
     except ImportError as error:

@@ -1,13 +1,10 @@
-"""Tools made from tool specs: functions of the framework that run in the world of the running turn.
+"""Tools made from tool specs, tools of MCP servers, and the approval middleware.
 
-A body is not told the id of its call; the framework tells it to function middleware only.
+The bodies of functions run in the world of the running turn. A body does not receive the id of its call, only function
+middleware does.
 
-Tools of MCP servers: those that the agent connects to, and those that the provider calls.
-
-To the former the framework's own client of each is connected for the time of a turn. Neither a server nor what asks for
-approval is told more than the name and the arguments of a call.
-
-The middleware that approves calls without asking a person.
+The framework's own client of an MCP server is connected for the time of a turn; other servers are called by the
+provider. Neither a server nor its approval policy receives more than the name and the arguments of a call.
 """
 
 from __future__ import annotations
@@ -19,18 +16,19 @@ from agent_framework import FunctionTool, ToolApprovalMiddleware
 from pydantic import BaseModel
 
 from ...contract import Condition, ServerAddress, ToolSpec
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import build_fields_model
-from .messages import parse_arguments
+from .messages import read_arguments
 
 ToolBody = Callable[..., Awaitable[Any]]
 
 
 def build_tool(spec: ToolSpec, agents: Mapping[str, Any]) -> Any:
-    """
-    Gives the tool that *spec* describes.
+    """Build the tool that *spec* describes.
 
-    Arguments:
+    Args:
+        spec: The tool.
         agents: The agents that tools may run, by name.
     """
     if spec.runs is not None:
@@ -45,13 +43,13 @@ def build_tool(spec: ToolSpec, agents: Mapping[str, Any]) -> Any:
 
 
 def approval_mode(spec: ToolSpec) -> str:
-    """Gives how the framework is told that a tool is gated; it has no condition of its own."""
+    """Return the framework's approval mode of a tool; it has no conditions."""
     return "never_require" if spec.approval == "never" else "always_require"
 
 
 def build_body(spec: ToolSpec) -> ToolBody:
-    """Gives the function behind a tool."""
-    defaults = {name: one.default for name, one in spec.parameters.items() if not one.required}
+    """Build the function behind a tool."""
+    defaults = {name: parameter.default for name, parameter in spec.parameters.items() if not parameter.required}
 
     async def run(**arguments: Any) -> Any:
         return await current_world().run(spec.name, {**defaults, **arguments}, None, agent=spec.agent)
@@ -69,38 +67,34 @@ def _build_delegate(spec: ToolSpec, agent: Any) -> Any:
 
 
 def build_schema(spec: ToolSpec) -> type[BaseModel]:
-    """Gives the model of a tool's parameters, as the framework infers it from a function's signature."""
+    """Build the model of a tool's parameters, as the framework infers it from a signature."""
     return build_fields_model(f"{spec.name}_input", spec.parameters)
 
 
-MCP_TIMEOUT = 600
-"""Seconds that a tool may take: the harness has a limit of its own."""
-
-
 def build_mcp_client(address: ServerAddress, specs: Sequence[ToolSpec]) -> Any:
-    """Gives the client of the server at *address*, where *specs* are the tools of the agent that has it."""
+    """Build the client of the server at *address*; *specs* are the tools of its agent."""
     from agent_framework import MCPStdioTool, MCPStreamableHTTPTool
 
-    offered = [spec for spec in specs if spec.kind == "mcp" and spec.server == address.name]
-    more: dict[str, Any] = {
+    mcp_specs = [spec for spec in specs if spec.kind == "mcp" and spec.server == address.name]
+    options: dict[str, Any] = {
         "name": address.name,
-        "approval_mode": _approval_modes(offered),
+        "approval_mode": _approval_modes(mcp_specs),
         "load_prompts": False,
         "request_timeout": MCP_TIMEOUT,
     }
     if address.url:
-        return MCPStreamableHTTPTool(url=address.url, **more)
-    program, *arguments = address.command
-    return MCPStdioTool(command=program, args=arguments, **more)
+        return MCPStreamableHTTPTool(url=address.url, **options)
+    program, arguments = split_command(address)
+    return MCPStdioTool(command=program, args=arguments, **options)
 
 
 def build_hosted_servers(specs: Sequence[ToolSpec]) -> list[Any]:
-    """Gives the servers that the provider calls for an agent with these tools."""
+    """Return the servers that the provider calls for an agent with these tools."""
     servers: dict[str, list[ToolSpec]] = {}
     for spec in specs:
         if spec.kind == "hosted_mcp":
             servers.setdefault(str(spec.server), []).append(spec)
-    return [_build_hosted_server(name, own) for name, own in servers.items()]
+    return [_build_hosted_server(name, server_specs) for name, server_specs in servers.items()]
 
 
 def _build_hosted_server(name: str, specs: Sequence[ToolSpec]) -> Any:
@@ -122,7 +116,7 @@ def _approval_modes(specs: Sequence[ToolSpec]) -> dict[str, list[str]]:
 
 
 def build_approval_middleware(specs: Sequence[ToolSpec]) -> list[Any]:
-    """Gives `ToolApprovalMiddleware` with a rule for the tools of an agent that are gated on a condition."""
+    """Build `ToolApprovalMiddleware` with a rule for an agent's conditionally gated tools."""
     conditional = {spec.name: spec for spec in specs if isinstance(spec.approval, Condition)}
     return [ToolApprovalMiddleware(auto_approval_rules=[_approval_rule(conditional)] if conditional else None)]
 
@@ -133,7 +127,7 @@ def _approval_rule(conditional: dict[str, ToolSpec]) -> Callable[[Any], Awaitabl
         if spec is None:
             return False
         gated = await current_world().gate_slowly(
-            spec.name, parse_arguments(call.arguments), call.call_id, agent=spec.agent
+            spec.name, read_arguments(call.arguments), call.call_id, agent=spec.agent
         )
         return not gated
 

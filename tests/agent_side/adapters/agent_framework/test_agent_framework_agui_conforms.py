@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pytest_approvals.agent_side.adapters.agent_framework import Interface, InterfaceChat
+from pytest_approvals.agent_side.adapters.agent_framework import AGUIChatSession, AGUISession
 from pytest_approvals.testing import AdapterTests
 
 
 class TestInterface(AdapterTests):
     """The flavour whose model is reached with Responses."""
 
-    adapter = Interface
+    adapter = AGUISession
 
     def test_a_story_is_the_same_over_a_protocol(self) -> None:  # type: ignore[override]
         """But for a text that comes in one piece, which is shown twice; that has a page among the findings."""
@@ -21,4 +21,4 @@ class TestInterface(AdapterTests):
 class TestInterfaceChat(AdapterTests):
     """The flavour whose model is reached with Chat Completions."""
 
-    adapter = InterfaceChat
+    adapter = AGUIChatSession
