@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+
+from pytest_approvals.cli import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "requirements" / "constraints.txt"
@@ -115,6 +119,26 @@ def test_the_wheel_holds_the_whole_catalogue(wheel: Path) -> None:
     assert expected == found
 
 
+def test_what_this_project_is_developed_with_is_not_in_it(wheel: Path) -> None:
+    """Mutants, records of detected faults, the search for known bugs, and what makes pages stay in the repository."""
+    assert (ROOT / "pytest_approvals" / "devtools").is_dir()
+    assert [] == [name for name in names_in(wheel) if "devtools" in name]
+
+
+def test_the_wheel_says_who_made_it_and_under_which_licence(wheel: Path) -> None:
+    """In its metadata, with the text of the licence beside them."""
+    with zipfile.ZipFile(wheel) as archive:
+        (folder,) = {name.partition("/")[0] for name in archive.namelist() if ".dist-info/" in name}
+        metadata = message_from_bytes(archive.read(f"{folder}/METADATA"))
+        licence = archive.read(f"{folder}/licenses/LICENSE").decode()
+
+    assert ("MIT", "The pytest-approvals authors") == (metadata["License-Expression"], metadata["Author"])
+    assert "The pytest-approvals authors" in licence
+    assert {"Homepage", "Documentation", "Changelog", "Issues"} == {
+        address.partition(",")[0] for address in metadata.get_all("Project-URL", [])
+    }
+
+
 def test_the_wheel_holds_nothing_else(wheel: Path) -> None:
     """It is the package and its metadata; neither tests nor tools."""
     assert {"pytest_approvals"} == {name.partition("/")[0] for name in names_in(wheel) if ".dist-info/" not in name}
@@ -126,6 +150,48 @@ def test_the_catalogue_runs_in_an_empty_folder(environment: Environment) -> None
 
     assert 0 == done.returncode, done.stdout + done.stderr
     assert "basics/" in done.stdout
+
+
+@pytest.fixture(scope="session")
+def environment_with_a_framework(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """An environment with the wheel and the framework that the README's test is about."""
+    wanted = f"pytest-approvals[pydantic-ai] @ {wheel.as_uri()}"
+    folder = tmp_path_factory.mktemp("framework")
+    return installed(Path(sys.executable), folder, wanted, options=("--constraint", CONSTRAINTS))
+
+
+def readmes_test() -> tuple[str, str]:
+    """Return the first file of the README, and its name."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<code>.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found["name"], found["code"]
+
+
+def test_the_test_of_the_readme_runs_where_nothing_else_is(environment_with_a_framework: Environment) -> None:
+    """The wheel and the framework are all that it needs."""
+    name, code = readmes_test()
+    (environment_with_a_framework.work / name).write_text(code, encoding="utf-8")
+    done = environment_with_a_framework.run("pytest", "-q", "-p", "no:cacheprovider", name)
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+    assert ["1 passed"] == [line.partition(" in ")[0] for line in done.stdout.splitlines()[1:]]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_can_say_what_it_does(environment: Environment, command: str) -> None:
+    """No command needs at its start what is not in the wheel."""
+    done = environment.run("pytest-approvals", command, "--help")
+
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def test_a_command_of_the_repository_says_so(environment: Environment) -> None:
+    """What it needs is not in the wheel."""
+    done = environment.run("pytest-approvals", "recall", "known-bugs.yaml")
+
+    assert 2 == done.returncode
+    assert "needs a checkout of pytest-approvals" in done.stderr
 
 
 def test_an_installed_plugin_does_not_disturb_others(environment: Environment) -> None:
@@ -140,11 +206,15 @@ def test_an_installed_plugin_does_not_disturb_others(environment: Environment) -
 def test_the_oldest_versions_that_are_allowed_work(wheel: Path, tmp_path: Path) -> None:
     """Of pytest, pydantic, syrupy and all others."""
     oldest = tmp_path / "oldest.txt"
-    words = ("--resolution", "lowest-direct", "--python-version", SUPPORTED[0], "-o", oldest, ROOT / "pyproject.toml")
-    compiled = run(UV, "pip", "compile", "--quiet", *words, cwd=tmp_path)
+    words = ("--resolution", "lowest-direct", "--python-version", SUPPORTED[0], "--extra", "pydantic-ai", "-o", oldest)
+    compiled = run(UV, "pip", "compile", "--quiet", *words, ROOT / "pyproject.toml", cwd=tmp_path)
     assert 0 == compiled.returncode, compiled.stderr
 
     environment = installed(Path(sys.executable), tmp_path, wheel, options=("--requirement", oldest))
-    done = environment.run("pytest-approvals", "run", "basics", "--agent", "reference")
+    name, code = readmes_test()
+    (environment.work / name).write_text(code, encoding="utf-8")
+    catalogue = environment.run("pytest-approvals", "run", "basics", "--agent", "reference")
+    own = environment.run("pytest", "-q", "-p", "no:cacheprovider", name)
 
-    assert 0 == done.returncode, done.stdout + done.stderr
+    assert 0 == catalogue.returncode, catalogue.stdout + catalogue.stderr
+    assert 0 == own.returncode, own.stdout + own.stderr
