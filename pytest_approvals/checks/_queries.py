@@ -16,12 +16,12 @@ from pytest_approvals.journal.events import HistoryTrimmed, PendingCancelled, St
 from pytest_approvals.journal.history import History, RecordedCall, RecordedDecision, RecordedTurn
 
 
-def cannot_run(history: History, call: RecordedCall, given: RecordedDecision | None) -> bool:
+def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
     """Says whether its tool is not there, its arguments need not be taken, or its save has been changed."""
-    n = call.n if given is None or given.handed_in_at is None else given.handed_in_at
+    n = call.n if decision is None or decision.handed_in_at is None else decision.handed_in_at
     if was_rewritten_between(history, call.n, n, call.session):
         return True
-    tool, arguments = call.effective_call_at(n + 1) if given is not None else (call.tool, call.arguments)
+    tool, arguments = call.effective_call_at(n + 1) if decision is not None else (call.tool, call.arguments)
     if call.declaration is None or is_tool_missing(history, tool, n, call.session):
         return True
     parameters = history.parameters_at(call, n) if tool == call.tool else _tool_parameters(history, tool)
@@ -38,13 +38,13 @@ def _tool_parameters(history: History, tool: str) -> Mapping[str, Mapping[str, A
     return next((known.parameters for known in history.declarations.values() if known.name == tool), {})
 
 
-def is_contradicted(given: RecordedDecision) -> bool:
+def is_contradicted(decision: RecordedDecision) -> bool:
     """Says whether the same submission holds the opposite decision about the same call."""
-    call = given.call
-    if call is None or not (given.approves or given.rejects):
+    call = decision.call
+    if call is None or not (decision.approves or decision.rejects):
         return False
-    others = (other for other in call.decisions if other.handed_in_at == given.handed_in_at)
-    return any(other.approves if given.rejects else other.rejects for other in others)
+    others = (other for other in call.decisions if other.handed_in_at == decision.handed_in_at)
+    return any(other.approves if decision.rejects else other.rejects for other in others)
 
 
 def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
@@ -87,14 +87,14 @@ def successful_cancellations(history: History) -> list[PendingCancelled]:
     return [event for event in events if isinstance(event, PendingCancelled) and event.error is None]
 
 
-def cancelled_position(history: History, call: RecordedCall, given: RecordedDecision) -> int | None:
-    """Gives where a call was given up before *given* was handed in; None where it was not, or was asked about again."""
-    taken = given.handed_in_at or 0
-    asked = min((asked.n for asked in call.requests), default=taken)
+def cancelled_position(history: History, call: RecordedCall, decision: RecordedDecision) -> int | None:
+    """Gives where a call was given up before *decision* was handed in; None where it was not, or was asked about again."""
+    taken = decision.handed_in_at or 0
+    request = min((request.n for request in call.requests), default=taken)
     places = [
         event.n
         for event in successful_cancellations(history)
-        if event.session == call.session and asked < event.n < taken
+        if event.session == call.session and request < event.n < taken
     ]
     return places[-1] if places and not call.is_requested_between(places[-1], taken) else None
 
@@ -141,25 +141,26 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
-def is_invalid(given: RecordedDecision) -> bool:
+def is_invalid(decision: RecordedDecision) -> bool:
     """Says whether a decision names no request that was asked, or is no decision."""
-    if given.verdict == "raw":
-        return not given.approves
-    return given.request is None
+    if decision.verdict == "raw":
+        return not decision.approves
+    return decision.request is None
 
 
-def settled_position(call: RecordedCall, given: RecordedDecision) -> int | None:
-    """
-    Gives where a call was settled before *given* was handed in: it had returned, its model was told of it, or a
+def settled_position(call: RecordedCall, decision: RecordedDecision) -> int | None:
+    """Gives where a call was settled before *decision* was handed in: it had returned, its model was told of it, or a
     rejection of it was taken; None where it was still open, or asked about again since.
     """
-    taken = given.handed_in_at
+    taken = decision.handed_in_at
     if taken is None:
         return None
     places = [
-        run.ended for run in call.executions if run.how == "returned" and run.ended is not None and run.ended < taken
+        execution.ended
+        for execution in call.executions
+        if execution.how == "returned" and execution.ended is not None and execution.ended < taken
     ]
-    places += [told.n for told in call.deliveries if told.n < taken]
+    places += [delivery.n for delivery in call.deliveries if delivery.n < taken]
     if len(call.decisions) > 1:
         places += _rejection_positions(call, taken)
     if not places or call.is_requested_between(min(places), taken):
@@ -186,8 +187,7 @@ class PendingCalls:
 
 
 def pending_after(history: History, turn: RecordedTurn | None, n: int) -> PendingCalls | None:
-    """
-    Gives what is pending at position *n*, after *turn* and before the next one; None where the journal does not say.
+    """Gives what is pending at position *n*, after *turn* and before the next one; None where the journal does not say.
 
     A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way nobody knows; nor
     after one that may have reached a limit, since it can have taken decisions before it came to a model or a tool.

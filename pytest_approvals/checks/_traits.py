@@ -101,12 +101,14 @@ def requests_surface(history: History) -> Iterator[str]:
 
 @_register_trait
 def approved_calls_run(history: History) -> Iterator[str]:
-    """
-    Several approved calls of one turn run `at the same time`, or `one after the other`; told only where a tool waited.
-    """
+    """Several approved calls of one turn run `at the same time`, or `one after the other`; told only where a tool waited."""
     signals = [event.n for event in history.events_of(SignalSent)]
     for turn in history.turns:
-        runs = [run for run in turn.executions if run.start is not None and run.call is not None and run.call.requests]
+        runs = [
+            execution
+            for execution in turn.executions
+            if execution.start is not None and execution.call is not None and execution.call.requests
+        ]
         for first, second in pairwise(runs):
             ended = first.ended or END_POSITION
             if second.n < ended:
@@ -121,10 +123,10 @@ def order_of_results(history: History) -> Iterator[str]:
     for exchange in history.exchanges:
         for calls in _group_by_reply(exchange):
             ran = sorted(calls, key=lambda call: call.executions[-1].ended or 0 if call.executions else 0)
-            told = sorted(calls, key=lambda call: call.deliveries[0].item or 0)
+            delivery = sorted(calls, key=lambda call: call.deliveries[0].item or 0)
             if not all(call.executions for call in calls) or ran == calls:
                 continue
-            yield "order of the calls" if told == calls else "order of the runs" if told == ran else "another"
+            yield "order of the calls" if delivery == calls else "order of the runs" if delivery == ran else "another"
 
 
 def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
@@ -141,13 +143,12 @@ def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
 
 @_register_trait
 def pending_at_a_new_message(history: History) -> Iterator[str]:
-    """
-    A request is open and the caller writes something else: the message is `refused`, the request is `closed` and the
+    """A request is open and the caller writes something else: the message is `refused`, the request is `closed` and the
     model told, it is `kept` open, or the call is `left open` in the history.
     """
     for turn in history.turns:
         pending = pending_before(history, turn) if turn.start.text is not None else None
-        answered = {given.call.label for given in turn.decisions if given.call is not None}
+        answered = {decision.call.label for decision in turn.decisions if decision.call is not None}
         for call in pending.calls if pending is not None else ():
             if call.label not in answered:
                 yield _classify_pending(history, turn, call)
@@ -166,16 +167,15 @@ def _classify_pending(history: History, turn: RecordedTurn, call: RecordedCall) 
 
 @_register_trait
 def partial_answers(history: History) -> Iterator[str]:
-    """
-    Some of the open requests are answered: that is `refused`, what was approved runs `at once`, or it `waits` for the
+    """Some of the open requests are answered: that is `refused`, what was approved runs `at once`, or it `waits` for the
     other answers.
     """
     for turn in history.turns:
         pending = pending_before(history, turn)
-        if pending is None or turn.start.text is not None or any(is_invalid(given) for given in turn.decisions):
+        if pending is None or turn.start.text is not None or any(is_invalid(decision) for decision in turn.decisions):
             continue
         calls = {call.label: call for call in pending.calls}
-        labels = {given.call.label: given for given in turn.decisions if given.call is not None}
+        labels = {decision.call.label: decision for decision in turn.decisions if decision.call is not None}
         approved = [label for label in labels if labels[label].approves and _is_executed_locally(calls.get(label))]
         if approved and calls.keys() > labels.keys():
             yield "refused" if turn.failed else "at once" if turn.executions else "waits"
@@ -190,7 +190,8 @@ def partly_settled_batch(history: History) -> Iterator[str]:
     """A submission holds answers to a settled and to an open request: it is `refused` as a whole, or `taken`."""
     for turn in history.turns:
         settled = [
-            given.call is not None and settled_position(given.call, given) is not None for given in turn.decisions
+            decision.call is not None and settled_position(decision.call, decision) is not None
+            for decision in turn.decisions
         ]
         if any(settled) and not all(settled):
             yield "refused" if turn.failed else "taken"
@@ -199,24 +200,24 @@ def partly_settled_batch(history: History) -> Iterator[str]:
 @_register_trait
 def contradiction(history: History) -> Iterator[str]:
     """One submission approves and rejects one call: it is `refused`, or the call `rejected`, `kept` open or `run`."""
-    for given in history.decisions:
-        if given.turn is None or given.call is None or not is_contradicted(given):
+    for decision in history.decisions:
+        if decision.turn is None or decision.call is None or not is_contradicted(decision):
             continue
-        yield _classify_outcome(given.turn, given.call)
+        yield _classify_outcome(decision.turn, decision.call)
 
 
 @_register_trait
 def malformed_decision(history: History) -> Iterator[str]:
     """Something that is no decision is `refused`, or the call `rejected`, `kept` open or `run`."""
-    for given in history.decisions:
-        if is_malformed(given) and given.turn is not None and given.call is not None:
-            yield _classify_outcome(given.turn, given.call)
+    for decision in history.decisions:
+        if is_malformed(decision) and decision.turn is not None and decision.call is not None:
+            yield _classify_outcome(decision.turn, decision.call)
 
 
 def _classify_outcome(turn: RecordedTurn, call: RecordedCall) -> str:
     if turn.failed:
         return "refused"
-    if any(run.call is not None and run.call.label == call.label for run in turn.executions):
+    if any(execution.call is not None and execution.call.label == call.label for execution in turn.executions):
         return "run"
     return "kept" if any(listed.label == call.label for listed in turn.requested_calls) else "rejected"
 
@@ -224,45 +225,44 @@ def _classify_outcome(turn: RecordedTurn, call: RecordedCall) -> str:
 @_register_trait
 def unknown_request(history: History) -> Iterator[str]:
     """A decision about a request that was never asked is `refused`, or `ignored`."""
-    for given in history.decisions:
-        if given.request is None and not is_malformed(given) and given.turn is not None:
-            yield "refused" if given.turn.failed or given.staging_failed else "ignored"
+    for decision in history.decisions:
+        if decision.request is None and not is_malformed(decision) and decision.turn is not None:
+            yield "refused" if decision.turn.failed or decision.staging_failed else "ignored"
 
 
 @_register_trait
 def late_decision(history: History) -> Iterator[str]:
     """A decision about a settled call is `refused`, `ignored`, or makes the agent `ask the model` again."""
     for call in history.calls:
-        for given in call.decisions:
-            if given.turn is not None and len(given.turn.decisions) == 1 and _is_late(call, given):
-                turn = given.turn
+        for decision in call.decisions:
+            if decision.turn is not None and len(decision.turn.decisions) == 1 and _is_late(call, decision):
+                turn = decision.turn
                 yield "refused" if turn.failed else "ask the model" if turn.exchanges else "ignored"
 
 
-def _is_late(call: RecordedCall, given: RecordedDecision) -> bool:
-    turn = given.turn
+def _is_late(call: RecordedCall, decision: RecordedDecision) -> bool:
+    turn = decision.turn
     if turn is None or turn.start.text is not None or (turn.previous is not None and turn.previous.failed):
         return False
-    return settled_position(call, given) is not None
+    return settled_position(call, decision) is not None
 
 
 @_register_trait
 def standing_decision_lasts(history: History) -> Iterator[str]:
-    """
-    A call that a standing decision covers, in a later reply, is not asked about `in the turn`, or not even
+    """A call that a standing decision covers, in a later reply, is not asked about `in the turn`, or not even
     `after a new message`; or it is `asked again`.
     """
     for call in history.calls:
-        given = next(
+        decision = next(
             (each for each in call.standing_decisions if each.handed_in_at is not None and each.handed_in_at < call.n),
             None,
         )
-        if given is None or given.refused or call.turn is None:
+        if decision is None or decision.refused or call.turn is None:
             continue
         if call.requests:
             yield "asked again"
         elif call.executions or call.deliveries:
-            new = call.turn.start.text is not None and call.turn.start.n > (given.handed_in_at or 0)
+            new = call.turn.start.text is not None and call.turn.start.n > (decision.handed_in_at or 0)
             yield "after a new message" if new else "in the turn"
 
 
@@ -271,8 +271,8 @@ def edited_arguments(history: History) -> Iterator[str]:
     """The model's own call is shown to it `as edited`, or `as it was`."""
     for exchange in history.exchanges:
         for index, call in exchange.placed_calls:
-            given = call.decision_at(exchange.n)
-            if given is not None and given.verdict == "edit" and given.event.arguments is not None:
+            decision = call.decision_at(exchange.n)
+            if decision is not None and decision.verdict == "edit" and decision.event.arguments is not None:
                 item = exchange.items[index]
                 was = arguments_satisfy(item.get("arguments"), call.arguments, call.parameters)
                 yield "as it was" if was else "as edited"
@@ -310,7 +310,7 @@ def _classify_reaction(call: RecordedCall) -> str:
 @_register_trait
 def raising_tool(history: History) -> Iterator[str]:
     """A tool that raises makes the turn `fail`, or is told to the `model`."""
-    for run in history.executions:
-        if run.how == "raised" and run.turn is not None and run.call is not None:
-            told = any(told.n > run.n for told in run.call.deliveries)
-            yield "model" if told and not run.turn.failed else "fail"
+    for execution in history.executions:
+        if execution.how == "raised" and execution.turn is not None and execution.call is not None:
+            delivery = any(delivery.n > execution.n for delivery in execution.call.deliveries)
+            yield "model" if delivery and not execution.turn.failed else "fail"

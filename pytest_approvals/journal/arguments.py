@@ -1,7 +1,9 @@
-"""When the arguments of a call are the same: after parsing, coercion to the declared types, and filling of defaults.
+"""Arguments of calls: when two are the same, and when they fit the parameters of a tool.
 
 A model may send text where a number is declared, and leave defaults out; frameworks validate before they run a tool.
-What was shown, what was approved and what ran are compared after all of that.
+What was shown, what was approved and what ran are compared after parsing, coercion to the declared types, and filling
+of defaults. This is the one place that answers "do these arguments fit": the reference agent alone has its own answer,
+on purpose.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ Parameters = Mapping[str, Mapping[str, Any]]
 
 
 def parse_arguments(arguments: Any) -> Any:
-    """Gives arguments as an object: JSON text parsed, None and an empty text as none; anything else as it is."""
+    """Return arguments as an object: JSON text parsed, None and an empty text as none; anything else as it is."""
     if arguments is None or arguments == "":
         return {}
     if not isinstance(arguments, str):
@@ -27,11 +29,11 @@ def parse_arguments(arguments: Any) -> Any:
 
 
 def normalize_arguments(arguments: Any, parameters: Parameters) -> Any:
-    """Gives parsed arguments with each value coerced to its declared type and missing defaults filled in."""
-    given = parse_arguments(arguments)
-    if not isinstance(given, Mapping):
-        return given
-    values = {name: _coerce_value(value, parameters.get(name, {}).get("type")) for name, value in given.items()}
+    """Return parsed arguments with each value coerced to its declared type and missing defaults filled in."""
+    parsed = parse_arguments(arguments)
+    if not isinstance(parsed, Mapping):
+        return parsed
+    values = {name: _coerce_value(value, parameters.get(name, {}).get("type")) for name, value in parsed.items()}
     defaults = {
         name: declared["default"]
         for name, declared in parameters.items()
@@ -40,17 +42,17 @@ def normalize_arguments(arguments: Any, parameters: Parameters) -> Any:
     return {**defaults, **values}
 
 
-def arguments_match(one: Any, other: Any, parameters: Parameters | None = None) -> bool:
-    """Says whether two arguments are equal for a tool with these *parameters*."""
-    if one == other:
+def arguments_match(first: Any, second: Any, parameters: Parameters | None = None) -> bool:
+    """Return whether two arguments are equal for a tool with these *parameters*."""
+    if first == second:
         return True
     if parameters is None:
-        return bool(parse_arguments(one) == parse_arguments(other))
-    return bool(normalize_arguments(one, parameters) == normalize_arguments(other, parameters))
+        return bool(parse_arguments(first) == parse_arguments(second))
+    return bool(normalize_arguments(first, parameters) == normalize_arguments(second, parameters))
 
 
 def _coerce_value(value: Any, declared: str | None) -> Any:
-    """Coerces as lenient validators do; a value that does not fit stays as it is."""
+    """Coerce as lenient validators do; a value that does not fit stays as it is."""
     try:
         if declared == "integer" and isinstance(value, str | float) and not isinstance(value, bool):
             return int(value) if float(value).is_integer() else value
@@ -64,9 +66,9 @@ def _coerce_value(value: Any, declared: str | None) -> Any:
 
 
 def arguments_satisfy(ran: Any, wanted: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
-    """
-    Says whether a tool's body that got *ran* got what *wanted* stands for: equal after coercion and defaults; values
-    that are not declared may have been left out.
+    """Return whether a tool that got *ran* got what *wanted* stands for.
+
+    They are equal after coercion and defaults; values that are not declared may have been left out.
     """
     if ran == wanted:
         return True
@@ -89,15 +91,15 @@ _JSON_TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def arguments_fit(arguments: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Says whether *arguments* are an object that has all required parameters, each of its type after coercion."""
-    given = normalize_arguments(arguments, parameters)
-    if not isinstance(given, Mapping):
+    """Return whether *arguments* are an object with all required parameters, each of its type after coercion."""
+    parsed = normalize_arguments(arguments, parameters)
+    if not isinstance(parsed, Mapping):
         return False
     for name, declared in parameters.items():
-        if name not in given:
+        if name not in parsed:
             if declared.get("required", True):
                 return False
-        elif not _is_coercible(given[name], declared.get("type")):
+        elif not _is_coercible(parsed[name], declared.get("type")):
             return False
     return True
 
@@ -111,19 +113,18 @@ def _is_coercible(value: Any, declared: str | None) -> bool:
 
 
 def arguments_fit_exactly(arguments: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
-    """
-    Says whether *arguments* fit as they are: without coercion, and with no value that is not declared.
+    """Return whether *arguments* fit as they are: without coercion, and with no value that is not declared.
 
-    Frameworks differ in what they coerce and in what they take besides; only where arguments fit exactly must all of
-    them run the call.
+    Frameworks differ in what they coerce and in which extra values they accept; only if arguments fit exactly must
+    all of them run the call.
     """
-    given = parse_arguments(arguments)
-    if not isinstance(given, Mapping) or not arguments_fit(given, parameters):
+    parsed = parse_arguments(arguments)
+    if not isinstance(parsed, Mapping) or not arguments_fit(parsed, parameters):
         return False
     strict = all(
-        _is_instance(given[name], declared.get("type")) for name, declared in parameters.items() if name in given
+        _is_instance(parsed[name], declared.get("type")) for name, declared in parameters.items() if name in parsed
     )
-    return strict and set(given) <= set(parameters)
+    return strict and set(parsed) <= set(parameters)
 
 
 def _is_instance(value: Any, declared: str | None) -> bool:

@@ -1,6 +1,4 @@
-"""
-One line of a session's history: what a fork knows of calls, requests and standing decisions.
-"""
+"""Branch of a session's history while it is built: its calls, requests and standing decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +16,14 @@ DecisionScope = tuple[str, str, str | None]
 
 
 class BranchBuilder:
-    """The state of one fork while a journal is read."""
+    """The state of one branch while a journal is read.
+
+    Attributes:
+        record: The branch as histories show it.
+        last_turn: The turn that began last in it, or before it.
+        staged: Decisions that were put into the state and take effect with the next turn.
+        standing: Standing decisions by what they cover.
+    """
 
     __slots__ = (
         "by_id",
@@ -27,14 +32,14 @@ class BranchBuilder:
         "by_tool",
         "calls",
         "conversations",
-        "branch",
         "last_turn",
+        "record",
         "staged",
         "standing",
     )
 
-    def __init__(self, fork: Branch) -> None:
-        self.branch = fork
+    def __init__(self, branch: Branch) -> None:
+        self.record = branch
         self.last_turn: RecordedTurn | None = None
         self.conversations: dict[str, ConversationAligner] = {}
         self.calls: list[RecordedCall] = []
@@ -46,7 +51,7 @@ class BranchBuilder:
         self.staged: list[RecordedDecision] = []
 
     def conversation(self, name: str) -> ConversationAligner:
-        """Gives the conversation of that name, a new one where there is none."""
+        """Return the conversation of that name, a new one if there is none."""
         found = self.conversations.get(name)
         if found is None:
             found = self.conversations[name] = ConversationAligner()
@@ -55,7 +60,7 @@ class BranchBuilder:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def add(self, call: RecordedCall, conversation: ConversationAligner) -> None:
-        """Takes in a call that the model made."""
+        """Add a call that the model made."""
         conversation.add(call)
         self._index(call)
 
@@ -67,13 +72,13 @@ class BranchBuilder:
         call.standing_decisions = self.standing.setdefault((call.agent, call.tool, call.server), [])
 
     def rename(self, seen: str, call: RecordedCall) -> None:
-        """Notes another id under which a call is known."""
+        """Record another id under which a call is known."""
         known = self.by_id.setdefault(seen, [])
         if not any(each is call for each in known):
             known.append(call)
 
     def call_of_execution(self, event: ToolStart) -> tuple[int, RecordedCall | None]:
-        """Finds the call that an execution belongs to; see `matching.call_of_execution`."""
+        """Return the call that an execution belongs to; see `correlation.find_call_of_execution`."""
         same_tool = self.by_tool.get(event.tool, [])
         if event.call_id is None:
             return find_call_of_execution(same_tool, event)
@@ -89,7 +94,7 @@ class BranchBuilder:
         return rank, call
 
     def call_of_gate(self, event: PolicyAsked) -> RecordedCall | None:
-        """Finds the call that the policy was asked about."""
+        """Return the call that the policy was asked about."""
         same_id = self.by_id.get(event.call_id, []) if event.call_id is not None else []
         return find_call_of_gate(same_id or self.by_tool.get(event.tool, []), event)
 
@@ -98,22 +103,22 @@ class BranchBuilder:
     def list_request(
         self, n: int, entry: Mapping[str, Any], taken: Sequence[RecordedCall]
     ) -> tuple[SurfacedRequest, bool]:
-        """Takes in a request that is listed at position *n*; says whether it surfaces for the first time."""
+        """Add a request that is listed at position *n*; return it and whether it surfaced for the first time."""
         q = entry.get("q") or f"{entry.get('agent')}/{entry.get('id')}"
-        asked = self.by_q.get(q)
-        fresh = asked is None
-        if asked is None:
+        request = self.by_q.get(q)
+        fresh = request is None
+        if request is None:
             call = self._call_of_request(entry, taken)
-            asked = SurfacedRequest(
-                q=q, n=n, session=self.branch.session, branch=self.branch.number, entry=entry, call=call
+            request = SurfacedRequest(
+                q=q, n=n, session=self.record.session, branch=self.record.number, entry=entry, call=call
             )
-            self.by_q[q] = asked
+            self.by_q[q] = request
             if call is not None:
-                call.requests.append(asked)
+                call.requests.append(request)
                 if entry.get("call_id") not in (None, call.id):
                     self.rename(entry["call_id"], call)
-        asked.listings.append((n, entry))
-        return asked, fresh
+        request.listings.append((n, entry))
+        return request, fresh
 
     def _call_of_request(self, entry: Mapping[str, Any], taken: Sequence[RecordedCall]) -> RecordedCall | None:
         call = self.by_label.get(entry.get("label") or "")
@@ -126,80 +131,82 @@ class BranchBuilder:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     def decide(self, event: DecisionMade) -> RecordedDecision:
-        """Takes in a decision; it has no effect yet."""
-        asked = self.by_q.get(event.q) if event.q is not None else None
-        call = asked.call if asked is not None else None
+        """Add a decision; it has no effect yet."""
+        request = self.by_q.get(event.q) if event.q is not None else None
+        call = request.call if request is not None else None
         if call is None and event.q is not None:
             call = self.by_label.get(event.label or "")
-        given = RecordedDecision(event=event, n=event.n, verdict=event.verdict, request=asked, call=call)
+        decision = RecordedDecision(event=event, n=event.n, verdict=event.verdict, request=request, call=call)
         if call is None:
-            return given
-        call.decisions.append(given)
+            return decision
+        call.decisions.append(decision)
         if event.verdict in ("always", "never"):
-            call.standing_decisions.append(given)
+            call.standing_decisions.append(decision)
         if event.tool is not None and event.tool != call.tool:
             self.by_tool.setdefault(event.tool, []).append(call)
-        return given
+        return decision
 
-    # --- forks --------------------------------------------------------------------------------------------------------
+    # --- copies --------------------------------------------------------------------------------------------------------
 
-    def fork_at(self, n: int, fork: Branch) -> BranchBuilder:
-        """Gives a line that knows what this one knew at position *n*."""
-        line = BranchBuilder(fork)
-        line.last_turn = self.last_turn
-        while line.last_turn is not None and line.last_turn.start.n > n:
-            line.last_turn = line.last_turn.previous
+    def fork_at(self, n: int, branch: Branch) -> BranchBuilder:
+        """Return a builder of *branch* that knows what this one knew at position *n*."""
+        builder = BranchBuilder(branch)
+        builder.last_turn = self.last_turn
+        while builder.last_turn is not None and builder.last_turn.start.n > n:
+            builder.last_turn = builder.last_turn.previous
+        # By identity: a call of this branch maps to its copy, and a shared decision is copied once.
         copies: dict[int, RecordedCall] = {}
-        given: dict[int, RecordedDecision] = {}
+        copied_decisions: dict[int, RecordedDecision] = {}
         for scope, decisions in self.standing.items():
-            line.standing[scope] = [_copy_decision(each, n, given) for each in decisions if each.n <= n]
+            earlier = [decision for decision in decisions if decision.n <= n]
+            builder.standing[scope] = [_copy_decision(decision, n, copied_decisions) for decision in earlier]
         for call in self.calls:
             if call.n <= n:
-                copies[id(call)] = _copy_call(call, n, fork.number, given)
-                line._index(copies[id(call)])
+                copies[id(call)] = _copy_call(call, n, branch.number, copied_decisions)
+                builder._index(copies[id(call)])
         for seen, calls in self.by_id.items():
             for call in calls:
                 if id(call) in copies and seen != call.id:
-                    line.rename(str(seen), copies[id(call)])
+                    builder.rename(str(seen), copies[id(call)])
         for name, conversation in self.conversations.items():
-            line.conversations[name] = _copy_conversation(conversation, n, copies)
-        for asked in self.by_q.values():
-            if asked.n <= n:
-                line._take(_copy_request(asked, n, fork.number), copies)
-        line.staged = [each for each in given.values() if each.staged and each.turn is None]
-        return line
+            builder.conversations[name] = _copy_conversation(conversation, n, copies)
+        for request in self.by_q.values():
+            if request.n <= n:
+                builder._take(_copy_request(request, n, branch.number), copies)
+        builder.staged = [copy for copy in copied_decisions.values() if copy.staged and copy.turn is None]
+        return builder
 
-    def _take(self, asked: SurfacedRequest, copies: Mapping[int, RecordedCall]) -> None:
-        self.by_q[asked.q] = asked
-        if asked.call is not None:
-            asked.call = copies.get(id(asked.call))
-        if asked.call is not None:
-            asked.call.requests.append(asked)
+    def _take(self, request: SurfacedRequest, copies: Mapping[int, RecordedCall]) -> None:
+        self.by_q[request.q] = request
+        if request.call is not None:
+            request.call = copies.get(id(request.call))
+        if request.call is not None:
+            request.call.requests.append(request)
 
 
-def _copy_call(call: RecordedCall, n: int, fork: int, given: dict[int, RecordedDecision]) -> RecordedCall:
+def _copy_call(call: RecordedCall, n: int, branch: int, copied_decisions: dict[int, RecordedDecision]) -> RecordedCall:
     return replace(
         call,
-        branch=fork,
+        branch=branch,
         gates=[gate for gate in call.gates if gate.n <= n],
         requests=[],
-        decisions=[_copy_decision(each, n, given) for each in call.decisions if each.n <= n],
-        executions=[run for run in call.executions if run.n <= n],
-        deliveries=[told for told in call.deliveries if told.n <= n],
+        decisions=[_copy_decision(old, n, copied_decisions) for old in call.decisions if old.n <= n],
+        executions=[execution for execution in call.executions if execution.n <= n],
+        deliveries=[delivery for delivery in call.deliveries if delivery.n <= n],
         approval_responses=[sent for sent in call.approval_responses if sent[0] <= n],
     )
 
 
-def _copy_decision(given: RecordedDecision, n: int, copies: dict[int, RecordedDecision]) -> RecordedDecision:
-    """A decision that was staged before the save, but not yet used, takes effect anew in the fork."""
-    if id(given) not in copies:
-        unused = given.turn is None or given.turn.start.n > n
-        copies[id(given)] = replace(given, turn=None) if given.staged and unused else given
-    return copies[id(given)]
+def _copy_decision(decision: RecordedDecision, n: int, copies: dict[int, RecordedDecision]) -> RecordedDecision:
+    """Copy a decision that was staged before the save but not used: it takes effect again in the new branch."""
+    if id(decision) not in copies:
+        unused = decision.turn is None or decision.turn.start.n > n
+        copies[id(decision)] = replace(decision, turn=None) if decision.staged and unused else decision
+    return copies[id(decision)]
 
 
-def _copy_request(asked: SurfacedRequest, n: int, fork: int) -> SurfacedRequest:
-    return replace(asked, branch=fork, listings=[each for each in asked.listings if each[0] <= n])
+def _copy_request(request: SurfacedRequest, n: int, branch: int) -> SurfacedRequest:
+    return replace(request, branch=branch, listings=[listing for listing in request.listings if listing[0] <= n])
 
 
 def _copy_conversation(

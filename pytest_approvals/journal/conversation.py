@@ -1,9 +1,7 @@
-"""
-One conversation with a model: its calls, and which of them each input of the model contains and answers.
+"""Conversation with a model: its calls, and which of them each model input contains and answers.
 
 Inputs are aligned from their end, since histories are trimmed at the front: the j-th last call of an id in the input is
-the j-th last occurrence of that id. Results settle by position: each is used once, by the earliest call of its id that
-stands before it without one.
+the j-th last occurrence of that id. Results settle by position; see `settlement.py`.
 """
 
 from __future__ import annotations
@@ -14,20 +12,24 @@ from typing import Any
 
 from pytest_approvals.journal.arguments import arguments_match
 from pytest_approvals.journal.history import DeliveredResult, Exchange, RecordedCall
+from pytest_approvals.journal.settlement import PositionalSettlement
 
 
 @dataclass(slots=True)
 class ConversationAligner:
-    """
-    One conversation in one fork.
+    """Aligns the inputs of one conversation in one branch with the calls that the model made.
 
     Attributes:
+        calls: The calls that the model made.
         by_id: Its calls by the id under which they are known; an agent may rename ids.
+        exchanges: The exchanges so far.
         last: The exchange that was aligned last.
-        placed, open, closed: What the last input contains: its calls with the indexes of their items, those without a
-            result, and the last one with a result, by id.
-        orphans, strangers, approvals: As in `Exchange`, of the last input.
+        placed_calls: The calls in the last input, with the indexes of their items.
+        results: Which calls of the last input have no result, and the last one with a result, by id.
+        orphans, unknown_calls, approvals: As in `Exchange`, of the last input.
         known: The identities of the placed calls.
+        places: Which item shows which call, for ids that are used more than once; None until it is needed.
+        renamed: The ids that the agent gave to calls in the last input.
     """
 
     calls: list[RecordedCall] = field(default_factory=list)
@@ -35,8 +37,7 @@ class ConversationAligner:
     exchanges: list[Exchange] = field(default_factory=list)
     last: Exchange | None = None
     placed_calls: list[tuple[int, RecordedCall]] = field(default_factory=list)
-    open: dict[str | None, list[RecordedCall]] = field(default_factory=dict)
-    closed: dict[str | None, RecordedCall] = field(default_factory=dict)
+    results: PositionalSettlement[RecordedCall] = field(default_factory=PositionalSettlement)
     orphans: list[int] = field(default_factory=list)
     unknown_calls: list[int] = field(default_factory=list)
     approvals: list[int] = field(default_factory=list)
@@ -45,18 +46,17 @@ class ConversationAligner:
     renamed: list[tuple[str, RecordedCall]] = field(default_factory=list)
 
     def add(self, call: RecordedCall) -> None:
-        """Takes in a call that the model made."""
+        """Add a call that the model made."""
         self.calls.append(call)
         self.by_id.setdefault(call.id, []).append(call)
 
     def align(self, exchange: Exchange) -> list[tuple[str, RecordedCall]]:
-        """
-        Takes in the next input of the model, and records on its calls what the model is told.
+        """Read the next model input, and record on its calls what the model is told.
 
         Returns:
             The ids that the agent gave to calls in place of the model's.
         """
-        start = self._repeated(exchange)
+        start = self._start_of_new_items(exchange)
         self.last = exchange
         self.exchanges.append(exchange)
         self.places, self.renamed = None, []
@@ -68,12 +68,12 @@ class ConversationAligner:
             self.unknown_calls[:],
             self.approvals[:],
         )
-        if self.open:
-            exchange.unanswered = [call for calls in self.open.values() for call in calls]
+        if self.results.open:
+            exchange.unanswered = self.results.unsettled()
         return self.renamed
 
-    def _repeated(self, exchange: Exchange) -> int:
-        """Gives the index from which the input is new; 0 where it does not repeat the one before."""
+    def _start_of_new_items(self, exchange: Exchange) -> int:
+        """Return the index from which the input is new; 0 if it does not repeat the previous one."""
         before = self.last
         if before is None:
             return 0
@@ -83,7 +83,7 @@ class ConversationAligner:
             exchange.repeats_previous = True
             return count
         exchange.first_difference = find_first_difference(before.items, exchange.items)
-        self.placed_calls, self.open, self.closed, self.known = [], {}, {}, set()
+        self.placed_calls, self.results, self.known = [], PositionalSettlement(), set()
         self.orphans, self.unknown_calls, self.approvals = [], [], []
         return 0
 
@@ -109,7 +109,7 @@ class ConversationAligner:
         if same is not None and len(same) == 1 and id(same[0]) not in self.known:
             call = same[0]
         else:
-            found = self._place(exchange.items, start, index)
+            found = self._find_repeated_call(exchange.items, start, index)
             if found is None:
                 self.unknown_calls.append(index)
                 return
@@ -117,20 +117,19 @@ class ConversationAligner:
         self.known.add(id(call))
         self.placed_calls.append((index, call))
         if item["kind"] == "call":
-            self.open.setdefault(seen, []).append(call)
+            self.results.begin(seen, call)
 
-    def _place(self, items: Sequence[Mapping[str, Any]], start: int, index: int) -> RecordedCall | None:
-        """Finds the call of an item whose id is used more than once, or is not the model's own."""
+    def _find_repeated_call(self, items: Sequence[Mapping[str, Any]], start: int, index: int) -> RecordedCall | None:
+        """Return the call of an item whose id is used more than once, or is not the model's own."""
         seen = items[index].get("id")
         if seen not in self.by_id:
-            return self._renamed(items[index], str(seen))
+            return self._match_renamed_call(items[index], str(seen))
         if self.places is None:
-            self.places = self._aligned(items, start)
+            self.places = self._align_from_end(items, start)
         return self.places.get(index)
 
-    def _aligned(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, RecordedCall]:
-        """
-        Aligns ids that are used more than once from the end: the last item is the last occurrence.
+    def _align_from_end(self, items: Sequence[Mapping[str, Any]], start: int) -> dict[int, RecordedCall]:
+        """Align ids that are used more than once from the end: the last item is the last occurrence.
 
         Items that show the call as the model made it come first, since one of two calls may have got another id.
         """
@@ -149,28 +148,24 @@ class ConversationAligner:
             places.update(zip((index for index in where if index not in places), free, strict=False))
         return places
 
-    def _renamed(self, item: Mapping[str, Any], seen: str) -> RecordedCall | None:
-        call = self._by_content(item)
+    def _match_renamed_call(self, item: Mapping[str, Any], seen: str) -> RecordedCall | None:
+        call = self._find_by_content(item)
         if call is not None:
             self.by_id.setdefault(seen, []).append(call)
             self.renamed.append((seen, call))
         return call
 
-    def _by_content(self, item: Mapping[str, Any]) -> RecordedCall | None:
+    def _find_by_content(self, item: Mapping[str, Any]) -> RecordedCall | None:
         free = (call for call in self.calls if id(call) not in self.known)
         return next((call for call in free if _shows_call(call, item)), None)
 
     def _read_result(self, exchange: Exchange, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")
-        waiting = self.open.get(seen)
-        if waiting:
-            call = waiting.pop(0)
-            if not waiting:
-                del self.open[seen]
-            self.closed[seen] = call
+        call = self.results.settle(seen)
+        if call is not None:
             record_delivery(call, exchange.n, item.get("text"), index)
-        elif seen in self.closed:
-            call = self.closed[seen]
+        elif seen in self.results.last_settled:
+            call = self.results.last_settled[seen]
             call.deliveries.append(DeliveredResult(n=exchange.n, text=item.get("text"), item=index, second=True))
         else:
             self.orphans.append(index)
@@ -186,7 +181,7 @@ def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:
 
 
 def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | None) -> None:
-    """Records that the model is told *text* as the result of *call*, unless it is repeated."""
+    """Record that the model is told *text* as the result of *call*, unless that only repeats what it was told."""
     if not call.deliveries or call.deliveries[-1].text != text:
         call.deliveries.append(DeliveredResult(n=n, text=text, item=item))
     if call.executions and call.executions[-1].start is None and call.executions[-1].how == "open":
@@ -194,7 +189,7 @@ def record_delivery(call: RecordedCall, n: int, text: str | None, item: int | No
 
 
 def find_first_difference(before: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Any]]) -> int | None:
-    """Gives the index at which *items* ceases to repeat *before* by kind, id and text; None where it repeats it all."""
+    """Return the index at which *items* stops repeating *before* by kind, id and text; None if it repeats all."""
     for index, old in enumerate(before):
         if index >= len(items):
             return index

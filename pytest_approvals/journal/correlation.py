@@ -1,7 +1,7 @@
-"""Which call something is about: a surfaced request, an entered tool, a question to the policy.
+"""Correlation of requests, executions and policy questions with the calls that the model made.
 
-Call ids come again, are renamed, or are missing; so a call is recognised by id, tool and arguments together, the best
-fit first. All this rests on arguments that are unique within a scenario.
+Call ids come again, are renamed, or are missing; so a call is recognized by id, tool and arguments together, the best
+match first. This relies on arguments that are unique within a scenario.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ NO_MATCH = 9
 
 
 def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tuple[int, RecordedCall | None]:
-    """
-    Finds the call that an execution belongs to, with the rank of the fit.
+    """Return the call that an execution belongs to, with the rank of the match.
 
-    In this order: approved, not run, and asked for with these arguments; ungated and not run; any not run; a second run
-    of a call with these arguments; with the same id also a run with other arguments, and a second run of the last call.
+    In this order: approved, not run, and asked for with these arguments; ungated and not run; any not run; a second
+    execution of a call with these arguments; with the same id also an execution with other arguments, and a second
+    one of the last call.
 
-    Arguments:
-        pool: The calls with the same id, or, where the body was told no id, the calls of the same tool.
+    Args:
+        pool: The calls with the same id, or, if the tool was told no id, the calls of the same tool.
+        event: The start of the execution.
     """
     best, chosen = NO_MATCH, None
     for call in _filter_by_agent(pool, event.agent):
@@ -43,8 +44,8 @@ def _rank_match(call: RecordedCall, event: ToolStart) -> int:
             return _rank_repeated_execution(call, event)
         return NO_MATCH if event.call_id is None else 8
     if fits:
-        given = call.decision_at(event.n)
-        if given is not None and given.approves:
+        decision = call.decision_at(event.n)
+        if decision is not None and decision.approves:
             return 0
         return 2 if call.is_gated_at(event.n) else 1
     if call.tool == event.tool or tool == event.tool:
@@ -53,13 +54,13 @@ def _rank_match(call: RecordedCall, event: ToolStart) -> int:
 
 
 def _rank_repeated_execution(call: RecordedCall, event: ToolStart) -> int:
-    """A call that may rightly run again comes before calls that may not."""
+    """Rank a call that may rightly run again before calls that may not."""
     last = call.executions[-1]
     return 3 if last.how in ("raised", "asked", "cancelled") else 4
 
 
 def find_call_of_gate(pool: Iterable[RecordedCall], event: PolicyAsked) -> RecordedCall | None:
-    """Finds the call that the policy was asked about; of several equal ones the last."""
+    """Return the call that the policy was asked about; of several equal ones the last."""
     chosen: RecordedCall | None = None
     for call in pool:
         if call.tool != event.tool:
@@ -75,15 +76,15 @@ def find_call_of_request(
     entry: Mapping[str, Any],
     taken: Iterable[RecordedCall],
 ) -> RecordedCall | None:
-    """
-    Finds the call that a surfaced request is about.
+    """Return the call that a surfaced request is about.
 
-    In this order, each call once a pause: same agent, id, tool and arguments; same id and tool; and, since an agent may
-    rename ids, same tool and arguments.
+    In this order, each call once per pause: same agent, id, tool and arguments; same id and tool; and, since an agent
+    may rename ids, same tool and arguments.
 
-    Arguments:
+    Args:
         by_id: The calls with the id that the request shows.
         by_tool: The calls of the tool that it shows.
+        entry: The request as it was listed.
         taken: The calls that other requests of the same pause are about.
     """
     used = {id(call) for call in taken}

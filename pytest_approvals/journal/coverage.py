@@ -1,4 +1,4 @@
-"""What a run reached, and how often: the counts that a scenario can ask for under `reaches`."""
+"""Coverage of a run: the counts that a scenario can ask for under `reaches`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXECUTION_ENDS = {"raised": "raised", "asked": "asked_again"}
 
 
 def count_reached(history: History) -> dict[str, int]:
-    """Counts what happened in a run, by the words of `reaches`; what did not happen is left out."""
+    """Return how often each word of `reaches` happened in a run; what did not happen is left out."""
     counts: dict[str, int] = {
         "called": sum(len(each.reply.calls) for each in history.exchanges if isinstance(each.reply, ModelAnswer)),
         "surfaced": len(history.requests),
@@ -57,19 +57,19 @@ def _observed_words(history: History) -> Iterator[str]:
             yield "hung_up"
         if turn.refused:
             yield "refused"
-    for given in history.decisions:
-        yield "malformed" if is_malformed(given) else _VERDICTS.get(given.verdict, given.verdict)
-        if given.request is None and not is_malformed(given):
+    for decision in history.decisions:
+        yield "malformed" if is_malformed(decision) else _VERDICTS.get(decision.verdict, decision.verdict)
+        if decision.request is None and not is_malformed(decision):
             yield "unknown"
     for exchange in history.exchanges:
         if type(exchange.reply) in _REPLIES and getattr(exchange.reply, "how", None) != "hung_up":
             yield _REPLIES[type(exchange.reply)]
-    for run in history.executions:
-        if run.how in _EXECUTION_ENDS:
-            yield _EXECUTION_ENDS[run.how]
+    for execution in history.executions:
+        if execution.how in _EXECUTION_ENDS:
+            yield _EXECUTION_ENDS[execution.how]
 
 
-def is_malformed(given: RecordedDecision) -> bool:
-    """Says whether something that is no decision, or no request, stands where one goes."""
-    raw = given.event.raw
-    return given.verdict == "raw" or (isinstance(raw, dict) and "address" in raw)
+def is_malformed(decision: RecordedDecision) -> bool:
+    """Return whether the caller handed in something that is not a decision, or not a request."""
+    raw = decision.event.raw
+    return decision.verdict == "raw" or (isinstance(raw, dict) and "address" in raw)

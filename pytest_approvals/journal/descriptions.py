@@ -1,8 +1,6 @@
-"""What an input of the model tells it that it did not know: messages, results, and what it is told about itself wrongly.
+"""Descriptions of events in sentences: `caller  approves c1`.
 
-The sentences in which the events of a journal are said to people: `caller  approves c1`.
-
-Each begins with the side that it happened on. An event has one sentence; only a model that is told several things, or
+Each begins with the side on which it happened. An event has one sentence; only a model that is told several things, or
 makes several calls, has one for each. What differs between two runs of a correct agent in two variants is left out: ids
 of the framework, numbers, times, messages of errors.
 """
@@ -44,13 +42,13 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.journal.formatting import format_call, format_decision, format_error, format_labels, format_value
 from pytest_approvals.journal.history import Exchange, History, RecordedCall
+from pytest_approvals.journal.settlement import PositionalSettlement
 
 
 def describe_input_delta(exchange: Exchange) -> Iterator[str]:
-    """
-    Says what an input of the model holds that it was not told before, and does not know of itself.
+    """Yield what a model input holds that the model was not told before and does not know of itself.
 
-    Results that follow each other are said in the order of their calls: which tool was faster is chance.
+    Results that follow each other are listed in the order of their calls: which tool was faster is chance.
     """
     start = 0
     if exchange.previous is not None:
@@ -75,21 +73,19 @@ def _describe_results(exchange: Exchange, indexes: Sequence[int], calls: Mapping
 
 
 def _match_results(exchange: Exchange) -> dict[int, RecordedCall]:
-    """Gives the call that each result in an input belongs to, by position: each call takes one, in order."""
-    waiting: dict[Any, list[RecordedCall]] = {}
-    settled: dict[Any, RecordedCall] = {}
-    placed = dict(exchange.placed_calls)
-    found: dict[int, RecordedCall] = {}
+    """Return the call of each result in an input, by the index of its item."""
+    results = PositionalSettlement[RecordedCall]()
+    placed_calls = dict(exchange.placed_calls)
+    matched: dict[int, RecordedCall] = {}
     for index, item in enumerate(exchange.items):
-        seen = item.get("id")
-        if index in placed:
-            waiting.setdefault(seen, []).append(placed[index])
+        call_id = item.get("id")
+        if index in placed_calls:
+            results.begin(call_id, placed_calls[index])
         elif item["kind"] == "result":
-            if waiting.get(seen):
-                settled[seen] = waiting[seen].pop(0)
-            if seen in settled:
-                found[index] = settled[seen]
-    return found
+            results.settle(call_id)
+            if call_id in results.last_settled:
+                matched[index] = results.last_settled[call_id]
+    return matched
 
 
 def _describe_items(exchange: Exchange, indexes: Iterable[int]) -> Iterator[str]:
@@ -100,7 +96,8 @@ def _describe_items(exchange: Exchange, indexes: Iterable[int]) -> Iterator[str]
         if kind == "user":
             yield f"is asked {text}"
         elif kind == "approval_response":
-            yield f"is told that the caller {'approves' if item.get('approved') else 'rejects'} {format_value(item.get('id'))}"
+            verb = "approves" if item.get("approved") else "rejects"
+            yield f"is told that the caller {verb} {format_value(item.get('id'))}"
         elif kind in ("call", "approval_request") and index not in placed:
             made = format_call(item.get("tool") or "", item.get("arguments"))
             yield f"is told that it made a call: {made}"
@@ -133,38 +130,42 @@ _RUN_ENDS = {
 
 
 class EventDescriber:
-    """Says the events of one journal."""
+    """Describes the events of one journal."""
 
     def __init__(self, history: History) -> None:
-        self._labels = {asked.q: asked.call.label for asked in history.requests if asked.call is not None}
+        self._labels = {request.q: request.call.label for request in history.requests if request.call is not None}
         self._exchanges = {exchange.n: exchange for exchange in history.exchanges}
-        self._runs = {(run.session, run.x): run for run in history.executions if run.start is not None}
+        self._runs = {
+            (execution.session, execution.x): execution
+            for execution in history.executions
+            if execution.start is not None
+        }
         self._gated = {gate.n: call for call in history.calls for gate in call.gates}
         self._turns = {turn.end.n: turn for turn in history.turns if turn.end is not None}
         self._rewinds = find_rewinds(history)
 
     def of(self, event: Event) -> list[str]:
-        """Gives the sentences of an event, each with its side: `tool    c1 pay(amount=5) starts`."""
+        """Return the sentences of an event, each with its side: `tool    c1 pay(amount=5) starts`."""
         return [f"{side:<7} {text}" for side, text in _DESCRIBERS[type(event)](self, event)]
 
     # --- the frame ---
 
-    def header(self, event: Header) -> Iterator[tuple[str, str]]:
+    def _describe_header(self, event: Header) -> Iterator[tuple[str, str]]:
         yield "run", f"{event.scenario} on {event.agent}"
 
-    def agent_starts(self, event: AgentStart) -> Iterator[tuple[str, str]]:
+    def _describe_agent_starts(self, event: AgentStart) -> Iterator[tuple[str, str]]:
         yield "agent", _AGENT_STARTS.get(event.how, event.how)
 
-    def agent_lost(self, event: AgentLost) -> Iterator[tuple[str, str]]:
+    def _describe_agent_lost(self, event: AgentLost) -> Iterator[tuple[str, str]]:
         yield "agent", f"is lost: {event.what}"
 
-    def run_ends(self, event: RunEnd) -> Iterator[tuple[str, str]]:
+    def _describe_run_ends(self, event: RunEnd) -> Iterator[tuple[str, str]]:
         pending = f" with {format_labels(self._requests(event.pending))} pending" if event.pending else ""
         yield "run", _RUN_ENDS.get(event.how, event.how) + pending
 
     # --- the caller ---
 
-    def turn_starts(self, event: TurnStart) -> Iterator[tuple[str, str]]:
+    def _describe_turn_starts(self, event: TurnStart) -> Iterator[tuple[str, str]]:
         if event.text is not None:
             yield "caller", f"sends {format_value(event.text)}"
         elif not event.decisions:
@@ -172,7 +173,7 @@ class EventDescriber:
         else:
             yield "caller", "hands in what is decided"
 
-    def turn_ends(self, event: TurnEnd) -> Iterator[tuple[str, str]]:
+    def _describe_turn_ends(self, event: TurnEnd) -> Iterator[tuple[str, str]]:
         saying = f", saying {format_value(event.text)}" if event.text else ""
         if event.outcome == "paused":
             yield "agent", f"pauses for {format_labels(self._requests(event.requests))}{saying}"
@@ -192,7 +193,7 @@ class EventDescriber:
         label = self._labels.get(q or "") or entry.get("label")
         return label or f"an unknown call {format_call(entry['tool'], entry.get('arguments'))}"
 
-    def decides(self, event: DecisionMade) -> Iterator[tuple[str, str]]:
+    def _describe_decides(self, event: DecisionMade) -> Iterator[tuple[str, str]]:
         yield "caller", format_decision(event, self._addressed(event))
 
     def _addressed(self, event: DecisionMade) -> str:
@@ -202,40 +203,40 @@ class EventDescriber:
             return f"{event.label}, which was not asked about"
         return f"an unknown request {format_value(event.id)}" if event.id is not None else "no request"
 
-    def staged(self, event: DecisionsStaged) -> Iterator[tuple[str, str]]:
+    def _describe_staged(self, event: DecisionsStaged) -> Iterator[tuple[str, str]]:
         yield "caller", _describe_attempt("puts the decision into the state", event.error)
 
-    def cancelled(self, event: PendingCancelled) -> Iterator[tuple[str, str]]:
+    def _describe_cancelled(self, event: PendingCancelled) -> Iterator[tuple[str, str]]:
         yield "caller", _describe_attempt("gives up what is pending", event.error)
 
-    def hung_up(self, event: CallerHungUp) -> Iterator[tuple[str, str]]:
+    def _describe_hung_up(self, event: CallerHungUp) -> Iterator[tuple[str, str]]:
         label = event.place.removeprefix("started ")
         yield "caller", "hangs up while the model is asked" if label == "model" else f"hangs up while {label} runs"
 
-    def shown(self, event: StreamShown) -> Iterator[tuple[str, str]]:
+    def _describe_shown(self, event: StreamShown) -> Iterator[tuple[str, str]]:
         what = {"text": f"text {format_value(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
         yield "caller", f"is shown {what.get(event.what, f'a {event.what}')}"
 
-    def skipped(self, event: StepSkipped) -> Iterator[tuple[str, str]]:
+    def _describe_skipped(self, event: StepSkipped) -> Iterator[tuple[str, str]]:
         about = f" about {event.label}" if event.label else ""
         yield "caller", f"skips {event.step}{about}: {event.why}"
 
-    def stuck(self, event: CallerStuck) -> Iterator[tuple[str, str]]:
+    def _describe_stuck(self, event: CallerStuck) -> Iterator[tuple[str, str]]:
         labels = sorted(self._labels.get(q, q) for q in event.requests)
         yield "caller", f"gives up on {format_labels(labels)}: nothing moves after {event.rounds} answers"
 
-    def signalled(self, event: SignalSent) -> Iterator[tuple[str, str]]:
+    def _describe_signalled(self, event: SignalSent) -> Iterator[tuple[str, str]]:
         yield "caller", f"gives the signal {event.name}"
 
     # --- the model ---
 
-    def model_asked(self, event: ModelRequest) -> Iterator[tuple[str, str]]:
+    def _describe_model_asked(self, event: ModelRequest) -> Iterator[tuple[str, str]]:
         exchange = self._exchanges.get(event.n)
-        told = list(describe_input_delta(exchange)) if exchange is not None else []
-        for text in told or ["is asked"]:
+        delivery = list(describe_input_delta(exchange)) if exchange is not None else []
+        for text in delivery or ["is asked"]:
             yield "model", _prefix_conversation(event.conversation, text)
 
-    def model_answers(self, event: ModelAnswer) -> Iterator[tuple[str, str]]:
+    def _describe_model_answers(self, event: ModelAnswer) -> Iterator[tuple[str, str]]:
         said_so = [f"says {format_value(event.say)}"] if event.say is not None else []
         hosted = [f"reports {one.get('label')}: {_describe_hosted_result(one)}" for one in event.hosted]
         calls = [
@@ -245,16 +246,16 @@ class EventDescriber:
         for text in [*hosted, *said_so, *calls, *answered] or ["says nothing"]:
             yield "model", _prefix_conversation(event.conversation, text)
 
-    def model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:
+    def _describe_model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:
         how = f"fails with status {event.status}" if event.status else _MODEL_FAILURES[event.how or "disconnect"]
         how += f", to be asked again after {event.retry_after:g} s" if event.retry_after is not None else ""
         yield "model", _prefix_conversation(event.conversation, how)
 
-    def model_refuses(self, event: ModelRefusal) -> Iterator[tuple[str, str]]:
+    def _describe_model_refuses(self, event: ModelRefusal) -> Iterator[tuple[str, str]]:
         rules = dict.fromkeys(broken["rule"] for broken in event.broken)
         yield "model", _prefix_conversation(event.conversation, f"refuses its input: {', '.join(rules)}")
 
-    def model_exhausted(self, event: ModelExhausted) -> Iterator[tuple[str, str]]:
+    def _describe_model_exhausted(self, event: ModelExhausted) -> Iterator[tuple[str, str]]:
         limit = f"is asked more than {event.limit} times"
         yield (
             "model",
@@ -263,23 +264,25 @@ class EventDescriber:
 
     # --- the tools ---
 
-    def gate(self, event: PolicyAsked) -> Iterator[tuple[str, str]]:
+    def _describe_gate(self, event: PolicyAsked) -> Iterator[tuple[str, str]]:
         about = _prefix_label(self._gated.get(event.n), format_call(event.tool, event.arguments))
         if event.raised is not None or event.answer is None:
             yield "tool", f"{about}: the policy fails"
         else:
             yield "tool", f"{about}: the policy {'wants approval' if event.answer else 'lets it run'}"
 
-    def tool_starts(self, event: ToolStart) -> Iterator[tuple[str, str]]:
-        run = self._runs.get((event.session, event.x))
-        about = _prefix_label(run.call if run else None, format_call(event.tool, event.arguments))
+    def _describe_tool_starts(self, event: ToolStart) -> Iterator[tuple[str, str]]:
+        execution = self._runs.get((event.session, event.x))
+        about = _prefix_label(execution.call if execution else None, format_call(event.tool, event.arguments))
         yield "tool", f"{about} starts{' at the provider' if event.by == 'provider' else ''}"
 
-    def tool_ends(self, event: ToolEnd) -> Iterator[tuple[str, str]]:
-        run = self._runs.get((event.session, event.x))
+    def _describe_tool_ends(self, event: ToolEnd) -> Iterator[tuple[str, str]]:
+        execution = self._runs.get((event.session, event.x))
         about = "an unknown call"
-        if run is not None:
-            about = run.call.label if run.call is not None else format_call(run.tool, run.arguments)
+        if execution is not None:
+            about = (
+                execution.call.label if execution.call is not None else format_call(execution.tool, execution.arguments)
+            )
         ends = {
             "returned": f"returns {format_value(event.result)}",
             "raised": f"raises {format_error(event.error)}",
@@ -290,27 +293,27 @@ class EventDescriber:
 
     # --- the store ---
 
-    def saved(self, event: StateSaved) -> Iterator[tuple[str, str]]:
+    def _describe_saved(self, event: StateSaved) -> Iterator[tuple[str, str]]:
         yield "store", _describe_attempt(f"saved as {event.mode}", event.error)
 
-    def restored(self, event: StateRestored) -> Iterator[tuple[str, str]]:
+    def _describe_restored(self, event: StateRestored) -> Iterator[tuple[str, str]]:
         what = f"rewound to {event.name!r}" if event.n in self._rewinds else f"restored from {event.mode}"
         yield "store", _describe_attempt(what, event.error)
 
-    def rewritten(self, event: StateRewritten) -> Iterator[tuple[str, str]]:
+    def _describe_rewritten(self, event: StateRewritten) -> Iterator[tuple[str, str]]:
         where = {"shown": ", where it is shown", "hidden": ", where it is not shown"}.get(event.where, "")
         if event.places:
             yield "store", f"what was saved says {format_value(event.new)} in place of {format_value(event.old)}{where}"
         else:
             yield "store", f"nothing that was saved says {format_value(event.old)}{where}"
 
-    def trimmed(self, event: HistoryTrimmed) -> Iterator[tuple[str, str]]:
+    def _describe_trimmed(self, event: HistoryTrimmed) -> Iterator[tuple[str, str]]:
         plural = "" if event.keep == 1 else "s"
         yield "store", _describe_attempt(f"trimmed to the last {event.keep} message{plural}", event.error)
 
 
 def find_rewinds(history: History) -> set[int]:
-    """Gives the positions of the restores that took up a save after which a turn had ended: the story went back."""
+    """Return the positions of the restores that went back: a turn had ended after the save that they restored."""
     saves: dict[tuple[str, str], int] = {}
     ended: dict[str, int] = {}
     found: set[int] = set()
@@ -347,30 +350,30 @@ def _describe_attempt(what: str, error: Sequence[str] | None) -> str:
 
 
 _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] = {
-    Header: EventDescriber.header,
-    AgentStart: EventDescriber.agent_starts,
-    AgentLost: EventDescriber.agent_lost,
-    RunEnd: EventDescriber.run_ends,
-    TurnStart: EventDescriber.turn_starts,
-    TurnEnd: EventDescriber.turn_ends,
-    DecisionMade: EventDescriber.decides,
-    DecisionsStaged: EventDescriber.staged,
-    PendingCancelled: EventDescriber.cancelled,
-    CallerHungUp: EventDescriber.hung_up,
-    StreamShown: EventDescriber.shown,
-    StepSkipped: EventDescriber.skipped,
-    CallerStuck: EventDescriber.stuck,
-    SignalSent: EventDescriber.signalled,
-    ModelRequest: EventDescriber.model_asked,
-    ModelAnswer: EventDescriber.model_answers,
-    ModelFailure: EventDescriber.model_fails,
-    ModelRefusal: EventDescriber.model_refuses,
-    ModelExhausted: EventDescriber.model_exhausted,
-    PolicyAsked: EventDescriber.gate,
-    ToolStart: EventDescriber.tool_starts,
-    ToolEnd: EventDescriber.tool_ends,
-    StateSaved: EventDescriber.saved,
-    StateRestored: EventDescriber.restored,
-    StateRewritten: EventDescriber.rewritten,
-    HistoryTrimmed: EventDescriber.trimmed,
+    Header: EventDescriber._describe_header,
+    AgentStart: EventDescriber._describe_agent_starts,
+    AgentLost: EventDescriber._describe_agent_lost,
+    RunEnd: EventDescriber._describe_run_ends,
+    TurnStart: EventDescriber._describe_turn_starts,
+    TurnEnd: EventDescriber._describe_turn_ends,
+    DecisionMade: EventDescriber._describe_decides,
+    DecisionsStaged: EventDescriber._describe_staged,
+    PendingCancelled: EventDescriber._describe_cancelled,
+    CallerHungUp: EventDescriber._describe_hung_up,
+    StreamShown: EventDescriber._describe_shown,
+    StepSkipped: EventDescriber._describe_skipped,
+    CallerStuck: EventDescriber._describe_stuck,
+    SignalSent: EventDescriber._describe_signalled,
+    ModelRequest: EventDescriber._describe_model_asked,
+    ModelAnswer: EventDescriber._describe_model_answers,
+    ModelFailure: EventDescriber._describe_model_fails,
+    ModelRefusal: EventDescriber._describe_model_refuses,
+    ModelExhausted: EventDescriber._describe_model_exhausted,
+    PolicyAsked: EventDescriber._describe_gate,
+    ToolStart: EventDescriber._describe_tool_starts,
+    ToolEnd: EventDescriber._describe_tool_ends,
+    StateSaved: EventDescriber._describe_saved,
+    StateRestored: EventDescriber._describe_restored,
+    StateRewritten: EventDescriber._describe_rewritten,
+    HistoryTrimmed: EventDescriber._describe_trimmed,
 }

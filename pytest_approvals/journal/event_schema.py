@@ -1,8 +1,7 @@
-"""
-What the fields of events hold, as the reader of journals checks it.
+"""Schema of events: what their fields must hold when a journal is read from a file.
 
-Shapes come from the annotations of the event classes, so that they are written once. The dicts inside some fields have
-no class of their own, in the hot path they would cost too much; their keys are listed here.
+It comes from the annotations of the event classes, so that types are written once. The dicts inside some fields have
+no class of their own, because in the hot path they would cost too much; their keys are listed here.
 """
 
 from __future__ import annotations
@@ -37,20 +36,19 @@ _NESTED_KEYS: dict[tuple[str, str], tuple[set[str], set[str]]] = {
 """By event and field: the keys that its dicts may have, and those that they must have."""
 
 
-def find_field_error(cls: type[Event], given: Mapping[str, Any]) -> str | None:
-    """
-    Says what is wrong with the fields of an event of class *cls*, or nothing.
+def find_field_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the fields of an event of class *cls*, or None.
 
-    >>> wrong_field(EVENTS["tool.end"], {"x": "one"})
+    >>> find_field_error(EVENTS["tool.end"], {"x": "one"})
     "tool.end: field 'x' must be a number, not text"
     """
-    form = (cls, *given, *map(type, given.values()))
+    form = (cls, *values, *map(type, values.values()))
     if form not in _valid_forms:
-        if what := _find_type_error(cls, given):
+        if what := _find_type_error(cls, values):
             return what
         _valid_forms.add(form)
     for name, wrong in _element_checks(cls.kind):
-        if (value := given.get(name)) and (what := wrong(value)):
+        if (value := values.get(name)) and (what := wrong(value)):
             return f"{cls.kind}: field {name!r}: {what}"
     return None
 
@@ -59,10 +57,10 @@ _valid_forms: set[tuple[Any, ...]] = set()
 """The combinations of class, field names and types that were found right: there are few, and looking up is fast."""
 
 
-def _find_type_error(cls: type[Event], given: Mapping[str, Any]) -> str | None:
+def _find_type_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
     hints = get_type_hints(cls)
     known = (*cls.names, "n")
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in known:
             return f"{cls.kind}: no field is called {name!r}{suggest_name(name, known)}"
         types = _runtime_types(hints[name])
@@ -72,13 +70,13 @@ def _find_type_error(cls: type[Event], given: Mapping[str, Any]) -> str | None:
 
 
 def required_fields(cls: type[Event]) -> tuple[str, ...]:
-    """Names the fields that have no default."""
+    """Return the names of the fields without a default."""
     made_up = (MISSING, MISSING)
     return tuple(part.name for part in fields(cls) if (part.default, part.default_factory) == made_up)
 
 
 def describe_types(types: Iterable[type]) -> str:
-    """Names JSON types in a sentence: `text or null`."""
+    """Return JSON types as words: `text or null`."""
     return " or ".join(_describe_type(each) for each in types)
 
 
@@ -96,7 +94,7 @@ def _runtime_types(hint: Any) -> tuple[type, ...]:
 
 @cache
 def _element_checks(kind: str) -> tuple[tuple[str, FieldCheck], ...]:
-    """Gives, by field, what to look at inside of lists."""
+    """Return, by field, how to check the elements of lists."""
     cls = EVENTS[kind]
     found = (
         (name, _element_check(kind, name, hint)) for name, hint in get_type_hints(cls).items() if name in cls.names

@@ -1,22 +1,10 @@
-"""What every event has, and the way between events and lines of a journal.
+"""Events of a journal: what was seen on the four sides of the agent under test.
 
-The frame of a journal: its header, the starts and losses of agents, the end of the run.
+The sides are the caller, the model, the tools and the store; around them is the frame: header, starts of agents, end.
+An event holds facts only. Turn number, branch and occurrence of a call are derived by `history_builder.py`, never
+stored. Events are slotted and serialize themselves, because they are made in the hot path of every run.
 
-What is seen on the caller's side: turns, decisions, what is shown, signals.
-
-What is seen on the model's side: requests, answers, failures and refusals.
-
-What is seen on the tools' side: gates, and executions with their starts and ends.
-
-What is seen on the store's side: saves and restores, and what was cut off the history.
-
-The events of a journal.
-
-An event says what was seen on one of the four sides of the agent under test; it holds facts only. Turn number, fork and
-occurrence of a call are derived by `calls.py`, never stored. Events are slotted and write themselves: they are made in
-the hot path of every run.
-
-`n` is the position in the journal, from 1. `session` is empty but in scenarios with several sessions. `x` numbers
+`n` is the position in the journal, from 1. `session` is empty except in scenarios with several sessions. `x` numbers
 executions, `q` numbers requests as they surface (`q1`, `q2`, ...), `label` is what the scenario calls a call.
 """
 
@@ -32,7 +20,7 @@ JOURNAL_FORMAT = 1
 
 @dataclass(slots=True, kw_only=True)
 class Event:
-    """The root of all events."""
+    """Base class of all events."""
 
     kind: ClassVar[str] = ""
     names: ClassVar[tuple[str, ...]] = ()
@@ -40,7 +28,7 @@ class Event:
     session: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Gives the event as it stands in a journal; fields that hold None or an empty text are left out."""
+        """Return the event as it is written to a journal; fields that hold None or an empty text are left out."""
         written: dict[str, Any] = {"event": self.kind, "n": self.n}
         for name in self.names:
             value = getattr(self, name)
@@ -54,38 +42,36 @@ EVENTS: dict[str, type[Event]] = {}
 
 
 def register_event(cls: type[Event]) -> type[Event]:
-    """Puts a class among the events, and notes the names of its fields once."""
+    """Add a class to `EVENTS`, and store the names of its fields once."""
     cls.names = tuple(part.name for part in fields(cls) if part.name != "n")
     EVENTS[cls.kind] = cls
     return cls
 
 
 def event_from_dict(written: Mapping[str, Any]) -> Event:
-    """
-    Makes an event of what `Event.to_dict` gave.
+    """Return the event that `Event.to_dict` wrote.
 
-    Errors:
+    Raises:
         KeyError: No event has that name.
         TypeError: A field is unknown or missing.
     """
-    given = dict(written)
-    cls = EVENTS[given.pop("event")]
-    return cls(**given)
+    values = dict(written)
+    cls = EVENTS[values.pop("event")]
+    return cls(**values)
 
 
 @register_event
 @dataclass(slots=True, kw_only=True)
 class Header(Event):
-    """
-    What ran; always the first event.
+    """What ran; always the first event.
 
     Attributes:
-        agent: The agent as it was named; *framework*, *version* and *where* say what it was in truth.
+        agent: The agent as it was named; *framework*, *version* and *where* say what really ran.
         tools: By name, that of another agent's tool as `AGENT/NAME`: `approval` (a word or the fields of a condition),
             `parameters` (name to type, required, default), `kind`, `server`, `agent`, `runs`.
-        answer: The fields of the answer that the main agent has to end with, as parameters; None where it is text.
-        limits: Where the framework itself must stop a turn: `model_replies`, `tool_calls`; None where it need not.
-        observes: The kinds of events that whoever recorded the journal could see; None for all of them.
+        answer: The fields of the answer with which the main agent must end, as parameters; None for text.
+        limits: When the framework itself must stop a turn: `model_replies`, `tool_calls`; None if it need not.
+        observes: The kinds of events that the recorder could see; None for all of them.
     """
 
     kind: ClassVar[str] = "header"
@@ -108,19 +94,18 @@ class Header(Event):
     seed: int = 0
 
     def can_observe(self, kind: type[Event]) -> bool:
-        """Whether whoever recorded the journal could see events of that kind."""
+        """Return whether the recorder could see events of that kind."""
         return self.observes is None or kind.kind in self.observes
 
 
 @register_event
 @dataclass(slots=True, kw_only=True)
 class AgentStart(Event):
-    """
-    An agent was built or built anew.
+    """An agent was built or rebuilt.
 
     Attributes:
         how: `built`, `copied`, `restored`, `fresh`, `cold` or `session`.
-        parameters: By the header's names of the tools, the parameters of those that take others than it declares.
+        parameters: By the header's names of the tools, the parameters of those that now differ from the declared ones.
     """
 
     kind: ClassVar[str] = "agent.start"
@@ -133,9 +118,9 @@ class AgentStart(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class AgentLost(Event):
-    """
-    The agent's process died, hung, or broke the contract: *what* says how. A verdict about the harness or the adapter,
-    never about a requirement.
+    """The agent's process died, hung, or broke the contract: *what* says how.
+
+    That is a verdict about the harness or the adapter, never about a requirement.
     """
 
     kind: ClassVar[str] = "agent.lost"
@@ -146,12 +131,11 @@ class AgentLost(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class RunEnd(Event):
-    """
-    The run is over; always the last event.
+    """The run is over; always the last event.
 
     Attributes:
         how: `completed`, `left` (the caller left on purpose), `timeout`, `interrupted`, or `broken` (the harness could
-            not go on; *error* says why).
+            not continue; *error* says why).
         pending: The requests that the agent still lists, as in `TurnEnd.requests`.
         error: Its type and message.
     """
@@ -165,7 +149,7 @@ class RunEnd(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class TurnStart(Event):
-    """The caller's input was handed over; *turn* numbers turns, so that two at the same time are told apart."""
+    """The caller's input was handed over; *turn* numbers turns, so that concurrent ones can be told apart."""
 
     kind: ClassVar[str] = "turn.start"
     turn: int
@@ -178,8 +162,7 @@ class TurnStart(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class TurnEnd(Event):
-    """
-    The turn came to its end.
+    """The turn ended.
 
     Attributes:
         outcome: `paused`, `finished`, `failed` or `timeout`.
@@ -200,16 +183,15 @@ class TurnEnd(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class DecisionMade(Event):
-    """
-    A decision was made; it takes effect with the turn or the staging that names its position.
+    """A decision was made; it takes effect with the turn or the staging that names its position.
 
     Attributes:
         q: The request, as the harness numbered it; None for a decision about nothing that was asked.
         id: The request id that was handed over: the framework's, or an unknown one.
-        shows: The tool and the arguments that the request handed over says, where they are not those that were asked.
-        source: `held`, `restored` or `rebuilt`: the copy that the answer was made from.
+        shows: Tool and arguments of the request that was handed over, if they differ from those that were asked.
+        source: `held`, `restored` or `rebuilt`: the copy from which the answer was made.
         oracle: Who decided; `script` for the caller's script.
-        missing: The oracle had no answer, so this rejection stands in its place.
+        missing: The oracle had no answer, so this rejection takes its place.
     """
 
     kind: ClassVar[str] = "caller.decide"
@@ -230,7 +212,7 @@ class DecisionMade(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class DecisionsStaged(Event):
-    """Decisions were put into the state; *error* where that failed."""
+    """Decisions were put into the state; *error* if that failed."""
 
     kind: ClassVar[str] = "caller.stage"
     decisions: list[int]
@@ -240,7 +222,7 @@ class DecisionsStaged(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class PendingCancelled(Event):
-    """The caller gave up what was pending; *error* where that failed."""
+    """The caller gave up what was pending; *error* if that failed."""
 
     kind: ClassVar[str] = "caller.cancel"
     error: list[str] | None = None
@@ -249,7 +231,7 @@ class PendingCancelled(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class CallerHungUp(Event):
-    """The caller hung up: the turn was cancelled while it ran, at *place* (`started c1`, `model`)."""
+    """The caller disconnected: the turn was cancelled while it ran, at *place* (`started c1`, `model`)."""
 
     kind: ClassVar[str] = "caller.hang_up"
     turn: int
@@ -283,7 +265,7 @@ class StepSkipped(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class CallerStuck(Event):
-    """The oracle answered everything *rounds* times over and the same requests are still there."""
+    """The oracle answered everything *rounds* times and the same requests are still there."""
 
     kind: ClassVar[str] = "caller.stuck"
     rounds: int
@@ -293,7 +275,7 @@ class CallerStuck(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class SignalSent(Event):
-    """The caller gave a signal."""
+    """The caller sent a signal."""
 
     kind: ClassVar[str] = "caller.signal"
     name: str
@@ -302,13 +284,12 @@ class SignalSent(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class ModelRequest(Event):
-    """
-    The model was asked; exactly one of the next four kinds follows, with the same *m*.
+    """The model was asked; exactly one of the next four kinds follows, with the same *m*.
 
     Attributes:
-        m: Numbers the questions to the model.
-        conversation: Which conversation: the agent's name, with the label of the call that runs it where it is nested:
-            `main`, `o1/helper`.
+        m: The number of the request.
+        conversation: Which conversation: the agent's name, preceded by the label of the call that runs it if it is
+            nested: `main`, `o1/helper`.
         items: The complete input, each `{kind, id, tool, arguments, text, approved, message}` without what is None.
         tools: The tools that the model was offered.
     """
@@ -325,9 +306,12 @@ class ModelRequest(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class ModelAnswer(Event):
-    """
-    The model replied; each call is `{label, id, tool, arguments, kind, server}`, each hosted result `{label, output,
-    error}`; *answer* is a structured one.
+    """The model replied.
+
+    Attributes:
+        calls: Its calls, each `{label, id, tool, arguments, kind, server}`.
+        answer: A structured answer.
+        hosted: Hosted results, each `{label, output, error}`.
     """
 
     kind: ClassVar[str] = "model.answer"
@@ -342,12 +326,11 @@ class ModelAnswer(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class ModelFailure(Event):
-    """
-    The model failed as the script says; *shown* counts the pieces of the stream that came before.
+    """The model failed as the script says.
 
     Attributes:
-        how: A name in `failures.BREAKS`, where there is no status and it is not `disconnect`; `hung_up` where nobody
-            waited for the answer.
+        shown: How many parts of the stream came before.
+        how: The kind of failure if there is no status and it is not `disconnect`; `hung_up` if the caller did not wait.
     """
 
     kind: ClassVar[str] = "model.failure"
@@ -373,9 +356,10 @@ class ModelRefusal(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class ModelExhausted(Event):
-    """
-    The model was asked once more than its script has replies; *limit* where the harness' own limit of model calls was
-    reached.
+    """The model was asked once more than its script has replies.
+
+    Attributes:
+        limit: The harness' own limit of model calls, if that was reached.
     """
 
     kind: ClassVar[str] = "model.exhausted"
@@ -387,7 +371,7 @@ class ModelExhausted(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class PolicyAsked(Event):
-    """The framework asked the policy about a call; *answer* is None where the policy raised."""
+    """The framework asked the policy about a call; *answer* is None if the policy raised."""
 
     kind: ClassVar[str] = "tool.gate"
     tool: str
@@ -401,8 +385,11 @@ class PolicyAsked(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class ToolStart(Event):
-    """
-    A tool's body was entered; *by* is `agent`, or `provider` for a hosted call. *real* where a person's own tool ran.
+    """A tool's body was entered.
+
+    Attributes:
+        by: `agent`, or `provider` for a hosted call.
+        real: The user's own tool ran.
     """
 
     kind: ClassVar[str] = "tool.start"
@@ -430,7 +417,7 @@ class ToolEnd(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class StateSaved(Event):
-    """The state was saved; *error* where that failed."""
+    """The state was saved; *error* if that failed."""
 
     kind: ClassVar[str] = "store.save"
     name: str
@@ -443,9 +430,12 @@ class StateSaved(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class StateRestored(Event):
-    """
-    A save was taken up; *pending* is what the agent lists right after, as in `TurnEnd.requests`; *again* is the digest
-    of saving at once again.
+    """A save was restored.
+
+    Attributes:
+        pending: What the agent lists right after, as in `TurnEnd.requests`.
+        again: The digest of a save made right after.
+        error: Type and message if restoring failed.
     """
 
     kind: ClassVar[str] = "store.restore"
@@ -459,7 +449,12 @@ class StateRestored(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class StateRewritten(Event):
-    """The text of a save says *new* in place of *old*, in so many *places*: everywhere, where it is shown, or not."""
+    """The text of a save was changed from *old* to *new*.
+
+    Attributes:
+        where: Which text was changed: all of it, what is shown, or what is not shown.
+        places: In how many places.
+    """
 
     kind: ClassVar[str] = "store.rewrite"
     name: str
@@ -472,7 +467,7 @@ class StateRewritten(Event):
 @register_event
 @dataclass(slots=True, kw_only=True)
 class HistoryTrimmed(Event):
-    """The framework trimmed its history to the last *keep* messages; *error* where that failed."""
+    """The framework trimmed its history to the last *keep* messages; *error* if that failed."""
 
     kind: ClassVar[str] = "store.trim"
     keep: int

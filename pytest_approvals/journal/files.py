@@ -1,12 +1,9 @@
-"""Writing a journal as it happens.
+"""Journal files: written as a run happens, and read back.
 
-Events are numbered, kept, and written as JSON lines. Lines are gathered until `Journal.flush`, because a write for each
-event would cost more than the run; the run loop flushes once a turn and before anything that can hang or kill. A
-journal whose writer was killed can be read up to its last flushed line.
+Events are numbered, kept, and written as JSON lines. Lines are buffered until `Journal.flush`, because a write for each
+event would cost more than the run; the run loop flushes once a turn and before anything that can hang or kill.
 
-Reading journals back from their files.
-
-A journal whose writer was killed is not damaged: it is cut off, has no footer, and all that was flushed is there.
+A journal whose writer was killed is not damaged: it is cut off, has no footer, and holds all that was flushed.
 Everything else that does not fit is an error with its line.
 """
 
@@ -32,14 +29,13 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circula
 
 
 class Journal:
-    """
-    The record of one run.
+    """The record of one run.
 
-    What `events` holds is what a reader of the file gets, but for tuples, which are lists there: values that JSON
-    cannot hold are replaced when they are recorded.
+    `events` holds what a reader of the file gets, except that tuples become lists there: values that JSON cannot hold
+    are replaced when they are recorded.
 
-    Arguments:
-        path: The file to write, anew; None keeps the journal in memory only.
+    Args:
+        path: The file to write, from scratch; None keeps the journal in memory only.
 
     Attributes:
         events: All events so far, in order; the k-th has `n == k`.
@@ -54,8 +50,7 @@ class Journal:
         self._file: IO[bytes] | None = None if path is None else Path(path).open("wb")  # noqa: SIM115 -- `close` does
 
     def record(self, event: RecordedEvent) -> RecordedEvent:
-        """
-        Gives *event* its number and keeps it.
+        """Number *event* and keep it.
 
         Returns:
             The event as it was recorded: *event* itself, or a copy in which markers stand for what JSON cannot hold.
@@ -71,7 +66,7 @@ class Journal:
         return event
 
     def forget(self) -> None:
-        """Forgets all events but the first one, here and in the file."""
+        """Delete all events but the first one, here and in the file."""
         del self.events[1:]
         if self._file is not None:
             self._file.seek(0)
@@ -79,7 +74,7 @@ class Journal:
             self._lines[:] = [_encode(event.to_dict()) for event in self.events]
 
     def flush(self) -> None:
-        """Hands all that was recorded to the operating system: from here on it survives the end of this process."""
+        """Hand all that was recorded to the operating system: from here on it survives the end of this process."""
         if self._file is not None and self._lines:
             self._lines.append("")
             self._file.write("\n".join(self._lines).encode("ascii"))
@@ -87,7 +82,7 @@ class Journal:
             self._lines.clear()
 
     def close(self) -> None:
-        """Writes the footer and lets go of the file; the events stay."""
+        """Write the footer and close the file; the events stay."""
         if self._file is None:
             return
         self._lines.append(_encode({"event": FOOTER, "count": len(self.events)}))
@@ -111,13 +106,14 @@ _CHUNK_SIZE = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredJournal:
-    """
-    One journal as it stands in a file.
+    """One journal of a file.
 
     Attributes:
+        path: The file.
         line: The line of its header, from 1.
+        events: Its events.
         complete: It has its footer, so its writer came to the end.
-        cut_line: The line in whose middle the writer was killed; that line is not among the events.
+        cut_line: The line in which the writer was killed; that line is not among the events.
     """
 
     path: str
@@ -135,10 +131,9 @@ class StoredJournal:
 
 
 def read_journal(path: Path | str) -> StoredJournal:
-    """
-    Reads a file that holds one journal.
+    """Return the journal of a file that holds one.
 
-    Errors:
+    Raises:
         JournalError: A line is damaged, an event or a field is unknown, the header is missing, the footer counts
             something else, or there are several journals.
     """
@@ -150,11 +145,11 @@ def read_journal(path: Path | str) -> StoredJournal:
 
 
 def read_journals(path: Path | str) -> Iterator[StoredJournal]:
-    """
-    Reads the journals of a file one by one, so that only one is in memory; each begins with its header.
+    """Yield the journals of a file one by one, so that only one is in memory; each begins with its header.
 
-    Errors:
-        JournalError: As for `read_journal`.
+    Raises:
+        JournalError: A line is damaged, an event or a field is unknown, the header is missing, or the footer counts
+            something else.
     """
     try:
         with open(path, "rb") as file:
@@ -164,7 +159,7 @@ def read_journals(path: Path | str) -> Iterator[StoredJournal]:
 
 
 class _JournalFileReader:
-    """The journals in the lines of one file."""
+    """Reads the journals in the lines of one file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -194,7 +189,7 @@ class _JournalFileReader:
             raise JournalError(self.path, None, "it holds no event: its writer was cut off at once, or never wrote")
 
     def _objects(self, file: IO[bytes]) -> Iterator[dict[str, Any]]:
-        """Gives what the lines hold; many lines at once, because parsing them one by one takes half as long again."""
+        """Yield what the lines hold; many lines at once, because parsing them one by one takes half as long again."""
         while lines := file.readlines(_CHUNK_SIZE):
             try:
                 written = json.loads(b"[" + b",".join(lines) + b"]")

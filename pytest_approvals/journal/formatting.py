@@ -1,7 +1,6 @@
-"""
-How things in a journal are said to people: values, calls, decisions.
+"""Formatting of values, calls and decisions for people.
 
-Transcripts, findings and reports take their words from here and from `lines_of.py`, so that they read alike.
+Transcripts, findings and reports take their words from here and from `descriptions.py`, so that they read alike.
 """
 
 from __future__ import annotations
@@ -33,82 +32,79 @@ _PARTICIPLES = {
 
 
 def format_value(value: Any) -> str:
-    """
-    Says a value: compact JSON, keys sorted.
+    """Return a value as compact JSON, keys sorted.
 
-    >>> said({"b": [1, True], "a": "é"})
+    >>> format_value({"b": [1, True], "a": "é"})
     '{"a": "é", "b": [1, true]}'
     """
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 def format_call(tool: str, arguments: Any) -> str:
-    """
-    Says a call: tool and arguments, sorted by name.
+    """Return a call: tool and arguments, sorted by name.
 
-    >>> said_call("pay", {"to": "bob", "amount": 5})
+    >>> format_call("pay", {"to": "bob", "amount": 5})
     'pay(amount=5, to="bob")'
-    >>> said_call("pay", '{"amount": ')
+    >>> format_call("pay", '{"amount": ')
     'pay("{\\\\"amount\\\\": ")'
     """
     return f"{tool}({format_arguments(arguments)})"
 
 
 def format_arguments(arguments: Any) -> str:
-    """Says arguments alone; text that is no JSON object is quoted as it is."""
-    given = parse_arguments(arguments)
-    if not isinstance(given, Mapping):
+    """Return arguments alone, sorted by name; text that is not a JSON object is quoted as it is."""
+    parsed = parse_arguments(arguments)
+    if not isinstance(parsed, Mapping):
         return format_value(arguments)
-    return ", ".join(f"{name}={format_value(given[name])}" for name in sorted(given))
+    return ", ".join(f"{name}={format_value(parsed[name])}" for name in sorted(parsed))
 
 
 def format_labels(labels: Iterable[str]) -> str:
-    """Says several labels: `c1, c2`; `nothing` where there are none."""
+    """Return several labels: `c1, c2`; `nothing` if there are none."""
     return ", ".join(labels) or "nothing"
 
 
 def format_error(error: Sequence[str] | None) -> str:
-    """Says an error by its type alone: messages differ between processes and releases."""
+    """Return the type of an error alone: messages differ between processes and releases."""
     return error[0].rpartition(".")[2] if error else "an error"
 
 
 def format_count(count: int) -> str:
-    """
-    Says how often.
+    """Return how often something happened.
 
-    >>> [said_times(count) for count in (0, 1, 2, 3)]
+    >>> [format_count(count) for count in (0, 1, 2, 3)]
     ['not at all', 'once', 'twice', '3 times']
     """
     return {0: "not at all", 1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def format_decision(event: DecisionMade, about: str) -> str:
-    """
-    Says a decision as the caller makes it: `rejects c1: keep b`.
+    """Return a decision as the caller makes it: `rejects c1: keep b`.
 
-    Arguments:
-        about: What it is about: a label, or what stands in the place of one.
+    Args:
+        event: The decision.
+        about: What it is about: a label, or what stands for one.
     """
     return _format_decision_details(event, f"{_VERBS.get(event.verdict, event.verdict)} {about}")
 
 
-def format_recorded_decision(given: RecordedDecision) -> str:
-    """Says a decision as it was made: `rejected: keep b`."""
-    return _format_decision_details(given.event, _PARTICIPLES.get(given.verdict, given.verdict))
+def format_recorded_decision(decision: RecordedDecision) -> str:
+    """Return a decision as it was made: `rejected: keep b`."""
+    return _format_decision_details(decision.event, _PARTICIPLES.get(decision.verdict, decision.verdict))
 
 
-def _format_decision_details(event: DecisionMade, said_so_far: str) -> str:
+def _format_decision_details(event: DecisionMade, text: str) -> str:
     if event.verdict == "raw":
-        return f"{said_so_far} with {format_value(_raw_verdict(event.raw))}"
+        return f"{text} with {format_value(_raw_verdict(event.raw))}"
     if event.missing:
-        return f"{said_so_far}, for want of an answer"
+        return f"{text}, for want of an answer"
     if event.tool is not None:
-        said_so_far += f" as {format_call(event.tool, event.arguments or {})}"
+        text += f" as {format_call(event.tool, event.arguments or {})}"
     elif event.arguments is not None:
-        said_so_far += f" with {format_arguments(event.arguments) or 'no arguments'}"
+        text += f" with {format_arguments(event.arguments) or 'no arguments'}"
     if event.shows is not None:
-        said_so_far += f" as if it were {format_call(event.shows.get('tool', ''), event.shows.get('arguments'))}"
-    return f"{said_so_far}: {event.reason}" if event.reason is not None else said_so_far
+        text += f" as if it were {format_call(event.shows.get('tool', ''), event.shows.get('arguments'))}"
+    return f"{text}: {event.reason}" if event.reason is not None else text
 
 
 def _raw_verdict(raw: Any) -> Any:
@@ -116,11 +112,11 @@ def _raw_verdict(raw: Any) -> Any:
 
 
 def format_call_lifecycle(call: RecordedCall, restores: Collection[int] = ()) -> str:
-    """
-    Says what became of a call, from being asked for to being told: `asked → approved → ran → told "ok"`.
+    """Return the history of a call, from being asked for to being told: `asked → approved → ran → told "ok"`.
 
-    Arguments:
-        restores: The positions at which saves were taken up: what is listed there was asked before.
+    Args:
+        call: The call.
+        restores: The positions of restores: what is listed there was asked before.
     """
     return " → ".join(
         (

@@ -14,7 +14,7 @@
     history.saves, .restores             RecordedSave and RecordedRestore
 
     call.label, .session, .branch, .conversation, .agent, .occurrence, .id, .tool, .arguments, .kind, .server, .n
-    call.declaration, .gated             the tool as the header declares it; whether the call needs approval
+    call.declaration, .is_gated          the tool as the header declares it; whether the call needs approval
     call.is_gated_at(n)                  whether it needs approval, as far as was known at a position
     call.decision                        the decision in force at the end: explicit or standing, or None
     call.decision_at(n)                  the decision in force at a position
@@ -53,9 +53,200 @@ from pytest_approvals.journal.events import (
     TurnStart,
 )
 
+APPROVING_VERDICTS = frozenset({"approve", "edit", "always"})
+"""The verdicts that let a call run."""
+
+REJECTING_VERDICTS = frozenset({"reject", "never"})
+"""The verdicts that close a call."""
+
+END_POSITION = 1 << 62
+"""A position behind every journal."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolDeclaration:
+    """One tool as the header declares it.
+
+    Attributes:
+        runs: The agent that its calls run.
+        hands_over_to: The agent that takes the conversation over.
+    """
+
+    name: str
+    approval: Approval
+    parameters: Mapping[str, Mapping[str, Any]]
+    kind: str = "function"
+    server: str | None = None
+    agent: str = "main"
+    runs: str | None = None
+    hands_over_to: str | None = None
+
+    @classmethod
+    def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
+        """Read one entry of `Header.tools`; its name is the one that model and agent know."""
+        approval = written.get("approval", "never")
+        if isinstance(approval, Mapping):
+            approval = Condition(**{key: _freeze(value) for key, value in approval.items()})
+        return cls(
+            name=written.get("called") or name.rpartition("/")[2],
+            approval=approval,
+            parameters=written.get("parameters") or {},
+            kind=written.get("kind") or "function",
+            server=written.get("server"),
+            agent=written.get("agent") or "main",
+            runs=written.get("runs"),
+            hands_over_to=written.get("hands_over_to"),
+        )
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@dataclass(slots=True, kw_only=True)
+class SurfacedRequest:
+    """A request that the agent surfaced.
+
+    Attributes:
+        q: The number that the harness gave it.
+        n: Where it surfaced first.
+        entry: The request as it was shown first: `{q, id, call_id, tool, arguments, kind, server, agent, label}`.
+        listings: Every place where it was listed, with what was shown there: turn ends, restores, the end.
+        call: The call that it is about; None if the model made no such call.
+    """
+
+    q: str
+    n: int
+    session: str
+    branch: int
+    entry: Mapping[str, Any]
+    listings: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
+    call: RecordedCall | None = None
+
+    @property
+    def tool(self) -> str:
+        """The tool that it shows."""
+        return str(self.entry.get("tool", ""))
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments that it shows."""
+        return self.entry.get("arguments")
+
+    @property
+    def label(self) -> str | None:
+        """What the scenario calls the call that it is about."""
+        return self.entry.get("label")
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedDecision:
+    """A decision.
+
+    Attributes:
+        event: What the journal says.
+        n: Where it was made.
+        request: The request that it answers; None if it answers no surfaced request.
+        call: The call that it is about.
+        handed_in_at: Where it was handed in: the start of a turn, or a staging; None if it was not.
+        turn: The turn in which it takes effect; for a staged decision the next one.
+        staged: It was put into the state before that turn.
+        staging_failed: Putting it into the state failed.
+    """
+
+    event: DecisionMade
+    n: int
+    verdict: str
+    request: SurfacedRequest | None
+    call: RecordedCall | None
+    handed_in_at: int | None = None
+    turn: RecordedTurn | None = None
+    staged: bool = False
+    staging_failed: bool = False
+
+    @property
+    def approves(self) -> bool:
+        """Whether it lets the call run; a plain true in place of a decision counts, too."""
+        if self.verdict == "raw":
+            return isinstance(self.event.raw, dict) and self.event.raw.get("verdict") is True
+        return self.verdict in APPROVING_VERDICTS
+
+    @property
+    def rejects(self) -> bool:
+        """Whether it closes the call."""
+        return self.verdict in REJECTING_VERDICTS
+
+    @property
+    def refused(self) -> bool:
+        """Whether the agent refused it: the turn that took it failed before it reached a model or a tool."""
+        return self.staging_failed or (self.turn is not None and self.turn.refused)
+
+    def is_in_force(self, n: int) -> bool:
+        """Return whether it was handed in before position *n* and not refused."""
+        return self.handed_in_at is not None and self.handed_in_at < n and not self.refused
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """One execution of a tool.
+
+    For a call that runs another agent it stands for that agent's work: *x* is 0, *start* is None, and it begins with
+    the first request to that agent's model.
+
+    Attributes:
+        n: The position of its start.
+        x: Its number; executions are numbered as they begin.
+        by: `agent`, or `provider` for a hosted call.
+        ended: The position of its end.
+        how: `open`, `returned`, `raised`, `asked` or `cancelled`.
+    """
+
+    n: int
+    x: int
+    session: str
+    branch: int
+    tool: str
+    arguments: Any
+    call_id: str | None = None
+    agent: str = "main"
+    by: str = "agent"
+    start: ToolStart | None = None
+    end: ToolEnd | None = None
+    call: RecordedCall | None = None
+    turn: RecordedTurn | None = None
+    ended: int | None = None
+    how: str = "open"
+
+    @property
+    def result(self) -> Any:
+        """What it returned."""
+        return self.end.result if self.end is not None else None
+
+    @property
+    def error(self) -> list[str] | None:
+        """Type and message of what it raised."""
+        return self.end.error if self.end is not None else None
+
+
+@dataclass(slots=True, kw_only=True)
+class DeliveredResult:
+    """A result of a call that reached the model.
+
+    Attributes:
+        n: The position of the model request that holds it, or for a hosted call of the reply that reports it.
+        text: What the model is told.
+        item: Its index in that input; None for a hosted result in a reply.
+        second: Another result of the same call precedes it in the same input.
+    """
+
+    n: int
+    text: str | None
+    item: int | None = None
+    second: bool = False
+
 
 class _NotComputed:
-    """Stands for what was not worked out yet."""
+    """Marks a value that has not been computed yet."""
 
 
 _NOT_COMPUTED = _NotComputed()
@@ -63,7 +254,24 @@ _NOT_COMPUTED = _NotComputed()
 
 @dataclass(slots=True, kw_only=True)
 class RecordedCall:
-    """One occurrence of a call, in one fork of one session."""
+    """One occurrence of a call, in one branch of one session.
+
+    Attributes:
+        label: What the scenario calls it: `c1`, `o1/c1` in a nested conversation.
+        occurrence: 1 for the first call with its id in its conversation.
+        id: The id that the model gave it.
+        n: The position of the reply that made it.
+        answer: That reply.
+        declaration: Its tool; None if the header does not declare it.
+        gates: What the policy answered about it.
+        requests: The requests about it.
+        decisions: The explicit decisions about it, in the caller's order.
+        standing_decisions: The standing decisions that cover it; the list is shared by all calls that they cover.
+        executions: The executions of its tool on its behalf.
+        deliveries: The results that the model was given for it.
+        approval_responses: For a hosted call: where the provider was sent an answer to its request, and whether it
+            approved.
+    """
 
     label: str
     session: str
@@ -98,10 +306,9 @@ class RecordedCall:
 
     @property
     def is_gated(self) -> bool:
-        """
-        Whether it needs approval, by the last answer of the policy, or by the declaration where none was asked.
+        """Whether it needs approval, by the last answer of the policy, or by the declaration if none was asked.
 
-        It is kept; ask only when the journal was read to its end.
+        The answer is cached; ask only when the journal was read to its end.
         """
         if self._gated is None:
             self._gated = self.is_gated_at(END_POSITION)
@@ -109,16 +316,15 @@ class RecordedCall:
 
     @property
     def decision(self) -> RecordedDecision | None:
-        """The decision in force at the end; kept, as `gated` is."""
+        """The decision in force at the end; cached like `is_gated`."""
         if self._decision is _NOT_COMPUTED:
             self._decision = self.decision_at(END_POSITION) if self.decisions or self.standing_decisions else None
         return self._decision  # type: ignore[return-value]  # the marker was just replaced
 
     def is_gated_at(self, n: int) -> bool:
-        """
-        Whether it needs approval as far as it was known at position *n*.
+        """Return whether it needs approval as far as was known at position *n*.
 
-        A policy that raised keeps the gate closed. A tool that nobody declared has no gate.
+        A policy that raised keeps the gate closed. A tool that is not declared has no gate.
         """
         declared = self.declaration
         if declared is None:
@@ -131,16 +337,17 @@ class RecordedCall:
             return answered[-1].answer is not False
         return needs_approval(approval, self.arguments)
 
-    def needed_approval_for(self, run: Execution) -> bool:
+    def needed_approval_for(self, execution: Execution) -> bool:
+        """Return whether it needed approval to run as *execution* did.
+
+        Either as far as was known then, or for the arguments that ran, which may not be those that the policy was
+        asked about.
         """
-        Whether it needed approval to run as *run* did: as far as it was known then, or for the arguments that ran,
-        which may not be those that the policy was asked about.
-        """
-        return self.is_gated_at(run.n) or self._would_be_gated(run.arguments)
+        return self.is_gated_at(execution.n) or self._would_be_gated(execution.arguments)
 
     @property
     def may_be_gated(self) -> bool:
-        """Whether a policy may want approval for it, be it asked about the arguments as written or as coerced."""
+        """Whether a policy may want approval for it, with the arguments as written or as coerced."""
         return (
             self.is_gated
             or any(gate.answer is not False for gate in self.gates)
@@ -153,22 +360,21 @@ class RecordedCall:
         return compares and isinstance(arguments, Mapping) and needs_approval(approval, arguments)
 
     def decision_at(self, n: int) -> RecordedDecision | None:
-        """
-        The decision in force at position *n*: the last explicit one that was handed in and not refused, else a standing
-        one.
+        """Return the decision in force at position *n*, or None.
 
-        A decision that came after the call was settled is none, unless the call had been asked about again. Of two that
-        contradict each other in one submission the rejection counts.
+        That is the last explicit one that was handed in and not refused, else a standing one. A decision that came
+        after the call was settled has no effect, unless the call was asked about again. Of two that contradict each
+        other in one submission the rejection counts.
         """
         chosen: RecordedDecision | None = None
-        for given in self.decisions:
-            if given.is_in_force(n) and (chosen is None or self._replaces(given, chosen)):
-                chosen = given
+        for decision in self.decisions:
+            if decision.is_in_force(n) and (chosen is None or self._replaces(decision, chosen)):
+                chosen = decision
         if chosen is not None:
             return chosen
-        for given in reversed(self.standing_decisions):
-            if given.is_in_force(n):
-                return given
+        for decision in reversed(self.standing_decisions):
+            if decision.is_in_force(n):
+                return decision
         return None
 
     def _replaces(self, later: RecordedDecision, earlier: RecordedDecision) -> bool:
@@ -178,57 +384,65 @@ class RecordedCall:
         assert later.handed_in_at is not None
         return settled is None or later.handed_in_at < settled or self.is_requested_between(settled, later.handed_in_at)
 
-    def settling_position(self, given: RecordedDecision) -> int | None:
+    def settling_position(self, decision: RecordedDecision) -> int | None:
+        """Return where *decision* settled the call, or None.
+
+        An approval settles it when the execution returned; a rejection when the model was told, or when the turn that
+        took it ended without failing and without listing the request again.
         """
-        Where *given* settled the call: its execution returned, or the turn that took the rejection ended without
-        failing and without listing the request again; None where it did not.
-        """
-        taken = given.handed_in_at
-        if taken is None or given.refused:
+        taken = decision.handed_in_at
+        if taken is None or decision.refused:
             return None
-        if given.approves:
-            return next((run.ended for run in self.executions if run.n > taken and run.how == "returned"), None)
-        told = next((told.n for told in self.deliveries if told.n > taken), None)
-        if told is not None:
-            return told
-        turn = given.turn
-        if not given.rejects or turn is None or turn.end is None or turn.end.outcome in ("failed", "timeout"):
+        if decision.approves:
+            return next(
+                (
+                    execution.ended
+                    for execution in self.executions
+                    if execution.n > taken and execution.how == "returned"
+                ),
+                None,
+            )
+        delivery = next((delivery.n for delivery in self.deliveries if delivery.n > taken), None)
+        if delivery is not None:
+            return delivery
+        turn = decision.turn
+        if not decision.rejects or turn is None or turn.end is None or turn.end.outcome in ("failed", "timeout"):
             return None
         return None if self.is_listed_at(turn.end.n) else turn.end.n
 
     def effective_call_at(self, n: int) -> tuple[str, Any]:
-        """Tool and arguments with which it should run at position *n*: those of an edit, else those of the model."""
-        given = self.decision_at(n)
-        if given is None or given.verdict != "edit":
+        """Return tool and arguments with which it should run at position *n*: those of an edit, else the model's."""
+        decision = self.decision_at(n)
+        if decision is None or decision.verdict != "edit":
             return self.tool, self.arguments
-        edited = given.event.arguments
-        return given.event.tool or self.tool, self.arguments if edited is None else edited
+        edited = decision.event.arguments
+        return decision.event.tool or self.tool, self.arguments if edited is None else edited
 
     def is_listed_at(self, n: int) -> bool:
-        """Whether a request about it is listed at position *n*."""
-        return any(at == n for asked in self.requests for at, _ in asked.listings)
+        """Return whether a request about it is listed at position *n*."""
+        return any(at == n for request in self.requests for at, _ in request.listings)
 
     def is_requested_between(self, start: int, end: int) -> bool:
-        """Whether a request about it is listed after *start*, up to *end*."""
-        return any(start <= at <= end for asked in self.requests for at, _ in asked.listings)
+        """Return whether a request about it is listed from *start* to *end*."""
+        return any(start <= at <= end for request in self.requests for at, _ in request.listings)
 
     @property
     def first_return(self) -> Execution | None:
         """Its first execution that returned."""
-        return next((run for run in self.executions if run.how == "returned"), None)
+        return next((execution for execution in self.executions if execution.how == "returned"), None)
 
 
 @dataclass(slots=True, kw_only=True)
 class Branch:
-    """
-    A line of one session's history.
+    """One branch of a session's history.
 
     Attributes:
-        number: 0 for the first line of a session; unique within the session.
-        parent: The fork that it left; None for the first.
-        save: The position of the save that it took up.
+        number: 0 for the first branch of a session; unique within the session.
+        session: The session.
+        parent: The branch that it left; None for the first.
+        save: The position of the save that it restored.
         n: Where it began.
-        mode: What the state went through: `copy`, `json`, `native.NAME`; empty for the first line.
+        mode: How the state was kept: `copy`, `json`, `native.NAME`; empty for the first branch.
     """
 
     number: int
@@ -241,18 +455,18 @@ class Branch:
 
 @dataclass(slots=True, kw_only=True)
 class RecordedTurn:
-    """
-    A turn.
+    """A turn.
 
     Attributes:
+        number: The number that the caller gave it; turns are numbered as they begin.
         decisions: What takes effect in it, staged decisions included.
-        exchanges: The questions that it put to models.
+        exchanges: Its model requests and their replies.
         executions: The tools that it entered.
         stream: What its stream showed.
         overlaps: Another turn of the same session ran at the same time.
-        previous: The turn before it in its line of history, that of a parent fork included.
+        previous: The turn before it in its branch, that of a parent branch included.
         requested_calls: The calls that its end asks about.
-        hung_up_at: Where the caller hung up, so that it was cancelled; None where that did not happen.
+        hung_up_at: Where the caller disconnected, so that it was cancelled; None if that did not happen.
     """
 
     number: int
@@ -271,12 +485,12 @@ class RecordedTurn:
 
     @property
     def outcome(self) -> str:
-        """`paused`, `finished`, `failed`, `timeout`, or `open` where it has no end."""
+        """`paused`, `finished`, `failed`, `timeout`, or `open` if it has no end."""
         return self.end.outcome if self.end is not None else "open"
 
     @property
     def ended(self) -> int:
-        """The position of its end; 0 where it has none."""
+        """The position of its end; 0 if it has none."""
         return self.end.n if self.end is not None else 0
 
     @property
@@ -297,19 +511,20 @@ class RecordedTurn:
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """
-    A question to a model and what came of it.
+    """A model request and the reply to it.
 
     Attributes:
-        reply: The answer, failure, refusal or exhaustion that followed; None where the journal ends before.
-        placed: The calls of the journal that the input contains, each with the index of its item.
+        n: The position of the request.
+        m: The number of the request.
+        reply: The answer, failure, refusal or exhaustion that followed; None if the journal ends before.
+        placed_calls: The calls of the journal that the input contains, each with the index of its item.
         unanswered: Those of them that have no result in it.
         orphans: Indexes of results whose call is not in it.
-        strangers: Indexes of calls in it that the model never made.
+        unknown_calls: Indexes of calls in it that the model never made.
         approvals: Indexes of approval requests and responses in it.
-        previous: The exchange that the conversation had before, in the same fork.
-        repeats_previous: The input begins with exactly that one's input.
-        differs: Where the input ceases to repeat that one by kind, id and text; None where it repeats all of it.
+        previous: The exchange before it in the conversation, in the same branch.
+        repeats_previous: The input begins with exactly the previous one.
+        first_difference: Where the input stops repeating the previous one by kind, id and text; None if it repeats all.
     """
 
     n: int
@@ -333,22 +548,23 @@ class Exchange:
 
     @property
     def answer(self) -> ModelAnswer | None:
-        """The reply, where it is an answer."""
+        """The reply, if it is an answer."""
         return self.reply if isinstance(self.reply, ModelAnswer) else None
 
     @property
     def texts(self) -> list[str | None]:
-        """The messages of the input."""
+        """The user messages of the input."""
         return [item.get("text") for item in self.items if item["kind"] == "user"]
 
 
 @dataclass(slots=True, kw_only=True)
 class RecordedSave:
-    """
-    A save, whether it worked or not.
+    """A save, successful or not.
 
     Attributes:
-        turn: The last turn of the line that was saved; None where there was none.
+        event: What the journal says.
+        branch: The number of the branch that was saved.
+        turn: The last turn of that branch; None if there was none.
     """
 
     event: StateSaved
@@ -358,11 +574,11 @@ class RecordedSave:
 
 @dataclass(slots=True, kw_only=True)
 class RecordedRestore:
-    """
-    A restore, whether it worked or not.
+    """A restore, successful or not.
 
     Attributes:
-        save: What was taken up; None where the journal does not have it.
+        event: What the journal says.
+        save: What was restored; None if the journal does not have it.
         requested_calls: The calls that are asked about right after it.
     """
 
@@ -371,197 +587,14 @@ class RecordedRestore:
     requested_calls: list[RecordedCall] = field(default_factory=list)
 
 
-APPROVING_VERDICTS = frozenset({"approve", "edit", "always"})
-"""The verdicts that let a call run."""
-
-REJECTING_VERDICTS = frozenset({"reject", "never"})
-"""The verdicts that close a call."""
-
-END_POSITION = 1 << 62
-"""A position behind every journal."""
-
-
-@dataclass(slots=True, kw_only=True)
-class ToolDeclaration:
-    """One tool as the header declares it."""
-
-    name: str
-    approval: Approval
-    parameters: Mapping[str, Mapping[str, Any]]
-    kind: str = "function"
-    server: str | None = None
-    agent: str = "main"
-    runs: str | None = None
-    hands_over_to: str | None = None
-
-    @classmethod
-    def of(cls, name: str, written: Mapping[str, Any]) -> ToolDeclaration:
-        """Reads one entry of `Header.tools`; its name is the one that model and agent know."""
-        approval = written.get("approval", "never")
-        if isinstance(approval, Mapping):
-            approval = Condition(**{key: _freeze(value) for key, value in approval.items()})
-        return cls(
-            name=written.get("called") or name.rpartition("/")[2],
-            approval=approval,
-            parameters=written.get("parameters") or {},
-            kind=written.get("kind") or "function",
-            server=written.get("server"),
-            agent=written.get("agent") or "main",
-            runs=written.get("runs"),
-            hands_over_to=written.get("hands_over_to"),
-        )
-
-
-def _freeze(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-@dataclass(slots=True, kw_only=True)
-class SurfacedRequest:
-    """
-    A surfaced request.
-
-    Attributes:
-        q: The harness' number of it.
-        n: Where it surfaced first.
-        entry: The request as it was shown first: `{q, id, call_id, tool, arguments, kind, server, agent, label}`.
-        listings: Every place where it was listed, with what was shown there: turn ends, restores, the end.
-        call: The call that it is about; None where it is about none that the model made.
-    """
-
-    q: str
-    n: int
-    session: str
-    branch: int
-    entry: Mapping[str, Any]
-    listings: list[tuple[int, Mapping[str, Any]]] = field(default_factory=list)
-    call: RecordedCall | None = None
-
-    @property
-    def tool(self) -> str:
-        """The tool that it shows."""
-        return str(self.entry.get("tool", ""))
-
-    @property
-    def arguments(self) -> Any:
-        """The arguments that it shows."""
-        return self.entry.get("arguments")
-
-    @property
-    def label(self) -> str | None:
-        """What the scenario calls the call that it is about."""
-        return self.entry.get("label")
-
-
-@dataclass(slots=True, kw_only=True)
-class RecordedDecision:
-    """
-    A decision.
-
-    Attributes:
-        n: Where it was made.
-        request: The request that it answers; None where it answers nothing that was asked.
-        call: The call that it is about.
-        handed_in_at: Where it was handed in: the start of a turn, or a staging; None while it was not.
-        turn: The turn that it takes effect in; for a staged decision the next one.
-        staged: It was put into the state before that turn.
-        staging_failed: The staging failed.
-    """
-
-    event: DecisionMade
-    n: int
-    verdict: str
-    request: SurfacedRequest | None
-    call: RecordedCall | None
-    handed_in_at: int | None = None
-    turn: RecordedTurn | None = None
-    staged: bool = False
-    staging_failed: bool = False
-
-    @property
-    def approves(self) -> bool:
-        """Whether it lets the call run; where a decision goes, a plain true may be one."""
-        if self.verdict == "raw":
-            return isinstance(self.event.raw, dict) and self.event.raw.get("verdict") is True
-        return self.verdict in APPROVING_VERDICTS
-
-    @property
-    def rejects(self) -> bool:
-        """Whether it closes the call."""
-        return self.verdict in REJECTING_VERDICTS
-
-    @property
-    def refused(self) -> bool:
-        """Whether the agent refused it: the turn that brought it reached neither model nor tool, and failed."""
-        return self.staging_failed or (self.turn is not None and self.turn.refused)
-
-    def is_in_force(self, n: int) -> bool:
-        """Whether it was handed in before position *n* and not refused."""
-        return self.handed_in_at is not None and self.handed_in_at < n and not self.refused
-
-
-@dataclass(slots=True, kw_only=True)
-class Execution:
-    """
-    A tool's body was entered.
-
-    For a call that runs another agent it stands for that agent's run: *x* is 0, *start* is None, and it begins with the
-    first question to that agent's model.
-    """
-
-    n: int
-    x: int
-    session: str
-    branch: int
-    tool: str
-    arguments: Any
-    call_id: str | None = None
-    agent: str = "main"
-    by: str = "agent"
-    start: ToolStart | None = None
-    end: ToolEnd | None = None
-    call: RecordedCall | None = None
-    turn: RecordedTurn | None = None
-    ended: int | None = None
-    how: str = "open"
-
-    @property
-    def result(self) -> Any:
-        """What it returned."""
-        return self.end.result if self.end is not None else None
-
-    @property
-    def error(self) -> list[str] | None:
-        """Type and message of what it raised."""
-        return self.end.error if self.end is not None else None
-
-
-@dataclass(slots=True, kw_only=True)
-class DeliveredResult:
-    """
-    A result of a call reached the model.
-
-    Attributes:
-        n: The position of the question whose input holds it, or for a hosted call of the reply that reports it.
-        item: Its index in that input; None for a hosted result in a reply.
-        second: Another result of the same call stands in the same input before it.
-    """
-
-    n: int
-    text: str | None
-    item: int | None = None
-    second: bool = False
-
-
 @dataclass(slots=True)
 class History:
-    """
-    What one journal tells; see `calls.py` for all that is in it.
+    """What one journal tells; the module docstring lists what is in it.
 
     Attributes:
-        events: The events that it was made from.
-        of_kind: The events by class, each in order, of those that no record here stands for: skips, stages, gates, ...
-        builds: Every start of an agent: which tools there were from then on.
+        events: The events from which it was built.
+        events_by_class: The events by class, each in order, that no record here stands for: skips, stages, gates, ...
+        agent_starts: Every start of an agent: which tools there were from then on.
     """
 
     events: Sequence[Event]
@@ -583,29 +616,29 @@ class History:
     @property
     def sessions(self) -> tuple[str, ...]:
         """The sessions, in the order in which they began."""
-        return tuple(dict.fromkeys(fork.session for fork in self.branches))
+        return tuple(dict.fromkeys(branch.session for branch in self.branches))
 
     def find_call(self, label: str, session: str = "") -> RecordedCall | None:
-        """Gives the call of that label, as the latest fork that has it knows it."""
+        """Return the call of that label, as the latest branch that has it knows it."""
         found = (call for call in reversed(self.calls) if call.label == label and call.session == session)
         return next(found, None)
 
     def find_calls(self, label: str, session: str = "") -> Iterator[RecordedCall]:
-        """Gives the call of that label in each fork."""
+        """Yield the call of that label in each branch."""
         return (call for call in self.calls if call.label == label and call.session == session)
 
     def events_of(self, *kinds: type[Event]) -> list[Event]:
-        """Gives the events of these classes, in order, of those that no other record here stands for."""
+        """Return the events of these classes, in order; only of those classes that no record here stands for."""
         found = [event for kind in kinds for event in self.events_by_class.get(kind, ())]
         return sorted(found, key=lambda event: event.n) if len(kinds) > 1 else found
 
     def tools_at(self, n: int, session: str = "") -> Sequence[str] | None:
-        """Gives the tools that the agent had at position *n*; None where the journal does not say."""
+        """Return the tools that the agent had at position *n*; None if the journal does not say."""
         build = self.agent_start_at(n, session)
         return build.tools if build is not None else None
 
     def parameters_at(self, call: RecordedCall, n: int) -> Mapping[str, Mapping[str, Any]]:
-        """Gives the parameters that the tool of a call has at position *n*; they may have been others before."""
+        """Return the parameters that the tool of a call has at position *n*; they may have been others before."""
         build = self.agent_start_at(n, call.session)
         others: Mapping[str, Mapping[str, Any]] = {} if build is None else build.parameters or {}
         return next(
@@ -613,6 +646,6 @@ class History:
         )
 
     def agent_start_at(self, n: int, session: str) -> AgentStart | None:
-        """Gives the start of the agent that a session had at position *n*; None where the journal does not say."""
+        """Return the start of the agent that a session had at position *n*; None if the journal does not say."""
         known = [build for build in self.agent_starts if build.n < n and build.session == session]
         return known[-1] if known else None

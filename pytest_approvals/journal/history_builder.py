@@ -56,6 +56,7 @@ class HistoryBuilder:
         current_branches: The current branch of each session.
         all_branches: All branches, by session and number.
         open: The turns of each session that have not ended.
+        declared: The tools of the header, by the name that models know.
         unsaved: The turns of each session that no save has followed.
     """
 
@@ -73,137 +74,148 @@ class HistoryBuilder:
         self.unsaved: dict[str, list[RecordedTurn]] = {}
 
     def current_branch(self, session: str) -> BranchBuilder:
+        """Return the branch in which a session continues, a first one if there is none."""
         found = self.current_branches.get(session)
         if found is None:
             found = self._add_branch(BranchBuilder(Branch(number=0, session=session)))
         return found
 
-    def _add_branch(self, line: BranchBuilder) -> BranchBuilder:
-        fork = line.branch
-        self.history.branches.append(fork)
-        self.current_branches[fork.session] = self.all_branches[fork.session, fork.number] = line
-        self.history.calls.extend(line.calls)
-        return line
+    def _add_branch(self, branch: BranchBuilder) -> BranchBuilder:
+        record = branch.record
+        self.history.branches.append(record)
+        self.current_branches[record.session] = self.all_branches[record.session, record.number] = branch
+        self.history.calls.extend(branch.calls)
+        return branch
 
     def build(self) -> History:
+        """Read all events and return their history."""
         for event in self.history.events:
-            reads = _HANDLERS.get(type(event))
-            if reads is None:
+            handler = _HANDLERS.get(type(event))
+            if handler is None:
                 self.history.events_by_class.setdefault(type(event), []).append(event)
             else:
-                reads(self, event)
+                handler(self, event)
         return self.history
 
     # --- the frame ---
 
-    def header(self, event: Header) -> None:
+    def _on_header(self, event: Header) -> None:
         self.history.header = event
         self.history.declarations = {name: ToolDeclaration.of(name, tool) for name, tool in event.tools.items()}
         for tool in self.history.declarations.values():
             self.declared.setdefault(tool.name, []).append(tool)
 
-    def end(self, event: RunEnd) -> None:
+    def _on_run_end(self, event: RunEnd) -> None:
         self.history.end = event
         for entry in event.pending:
-            known = next((line for line in self.current_branches.values() if entry.get("q") in line.by_q), None)
-            line = known or self.current_branch(event.session)
-            self._list(line, event.n, (entry,), [])
+            known = next((branch for branch in self.current_branches.values() if entry.get("q") in branch.by_q), None)
+            branch = known or self.current_branch(event.session)
+            self._list(branch, event.n, (entry,), [])
 
-    def agent_start(self, event: AgentStart) -> None:
+    def _on_agent_start(self, event: AgentStart) -> None:
         self.history.agent_starts.append(event)
 
     # --- the caller's side ---
 
-    def turn_start(self, event: TurnStart) -> None:
-        line = self.current_branch(event.session)
+    def _on_turn_start(self, event: TurnStart) -> None:
+        branch = self.current_branch(event.session)
         turn = RecordedTurn(
-            number=event.turn, session=event.session, branch=line.branch.number, start=event, previous=line.last_turn
+            number=event.turn,
+            session=event.session,
+            branch=branch.record.number,
+            start=event,
+            previous=branch.last_turn,
         )
         others = self.open.setdefault(event.session, [])
         for other in others:
             other.overlaps = turn.overlaps = True
         others.append(turn)
         self.unsaved.setdefault(event.session, []).append(turn)
-        line.last_turn = self.turns[event.session, event.turn] = turn
+        branch.last_turn = self.turns[event.session, event.turn] = turn
         self.history.turns.append(turn)
-        self._hand_in(line, turn, event)
+        self._hand_in(branch, turn, event)
 
-    def _hand_in(self, line: BranchBuilder, turn: RecordedTurn, event: TurnStart) -> None:
-        for given in line.staged:
-            given.turn = turn
-            turn.decisions.append(given)
-        line.staged = []
+    def _hand_in(self, branch: BranchBuilder, turn: RecordedTurn, event: TurnStart) -> None:
+        for decision in branch.staged:
+            decision.turn = turn
+            turn.decisions.append(decision)
+        branch.staged = []
         for n in event.decisions:
             given_now = self.decisions.get(n)
             if given_now is not None:
                 given_now.handed_in_at, given_now.turn = event.n, turn
                 turn.decisions.append(given_now)
 
-    def turn_end(self, event: TurnEnd) -> None:
+    def _on_turn_end(self, event: TurnEnd) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is None:
             return
         turn.end = event
         self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
-        line = self.current_branches[event.session] = self.all_branches[event.session, turn.branch]
-        self._list(line, event.n, event.requests, turn.requested_calls)
+        branch = self.current_branches[event.session] = self.all_branches[event.session, turn.branch]
+        self._list(branch, event.n, event.requests, turn.requested_calls)
 
     def _list(
-        self, line: BranchBuilder, n: int, entries: Sequence[Mapping[str, Any]], taken: list[RecordedCall]
+        self, branch: BranchBuilder, n: int, entries: Sequence[Mapping[str, Any]], taken: list[RecordedCall]
     ) -> None:
         for entry in entries:
-            asked, fresh = line.list_request(n, entry, taken)
-            if asked.call is not None:
-                taken.append(asked.call)
+            request, fresh = branch.list_request(n, entry, taken)
+            if request.call is not None:
+                taken.append(request.call)
             if fresh:
-                self.history.requests.append(asked)
+                self.history.requests.append(request)
 
-    def decide(self, event: DecisionMade) -> None:
-        given = self.current_branch(event.session).decide(event)
-        self.decisions[event.n] = given
-        self.history.decisions.append(given)
+    def _on_decide(self, event: DecisionMade) -> None:
+        decision = self.current_branch(event.session).decide(event)
+        self.decisions[event.n] = decision
+        self.history.decisions.append(decision)
 
-    def stage(self, event: DecisionsStaged) -> None:
-        line = self.current_branch(event.session)
+    def _on_stage(self, event: DecisionsStaged) -> None:
+        branch = self.current_branch(event.session)
         for n in event.decisions:
-            given = self.decisions.get(n)
-            if given is not None:
-                given.handed_in_at, given.staged, given.staging_failed = event.n, True, event.error is not None
-                line.staged.append(given)
+            decision = self.decisions.get(n)
+            if decision is not None:
+                decision.handed_in_at, decision.staged, decision.staging_failed = event.n, True, event.error is not None
+                branch.staged.append(decision)
         self.history.events_by_class.setdefault(DecisionsStaged, []).append(event)
 
-    def hang_up(self, event: CallerHungUp) -> None:
+    def _on_hang_up(self, event: CallerHungUp) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
             turn.hung_up_at = event.n
 
-    def shown(self, event: StreamShown) -> None:
+    def _on_shown(self, event: StreamShown) -> None:
         turn = self.turns.get((event.session, event.turn))
         if turn is not None:
             turn.stream.append(event)
 
     # --- the store's side ---
 
-    def save(self, event: StateSaved) -> None:
-        """Turns on two copies of one state are saved after both of them, in their order."""
+    def _on_save(self, event: StateSaved) -> None:
+        """Record a save.
+
+        Turns on two copies of one state are saved after both of them, in their order.
+        """
         unsaved = self.unsaved.get(event.session, [])
         if event.mode == "none":
             unsaved.clear()
         turn = unsaved.pop(0) if unsaved else None
-        line = self.all_branches[event.session, turn.branch] if turn is not None else self.current_branch(event.session)
-        seen = RecordedSave(event=event, branch=line.branch.number, turn=line.last_turn)
+        branch = (
+            self.all_branches[event.session, turn.branch] if turn is not None else self.current_branch(event.session)
+        )
+        seen = RecordedSave(event=event, branch=branch.record.number, turn=branch.last_turn)
         self.history.saves.append(seen)
         if event.error is None:
             self.saves[event.session, event.name] = seen
 
-    def restore(self, event: StateRestored) -> None:
+    def _on_restore(self, event: StateRestored) -> None:
         seen = RecordedRestore(event=event, save=self.saves.get((event.session, event.name)))
         self.history.restores.append(seen)
         if event.error is None:
-            self._list(self._line_of_save(event, seen.save), event.n, event.pending, seen.requested_calls)
+            self._list(self._branch_of_save(event, seen.save), event.n, event.pending, seen.requested_calls)
 
-    def _line_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
-        """A restore of a save after which a turn ran is a rewind: it forks the line that was saved."""
+    def _branch_of_save(self, event: StateRestored, saved: RecordedSave | None) -> BranchBuilder:
+        """Return the branch of a save; a save after which a turn ran is rewound, which starts a new branch."""
         if saved is None:
             return self.current_branch(event.session)
         number, n = saved.branch, saved.event.n
@@ -212,7 +224,7 @@ class HistoryBuilder:
             self.current_branches[event.session] = line
             return line
         new = Branch(
-            number=sum(1 for fork in self.history.branches if fork.session == event.session),
+            number=sum(1 for branch in self.history.branches if branch.session == event.session),
             session=event.session,
             parent=number,
             save=n,
@@ -223,15 +235,17 @@ class HistoryBuilder:
 
     # --- models ---
 
-    def question(self, event: ModelRequest) -> None:
-        turn = self._turn_of_question(event)
-        line = self.all_branches[event.session, turn.branch] if turn is not None else self.current_branch(event.session)
-        conversation = line.conversation(event.conversation)
+    def _on_model_request(self, event: ModelRequest) -> None:
+        turn = self._turn_of_request(event)
+        branch = (
+            self.all_branches[event.session, turn.branch] if turn is not None else self.current_branch(event.session)
+        )
+        conversation = branch.conversation(event.conversation)
         exchange = Exchange(
             n=event.n,
             m=event.m,
             session=event.session,
-            branch=line.branch.number,
+            branch=branch.record.number,
             conversation=event.conversation,
             agent=event.agent,
             items=event.items,
@@ -239,56 +253,63 @@ class HistoryBuilder:
             turn=turn,
         )
         for seen, call in conversation.align(exchange):
-            line.rename(seen, call)
+            branch.rename(seen, call)
         self.exchanges[event.session, event.m] = exchange
         self.history.exchanges.append(exchange)
         if turn is not None:
             turn.exchanges.append(exchange)
         if "/" in event.conversation:
-            self._enter_agent(line, exchange)
+            self._enter_agent(branch, exchange)
         elif exchange.previous is not None and exchange.previous.agent != exchange.agent:
-            self._hand_over(line, exchange)
+            self._hand_over(branch, exchange)
 
-    def _turn_of_question(self, event: ModelRequest) -> RecordedTurn | None:
-        """Of several open turns those that wait in a tool do not ask; of the rest the one that asked least does."""
+    def _turn_of_request(self, event: ModelRequest) -> RecordedTurn | None:
+        """Return the turn that asks.
+
+        Of several open ones those that wait in a tool do not ask; of the rest it is the one that asked least.
+        """
         turns = self.open.get(event.session)
         if not turns:
             return None
         if len(turns) == 1:
             return turns[0]
-        free = [turn for turn in turns if all(run.how != "open" or run.start is None for run in turn.executions)]
+        free = [
+            turn
+            for turn in turns
+            if all(execution.how != "open" or execution.start is None for execution in turn.executions)
+        ]
         return min(free or turns, key=lambda turn: len(turn.exchanges))
 
-    def _hand_over(self, line: BranchBuilder, exchange: Exchange) -> None:
-        """Another agent's first question in a conversation stands for the execution of the call that handed it over."""
-        for call in line.conversation(exchange.conversation).calls:
+    def _hand_over(self, branch: BranchBuilder, exchange: Exchange) -> None:
+        """Record the execution of a hand-over: another agent's first request in a conversation stands for it."""
+        for call in branch.conversation(exchange.conversation).calls:
             if (
                 call.declaration is not None
                 and call.declaration.hands_over_to == exchange.agent
                 and not call.executions
             ):
-                run = self._inferred(line, exchange, call, {})
-                run.how, run.ended = "returned", exchange.n
-                return self._add(run)
+                execution = self._inferred(branch, exchange, call, {})
+                execution.how, execution.ended = "returned", exchange.n
+                return self._add(execution)
         return None
 
-    def _enter_agent(self, line: BranchBuilder, exchange: Exchange) -> None:
-        """The first question of a nested conversation stands for the execution of the call that runs the agent."""
-        call = line.by_label.get(exchange.conversation.rpartition("/")[0])
-        if call is None or any(run.how == "open" for run in call.executions):
+    def _enter_agent(self, branch: BranchBuilder, exchange: Exchange) -> None:
+        """Record the execution of a call that runs an agent: the first request of its conversation stands for it."""
+        call = branch.by_label.get(exchange.conversation.rpartition("/")[0])
+        if call is None or any(execution.how == "open" for execution in call.executions):
             return
         before = exchange.previous
         goes_on = any(item["kind"] in ("call", "say") for item in exchange.items)
         if before is not None and (goes_on or before.answer is None):
             return
-        self._add(self._inferred(line, exchange, call, _agent_input(call, exchange)))
+        self._add(self._inferred(branch, exchange, call, _agent_input(call, exchange)))
 
-    def _inferred(self, line: BranchBuilder, exchange: Exchange, call: RecordedCall, arguments: Any) -> Execution:
+    def _inferred(self, branch: BranchBuilder, exchange: Exchange, call: RecordedCall, arguments: Any) -> Execution:
         return Execution(
             n=exchange.n,
             x=0,
             session=exchange.session,
-            branch=line.branch.number,
+            branch=branch.record.number,
             tool=call.tool,
             arguments=arguments,
             call_id=call.id,
@@ -297,27 +318,27 @@ class HistoryBuilder:
             turn=exchange.turn,
         )
 
-    def answer(self, event: ModelAnswer) -> None:
+    def _on_model_answer(self, event: ModelAnswer) -> None:
         exchange = self.exchanges.get((event.session, event.m))
         if exchange is None:
             return
         exchange.reply = event
-        line = self.all_branches[event.session, exchange.branch]
+        branch = self.all_branches[event.session, exchange.branch]
         for written in event.calls:
-            self._call(line, exchange, event, written)
+            self._call(branch, exchange, event, written)
         for hosted in event.hosted:
-            self._report(line, event, hosted)
+            self._report(branch, event, hosted)
         if not event.calls and "/" in event.conversation:
-            self._leave_agent(line, event)
+            self._leave_agent(branch, event)
 
-    def _call(self, line: BranchBuilder, exchange: Exchange, event: ModelAnswer, written: Mapping[str, Any]) -> None:
-        conversation = line.conversation(exchange.conversation)
+    def _call(self, branch: BranchBuilder, exchange: Exchange, event: ModelAnswer, written: Mapping[str, Any]) -> None:
+        conversation = branch.conversation(exchange.conversation)
         seen = written.get("id")
         occurrence = len(conversation.by_id.get(seen, ())) + 1
         call = RecordedCall(
             label=written.get("label") or _make_label(exchange.conversation, seen, written["tool"], occurrence),
             session=event.session,
-            branch=line.branch.number,
+            branch=branch.record.number,
             conversation=exchange.conversation,
             agent=exchange.agent,
             occurrence=occurrence,
@@ -328,38 +349,38 @@ class HistoryBuilder:
             answer=event,
             kind=written.get("kind") or "function",
             server=written.get("server"),
-            declaration=self._declared(exchange.agent, written["tool"], written.get("server")),
+            declaration=self._find_declaration(exchange.agent, written["tool"], written.get("server")),
             turn=exchange.turn,
         )
-        line.add(call, conversation)
+        branch.add(call, conversation)
         self.history.calls.append(call)
         if call.kind == "hosted_mcp":
-            self._take_early(call)
+            self._claim_early_executions(call)
 
-    def _take_early(self, call: RecordedCall) -> None:
-        """A provider runs what needs no approval before it replies, and reports call and result together."""
-        for run in self.history.executions:
-            early = run.call is None and run.by == "provider" and run.session == call.session
-            if early and run.tool == call.tool and run.call_id in (None, call.id):
-                run.call = call
-                call.executions.append(run)
+    def _claim_early_executions(self, call: RecordedCall) -> None:
+        """Claim executions that came before the call: a provider runs what needs no approval before it replies."""
+        for execution in self.history.executions:
+            early = execution.call is None and execution.by == "provider" and execution.session == call.session
+            if early and execution.tool == call.tool and execution.call_id in (None, call.id):
+                execution.call = call
+                call.executions.append(execution)
 
-    def _declared(self, agent: str, tool: str, server: str | None) -> ToolDeclaration | None:
-        """Of several tools with one name, the one of this agent and server."""
+    def _find_declaration(self, agent: str, tool: str, server: str | None) -> ToolDeclaration | None:
+        """Return the tool of that name; of several, the one of this agent and server."""
         known = self.declared.get(tool, ())
         if len(known) == 1:
             return known[0]
         return max(known, key=lambda each: (each.agent == agent, each.server == server), default=None)
 
-    def _report(self, line: BranchBuilder, event: ModelAnswer, hosted: Mapping[str, Any]) -> None:
-        """The provider reports a hosted call that it ran: the model knows its result."""
-        call = line.by_label.get(hosted.get("label") or "")
+    def _report(self, branch: BranchBuilder, event: ModelAnswer, hosted: Mapping[str, Any]) -> None:
+        """Record the result of a hosted call that the provider reports: the model knows it."""
+        call = branch.by_label.get(hosted.get("label") or "")
         if call is not None:
-            told = hosted.get("output")
-            record_delivery(call, event.n, hosted.get("error") if told is None else told, None)
+            delivery = hosted.get("output")
+            record_delivery(call, event.n, hosted.get("error") if delivery is None else delivery, None)
 
-    def _leave_agent(self, line: BranchBuilder, event: ModelAnswer) -> None:
-        call = line.by_label.get(event.conversation.rpartition("/")[0])
+    def _leave_agent(self, branch: BranchBuilder, event: ModelAnswer) -> None:
+        call = branch.by_label.get(event.conversation.rpartition("/")[0])
         if (
             call is not None
             and call.executions
@@ -368,26 +389,26 @@ class HistoryBuilder:
         ):
             call.executions[-1].how, call.executions[-1].ended = "returned", event.n
 
-    def reply(self, event: ModelFailure | ModelRefusal | ModelExhausted) -> None:
+    def _on_model_failure(self, event: ModelFailure | ModelRefusal | ModelExhausted) -> None:
         exchange = self.exchanges.get((event.session, event.m))
         if exchange is not None:
             exchange.reply = event
 
     # --- tools ---
 
-    def gate(self, event: PolicyAsked) -> None:
+    def _on_policy_asked(self, event: PolicyAsked) -> None:
         call = self.current_branch(event.session).call_of_gate(event)
         if call is not None:
             call.gates.append(event)
         self.history.events_by_class.setdefault(PolicyAsked, []).append(event)
 
-    def tool_start(self, event: ToolStart) -> None:
-        turn, line, call = self._place(event)
-        run = Execution(
+    def _on_tool_start(self, event: ToolStart) -> None:
+        turn, branch, call = self._place(event)
+        execution = Execution(
             n=event.n,
             x=event.x,
             session=event.session,
-            branch=line.branch.number,
+            branch=branch.record.number,
             tool=event.tool,
             arguments=event.arguments,
             call_id=event.call_id,
@@ -397,81 +418,80 @@ class HistoryBuilder:
             call=call,
             turn=turn,
         )
-        self.executions[event.session, event.x] = run
-        self._add(run)
+        self.executions[event.session, event.x] = execution
+        self._add(execution)
 
-    def _add(self, run: Execution) -> None:
-        self.history.executions.append(run)
-        if run.turn is not None:
-            run.turn.executions.append(run)
-        if run.call is not None:
-            run.call.executions.append(run)
+    def _add(self, execution: Execution) -> None:
+        self.history.executions.append(execution)
+        if execution.turn is not None:
+            execution.turn.executions.append(execution)
+        if execution.call is not None:
+            execution.call.executions.append(execution)
 
     def _place(self, event: ToolStart) -> tuple[RecordedTurn | None, BranchBuilder, RecordedCall | None]:
-        """Finds turn, line and call of an execution; of several open turns the first whose line has the best fit."""
+        """Return turn, branch and call of an execution; of several open turns the first with the best match."""
         turns = self.open.get(event.session)
         if not turns:
-            line = self.current_branch(event.session)
-            return None, line, line.call_of_execution(event)[1]
+            branch = self.current_branch(event.session)
+            return None, branch, branch.call_of_execution(event)[1]
         if len(turns) == 1:
-            line = self.all_branches[event.session, turns[0].branch]
-            return turns[0], line, line.call_of_execution(event)[1]
+            branch = self.all_branches[event.session, turns[0].branch]
+            return turns[0], branch, branch.call_of_execution(event)[1]
         found = []
         for turn in turns:
-            line = self.all_branches[event.session, turn.branch]
-            rank, call = line.call_of_execution(event)
-            found.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, line, call))
-        *_, chosen, line, call = min(found, key=lambda each: each[:3])
-        return chosen, line, call
+            branch = self.all_branches[event.session, turn.branch]
+            rank, call = branch.call_of_execution(event)
+            found.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, branch, call))
+        *_, chosen, branch, call = min(found, key=lambda each: each[:3])
+        return chosen, branch, call
 
-    def tool_end(self, event: ToolEnd) -> None:
-        run = self.executions.get((event.session, event.x))
-        if run is not None:
-            run.end, run.ended, run.how = event, event.n, event.how
+    def _on_tool_end(self, event: ToolEnd) -> None:
+        execution = self.executions.get((event.session, event.x))
+        if execution is not None:
+            execution.end, execution.ended, execution.how = event, event.n, event.how
 
 
 _HANDLERS: dict[type[Event], Callable[[Any, Any], None]] = {
-    Header: HistoryBuilder.header,
-    AgentStart: HistoryBuilder.agent_start,
-    RunEnd: HistoryBuilder.end,
-    TurnStart: HistoryBuilder.turn_start,
-    TurnEnd: HistoryBuilder.turn_end,
-    DecisionMade: HistoryBuilder.decide,
-    DecisionsStaged: HistoryBuilder.stage,
-    CallerHungUp: HistoryBuilder.hang_up,
-    StreamShown: HistoryBuilder.shown,
-    ModelRequest: HistoryBuilder.question,
-    ModelAnswer: HistoryBuilder.answer,
-    ModelFailure: HistoryBuilder.reply,
-    ModelRefusal: HistoryBuilder.reply,
-    ModelExhausted: HistoryBuilder.reply,
-    PolicyAsked: HistoryBuilder.gate,
-    ToolStart: HistoryBuilder.tool_start,
-    ToolEnd: HistoryBuilder.tool_end,
-    StateSaved: HistoryBuilder.save,
-    StateRestored: HistoryBuilder.restore,
+    Header: HistoryBuilder._on_header,
+    AgentStart: HistoryBuilder._on_agent_start,
+    RunEnd: HistoryBuilder._on_run_end,
+    TurnStart: HistoryBuilder._on_turn_start,
+    TurnEnd: HistoryBuilder._on_turn_end,
+    DecisionMade: HistoryBuilder._on_decide,
+    DecisionsStaged: HistoryBuilder._on_stage,
+    CallerHungUp: HistoryBuilder._on_hang_up,
+    StreamShown: HistoryBuilder._on_shown,
+    ModelRequest: HistoryBuilder._on_model_request,
+    ModelAnswer: HistoryBuilder._on_model_answer,
+    ModelFailure: HistoryBuilder._on_model_failure,
+    ModelRefusal: HistoryBuilder._on_model_failure,
+    ModelExhausted: HistoryBuilder._on_model_failure,
+    PolicyAsked: HistoryBuilder._on_policy_asked,
+    ToolStart: HistoryBuilder._on_tool_start,
+    ToolEnd: HistoryBuilder._on_tool_end,
+    StateSaved: HistoryBuilder._on_save,
+    StateRestored: HistoryBuilder._on_restore,
 }
 """What each event does to the reading; the others are kept as they are (skips, signals, cancels, losses, trims)."""
 
 
 def _decides_unexecuted(turn: RecordedTurn, call: RecordedCall | None) -> bool:
-    """Whether the turn came with a decision about the call and has not run it yet."""
-    decided = any(given.call is not None and given.call is call for given in turn.decisions)
-    return decided and all(run.call is not call for run in turn.executions)
+    """Return whether the turn brought a decision about the call and has not run it yet."""
+    decided = any(decision.call is not None and decision.call is call for decision in turn.decisions)
+    return decided and all(execution.call is not call for execution in turn.executions)
 
 
 def _make_label(conversation: str, seen: str | None, tool: str, occurrence: int) -> str:
-    """The label of a call in a journal that has none: `c1`, `c1#2`, `o1/c1`."""
+    """Return the label of a call in a journal that has none: `c1`, `c1#2`, `o1/c1`."""
     outer = conversation.rpartition("/")[0]
     name = (seen if seen is not None else tool) + (f"#{occurrence}" if occurrence > 1 else "")
     return f"{outer}/{name}" if outer else name
 
 
 def _agent_input(call: RecordedCall, exchange: Exchange) -> Any:
-    """
-    The arguments with which an agent was run: the message that its model got is its one text parameter.
+    """Return the arguments with which an agent was run: the message that its model got is its one text parameter.
 
-    That is the first one, or the last one where the agent keeps what it was told before.
+    That is the first message, or the last one if the agent keeps what it was told before.
     """
     arguments = call.effective_call_at(exchange.n)[1]
     wanted = normalize_arguments(arguments, call.parameters)

@@ -1,9 +1,8 @@
-"""
-What makes the transcripts of all variants of a correct agent equal: one reading order, and placeholders for made-up
-values.
+"""Normalization of transcripts: one reading order, and placeholders for made-up values.
 
-Calls of one reply may run at the same time, and so may the agents that they run. Which of them comes first is chance; a
-transcript tells them in the order in which the model made them.
+It makes the transcripts of all variants of a correct agent equal. Calls of one reply may run at the same time, and so
+may the agents that they run. Which of them comes first is chance; a transcript tells them in the order in which the
+model made them.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LAST_POSITION: CallPosition = (1 << 30,)
 
 
 class CallPositions:
-    """The places of the calls of one journal."""
+    """The positions of the calls of one journal among each other."""
 
     def __init__(self, history: History) -> None:
         self._labelled = {(call.session, call.branch, call.label): call for call in history.calls}
@@ -34,11 +33,11 @@ class CallPositions:
             self._numbers[id(call)] = counts[key] = counts.get(key, 0) + 1
 
     def of_call(self, call: RecordedCall) -> CallPosition:
-        """Gives the place of a call."""
+        """Return the position of a call."""
         return (*self.of_conversation(call.session, call.branch, call.conversation), self._numbers[id(call)])
 
     def of_conversation(self, session: str, fork: int, conversation: str) -> CallPosition:
-        """Gives the place of the call that a conversation stands in; nothing for the main one."""
+        """Return the position of the call in which a conversation is nested; empty for the main one."""
         label = conversation.rpartition("/")[0]
         if not label:
             return ()
@@ -48,9 +47,9 @@ class CallPositions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptPassage:
-    """
-    Sentences with their place: those with the empty place stand where they are, and divide what comes before from what
-    comes after.
+    """Sentences with the position of their call.
+
+    Those with the empty position stay where they are, and separate what comes before from what comes after.
     """
 
     place: CallPosition
@@ -58,7 +57,7 @@ class TranscriptPassage:
 
 
 def sort_passages(passages: Sequence[TranscriptPassage]) -> list[TranscriptPassage]:
-    """Puts what happened at the same time into the order of the calls that it belongs to."""
+    """Return passages that happened at the same time in the order of the calls that they belong to."""
     return _sort_from_depth(passages, 0)
 
 
@@ -80,10 +79,9 @@ def _sort_concurrent(beside: Mapping[int, Sequence[TranscriptPassage]], depth: i
 
 
 def build_placeholder_replacer(fakes: Mapping[str, str]) -> Callable[[str], str]:
-    """
-    Gives a function that replaces made-up values in text by what stands for them.
+    """Return a function that replaces made-up values in text by their placeholders.
 
-    >>> placeholders({"Ann Lee": "<name 1>"})("say(to=\\"Ann Lee\\")")
+    >>> build_placeholder_replacer({"Ann Lee": "<name 1>"})('say(to="Ann Lee")')
     'say(to="<name 1>")'
     """
     known = dict(fakes)

@@ -1,10 +1,9 @@
-"""
-What a run came to, without what may differ between the variants of a scenario.
+"""Outcome of a run, without what may differ between the variants of a scenario.
 
 Left out are numbers of events, executions and requests, how the state was kept, what a stream showed, how often the
 policy was asked, and the words of errors. Arguments are parsed, and ids that are not the model's own are numbered as
-they come. Agents that run at the same time, the calls of one reply, and the ends of turns that go on at the same time
-are told in one order, whichever of them came first.
+they come. Agents that run at the same time, the calls of one reply, and the ends of turns that run at the same time are
+put in one order, whichever of them came first.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _ID_FIELDS = frozenset({"id", "call_id"})
 
 
 def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
-    """Gives the events that count, each with its position, in a form that is equal for equal outcomes."""
+    """Return the events that count, each with its position, in a form that is equal for equal outcomes."""
     ids: dict[str, str] = {}
     found: list[OutcomeEntry] = []
     for event in events:
@@ -54,17 +53,16 @@ def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
 
 
 def _order_concurrent(found: Sequence[OutcomeEntry]) -> Iterator[OutcomeEntry]:
-    """Which of several agents, calls or turns that go on at the same time comes first is chance."""
+    """Sort what happened at the same time: which of several agents, calls or turns comes first is chance."""
     for beside, group in groupby(found, lambda each: _concurrency_group(each[1])):
         told = [*group]
         yield from _sort_group(told) if beside else told
 
 
 def _concurrency_group(written: Mapping[str, Any]) -> str:
-    """
-    Says with what an event may change places; empty: with nothing.
+    """Return with what kind of events an event may change places; empty: with none.
 
-    A signal is given as soon as one call waits for it, while others may be about to start.
+    A signal is sent as soon as one call waits for it, while others may be about to start.
     """
     if written["event"] == "turn.end":
         return "ends"

@@ -1,5 +1,4 @@
-"""
-The transcript: a journal as text that is made to be read in a code review.
+"""Transcript: a journal as text that is made to be read in a code review.
 
     turn 1
       caller  sends "Delete a.txt"
@@ -21,8 +20,8 @@ The transcript: a journal as text that is made to be read in a code review.
     calls
       c1 delete_file(path="a.txt"): asked → approved → ran → told "deleted a.txt"
 
-It is the same for every variant of a correct agent: what the state went through between turns, how the reply was
-streamed and from which copy a decision was made leave no trace in it.
+It is the same for every variant of a correct agent: how the state was kept between turns, how the reply was streamed
+and from which copy a decision was made leave no trace in it.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ _MODEL_EVENTS = (ModelRequest, ModelAnswer, ModelFailure, ModelRefusal, ModelExh
 
 
 class Transcript:
-    """
-    What happened in a run, as text. Transcripts are equal where their texts are.
+    """What happened in a run, as text. Transcripts are equal if their texts are.
 
     Attributes:
         lines: The lines of the text.
@@ -77,26 +75,26 @@ class Transcript:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Transcript:
-        """Makes the transcript of a journal, whole or cut off."""
+        """Return the transcript of a journal, whole or cut off."""
         return cls.of_history(read_history(events))
 
     @classmethod
     def of_history(cls, history: History) -> Transcript:
-        """Makes the transcript of a journal that was read already."""
+        """Return the transcript of a journal that was read already."""
         replaced = build_placeholder_replacer(history.header.fakes if history.header is not None else {})
         return cls(replaced(line).rstrip() for line in _TranscriptWriter(history).lines())
 
     @classmethod
     def parse(cls, text: str) -> Transcript:
-        """Takes up a rendered transcript."""
+        """Read a rendered transcript."""
         return cls(text.splitlines())
 
     def render(self) -> str:
-        """Gives the text, which ends with a line feed."""
+        """Return the text, which ends with a line feed."""
         return "\n".join(self.lines) + "\n"
 
     def differences(self, other: Transcript) -> list[str]:
-        """Gives the lines that differ, `-` for those of this one and `+` for those of *other*, with their turns."""
+        """Return the lines that differ, `-` for those of this one and `+` for those of *other*, with their turns."""
         found = difflib.unified_diff(self.lines, other.lines, n=3, lineterm="")
         return [line for line in found if not line.startswith(("---", "+++", "@@"))]
 
@@ -147,18 +145,18 @@ class _TranscriptWriter:
             self.turn_of[turn.start.n] = turn.number
             if turn.end is not None:
                 self.turn_of[turn.end.n] = turn.number
-            for given in turn.decisions:
-                if not given.staged:
-                    self.turn_of[given.n] = turn.number
+            for decision in turn.decisions:
+                if not decision.staged:
+                    self.turn_of[decision.n] = turn.number
         for exchange in self.history.exchanges:
             place = self.places.of_conversation(exchange.session, exchange.branch, exchange.conversation)
             for n in (exchange.n, *((exchange.reply.n,) if exchange.reply is not None else ())):
                 self._note(n, exchange.turn, place)
-        for run in self.history.executions:
-            if run.start is not None:
-                place = self.places.of_call(run.call) if run.call is not None else LAST_POSITION
-                for n in (run.n, *((run.end.n,) if run.end is not None else ())):
-                    self._note(n, run.turn, place)
+        for execution in self.history.executions:
+            if execution.start is not None:
+                place = self.places.of_call(execution.call) if execution.call is not None else LAST_POSITION
+                for n in (execution.n, *((execution.end.n,) if execution.end is not None else ())):
+                    self._note(n, execution.turn, place)
         for call in self.history.calls:
             for gate in call.gates:
                 self.place_of.setdefault(gate.n, self.places.of_call(call))
@@ -179,7 +177,7 @@ class _TranscriptWriter:
         block.append(TranscriptPassage(place=self.place_of.get(event.n, ()), sentences=sentences))
 
     def _turn(self, event: Event) -> int | None:
-        """The turn that an event is told in: its own, else the one that runs, else the next one."""
+        """Return the turn in which an event is told: its own, else the one that runs, else the next one."""
         known = self.turn_of.get(event.n)
         if known is not None or isinstance(event, RunEnd):
             return known
@@ -199,15 +197,18 @@ class _TranscriptWriter:
 
     def _calls(self) -> Iterator[str]:
         restores = {event.n for event in self.history.events_of(StateRestored)}
-        for fork in self.history.branches:
-            calls = [call for call in self.history.calls if (call.session, call.branch) == (fork.session, fork.number)]
+        for branch in self.history.branches:
+            calls = [
+                call for call in self.history.calls if (call.session, call.branch) == (branch.session, branch.number)
+            ]
             if calls:
-                session = f" of session {fork.session}" if fork.session else ""
-                again = f" after going back ({fork.number})" if fork.number else ""
+                session = f" of session {branch.session}" if branch.session else ""
+                again = f" after going back ({branch.number})" if branch.number else ""
                 yield ""
                 yield f"calls{session}{again}"
                 for call in sorted(calls, key=self.places.of_call):
-                    yield f"  {call.label} {format_call(call.tool, call.arguments)}: {format_call_lifecycle(call, restores)}"
+                    lifecycle = format_call_lifecycle(call, restores)
+                    yield f"  {call.label} {format_call(call.tool, call.arguments)}: {lifecycle}"
 
 
 def _format_heading(turn: RecordedTurn, history: History) -> str:

@@ -1,16 +1,8 @@
-"""What the topics of the grammar have in common.
+"""Validation of journals: what must hold of any journal before a check can judge it.
 
-The grammar of what happens one after the other: the frame of a journal, and its turns.
-
-The grammar of what lives between turns: agents, and what is saved of them and taken up again.
-
-The grammar of what is said to and by models, tools and the caller: questions, executions, requests, decisions.
-
-The grammar of journals: what must hold of any journal before a check can be asked about it.
-
-The harness keeps to it whatever the agent does. So a journal that breaks it was recorded wrongly, was cut off, or was
-changed by hand, and its verdicts mean nothing. Turns may overlap and conversations may nest; nothing here forbids what
-an agent can do.
+The harness keeps these rules whatever the agent does. So a journal that breaks one was recorded wrongly, was cut off,
+or was changed by hand, and its verdicts mean nothing. Turns may overlap and conversations may nest; no rule forbids
+what an agent can do.
 """
 
 from __future__ import annotations
@@ -49,8 +41,7 @@ Listener = Callable[[Any], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalViolation:
-    """
-    A place where a journal breaks the grammar.
+    """A place where a journal breaks a rule.
 
     Attributes:
         text: What is wrong, in one sentence.
@@ -61,12 +52,12 @@ class JournalViolation:
     witness: tuple[int, ...]
 
 
-class ValidationRule:
-    """
-    Some rules of the grammar.
+class _ValidationRule:
+    """Rules about one topic.
 
     Attributes:
-        cut: The run did not come to its own end, so what it had open may stay open.
+        found: The violations so far, those of other topics included.
+        cut: The run did not come to its own end, so what was open may stay open.
     """
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
@@ -74,30 +65,30 @@ class ValidationRule:
         self.cut = cut
 
     def listeners(self) -> Mapping[type[Event], Listener]:
-        """Gives, by event class, what is told about its events."""
+        """Return, by event class, the method that takes its events."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Is told that the journal ends."""
+        """Handle the end of the journal."""
 
-    def broken(self, text: str, *witness: int) -> None:
+    def report(self, text: str, *witness: int) -> None:
         self.found.append(JournalViolation(text=text, witness=witness))
 
-    def word(self, event: Event, given: str, valid: Iterable[str]) -> None:
+    def check_word(self, event: Event, given: str, valid: Iterable[str]) -> None:
         if given not in valid:
-            self.broken(f"{event.kind} says {given!r}; valid: {', '.join(valid)}", event.n)
+            self.report(f"{event.kind} says {given!r}; valid: {', '.join(valid)}", event.n)
 
     def check_number(self, event: Event, what: str, number: int, count: int) -> None:
         if number != count:
-            self.broken(f"{what} {number} begins where {what} {count} is next", event.n)
+            self.report(f"{what} {number} begins where {what} {count} is next", event.n)
 
 
 _TURN_OUTCOMES = ("paused", "finished", "failed", "timeout")
 _RUN_ENDS = ("completed", "left", "timeout", "interrupted", "broken")
 
 
-class FrameRule(ValidationRule):
-    """The header stands first and the end last, each once."""
+class _FrameRule(_ValidationRule):
+    """The header comes first and the end last, each once."""
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
         super().__init__(found, cut=cut)
@@ -109,23 +100,22 @@ class FrameRule(ValidationRule):
 
     def begins(self, event: Header) -> None:
         if self.header:
-            self.broken("a second header", self.header, event.n)
+            self.report("a second header", self.header, event.n)
         self.header = event.n
 
     def ends(self, event: RunEnd) -> None:
         if self.ended:
-            self.broken("the run ends twice", self.ended, event.n)
+            self.report("the run ends twice", self.ended, event.n)
         self.ended = event.n
-        self.word(event, event.how, _RUN_ENDS)
+        self.check_word(event, event.how, _RUN_ENDS)
 
 
-class TurnRule(ValidationRule):
-    """
-    Turns are numbered as they begin; each ends once, in its session, as a turn can end. Models are asked and tools are
-    entered in turns only.
+class _TurnRule(_ValidationRule):
+    """Turns are numbered as they begin; each ends once, in its session, in one of the valid ways.
 
-    Of two turns that share one live object nobody can say which of them a stream belongs to; so what is shown needs
-    some turn that runs, and no more. Who stands at the model alone sees no turns.
+    Models are asked and tools are entered in turns only. If two turns share one live object, a stream cannot be
+    attributed to one of them; so what is shown only needs some turn that runs. A recorder that sits at the model alone
+    sees no turns.
     """
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
@@ -153,25 +143,25 @@ class TurnRule(ValidationRule):
         if start is not None:
             self.running[start.session] -= 1
         if start is None or start.session != event.session:
-            self.broken(f"turn {event.turn} ends, and was not running in this session", event.n)
-        self.word(event, event.outcome, _TURN_OUTCOMES)
+            self.report(f"turn {event.turn} ends, and was not running in this session", event.n)
+        self.check_word(event, event.outcome, _TURN_OUTCOMES)
         if event.requests and event.outcome != "paused":
-            self.broken("a turn has requests and does not pause", event.n)
+            self.report("a turn has requests and does not pause", event.n)
         if (event.outcome in ("failed", "timeout")) != (event.error is not None):
-            self.broken("a turn fails without an error, or has an error and does not fail", event.n)
+            self.report("a turn fails without an error, or has an error and does not fail", event.n)
 
     def shows(self, event: StreamShown) -> None:
         if not 0 < event.turn <= self.count or not self.running.get(event.session):
-            self.broken(f"turn {event.turn} shows something, and is not running", event.n)
+            self.report(f"turn {event.turn} shows something, and is not running", event.n)
 
     def happens(self, event: Event) -> None:
         if self.seen and not self.running.get(event.session):
-            self.broken(f"{event.kind} while no turn of its session runs", event.n)
+            self.report(f"{event.kind} while no turn of its session runs", event.n)
 
     def end(self) -> None:
         for start in self.open.values():
             if not self.cut:
-                self.broken(f"turn {start.turn} does not end", start.n)
+                self.report(f"turn {start.turn} does not end", start.n)
 
 
 _RESTORING_STARTS = ("copied", "restored", "fresh", "cold")
@@ -180,8 +170,8 @@ _HARNESS_VARIANT_KEYS = {"serialize", "resume", "history"}
 """What a header says of the variant where the harness made the journal, which then keeps to its habits."""
 
 
-class AgentRule(ValidationRule):
-    """An agent is built before a session begins; one that is built anew takes up a save of that session."""
+class _AgentRule(_ValidationRule):
+    """An agent is built before a session begins; one that is rebuilt restores a save of that session."""
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
         super().__init__(found, cut=cut)
@@ -201,28 +191,28 @@ class AgentRule(ValidationRule):
         return {AgentStart: self.starts, **stored, **needing}
 
     def starts(self, event: AgentStart) -> None:
-        self.word(event, event.how, (*_BUILDING_STARTS, *_RESTORING_STARTS))
+        self.check_word(event, event.how, (*_BUILDING_STARTS, *_RESTORING_STARTS))
         before = self.built.get(event.session)
         if event.how in _RESTORING_STARTS:
             if before is None:
-                self.broken("an agent is built anew in a session that has not begun", event.n)
+                self.report("an agent is built anew in a session that has not begun", event.n)
             if event.session in self.empty:
-                self.broken("an agent is built anew twice", self.empty[event.session], event.n)
+                self.report("an agent is built anew twice", self.empty[event.session], event.n)
             self.empty[event.session] = event.n
         elif before is not None:
-            self.broken("a session begins twice", before, event.n)
+            self.report("a session begins twice", before, event.n)
         self.built[event.session] = event.n
 
     def goes_on(self, event: Event) -> None:
         self.happens(event)
         if event.session in self.lost:
-            self.broken("a session goes on though its new agent took up no save", self.lost[event.session], event.n)
+            self.report("a session goes on though its new agent took up no save", self.lost[event.session], event.n)
 
     def happens(self, event: Event) -> None:
         if event.session not in self.built:
-            self.broken(f"{event.kind} in a session that has no agent", event.n)
+            self.report(f"{event.kind} in a session that has no agent", event.n)
         if event.session in self.empty:
-            self.broken("a session goes on though its new agent took up no save", self.empty[event.session], event.n)
+            self.report("a session goes on though its new agent took up no save", self.empty[event.session], event.n)
 
     def saved(self, event: StateSaved) -> None:
         self.happens(event)
@@ -232,25 +222,25 @@ class AgentRule(ValidationRule):
     def rewritten(self, event: StateRewritten) -> None:
         self.happens(event)
         if (event.session, event.name) not in self.saves:
-            self.broken(f"{event.name!r} is changed, and was not saved in this session", event.n)
+            self.report(f"{event.name!r} is changed, and was not saved in this session", event.n)
 
     def restored(self, event: StateRestored) -> None:
         if self.empty.pop(event.session, None) is None:
-            self.broken("a save is taken up, and no agent was built for it", event.n)
+            self.report("a save is taken up, and no agent was built for it", event.n)
         self.lost.pop(event.session, None)
         if event.error is not None:
             self.lost[event.session] = event.n
         save = self.saves.get((event.session, event.name))
         if save is None:
-            self.broken(f"{event.name!r} is taken up, and was not saved in this session", event.n)
+            self.report(f"{event.name!r} is taken up, and was not saved in this session", event.n)
         elif save.mode != event.mode:
-            self.broken(f"what was saved as {save.mode} is taken up as {event.mode}", save.n, event.n)
+            self.report(f"what was saved as {save.mode} is taken up as {event.mode}", save.n, event.n)
 
 
-class SaveRule(ValidationRule):
-    """
-    A session is saved between its turns, under a name of its own; where its state does not live on, it is saved after
-    each turn, and goes on from what was saved.
+class _SaveRule(_ValidationRule):
+    """A session is saved between its turns, each time under another name.
+
+    If its state is not kept alive, it is saved after each turn, and resumes from what was saved.
     """
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
@@ -292,14 +282,14 @@ class SaveRule(ValidationRule):
 
     def changes(self, event: Event) -> None:
         if self.known and event.session in self.saved_at:
-            self.broken("a session goes on without what was saved of it", self.saved_at[event.session], event.n)
+            self.report("a session goes on without what was saved of it", self.saved_at[event.session], event.n)
         self.taken_at.pop(event.session, None)
 
     def saved(self, event: StateSaved) -> None:
         if self.running.get(event.session):
-            self.broken("a session is saved while a turn of it runs", event.n)
+            self.report("a session is saved while a turn of it runs", event.n)
         if (event.session, event.name) in self.names:
-            self.broken(f"{event.name!r} is saved twice", event.n)
+            self.report(f"{event.name!r} is saved twice", event.n)
         if event.error is None:
             self.names.add((event.session, event.name))
             self.saved_at[event.session] = event.n
@@ -309,12 +299,12 @@ class SaveRule(ValidationRule):
     def restored(self, event: StateRestored) -> None:
         self.saved_at.pop(event.session, None)
         if event.session in self.taken_at and event.session not in self.skipped:
-            self.broken("a save is taken up twice, and nothing happens between", self.taken_at[event.session], event.n)
+            self.report("a save is taken up twice, and nothing happens between", self.taken_at[event.session], event.n)
         self.taken_at[event.session] = event.n
         self.skipped.discard(event.session)
 
     def skips(self, event: StepSkipped) -> None:
-        """The save was taken up for a step that cannot be played."""
+        """Note that the save was restored for a step that cannot be played."""
         self.skipped.add(event.session)
 
     def ends(self, event: RunEnd) -> None:
@@ -323,7 +313,7 @@ class SaveRule(ValidationRule):
 
     def _is_saved(self, session: str, n: int) -> None:
         if not self.lives_on and self.unsaved.get(session, 0) > 0:
-            self.broken("a turn ended, and its session was not saved", n)
+            self.report("a turn ended, and its session was not saved", n)
 
 
 _EXECUTION_ENDS = ("returned", "raised", "asked", "cancelled")
@@ -331,10 +321,10 @@ _VERDICTS = ("approve", "reject", "edit", "always", "never", "raw")
 _SOURCES = ("held", "restored", "rebuilt")
 
 
-class ModelRule(ValidationRule):
-    """
-    Each question to a model has exactly one answer, in its conversation; a nested conversation names a call. A model is
-    offered no declared tool that its agent has not got.
+class _ModelRule(_ValidationRule):
+    """Each model request has exactly one answer, in its conversation; a nested conversation names a call.
+
+    A model is offered no declared tool that its agent does not have.
     """
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
@@ -364,40 +354,40 @@ class ModelRule(ValidationRule):
         self.open[event.m] = event
         caller, _, agent = event.conversation.rpartition("/")
         if agent != event.agent and self.declared and event.agent not in self.heirs:
-            self.broken(f"the model of {event.agent!r} is asked in the conversation of {agent!r}", event.n)
+            self.report(f"the model of {event.agent!r} is asked in the conversation of {agent!r}", event.n)
         if caller and (event.session, caller) not in self.labels:
-            self.broken(f"a conversation begins in call {caller}, which no model made", event.n)
+            self.report(f"a conversation begins in call {caller}, which no model made", event.n)
         missing = (self.declared & {*event.tools}) - self.tools.get(event.session, self.declared)
         if missing:
-            self.broken(f"the model is offered the tool {min(missing)}, which its agent has not got", event.n)
+            self.report(f"the model is offered the tool {min(missing)}, which its agent has not got", event.n)
 
     def answers(self, event: ModelAnswer) -> None:
         self.closes(event)
         labels = [call["label"] for call in event.calls if call.get("label")]
         if len(labels) != len(event.calls) or len({*labels}) != len(labels):
-            self.broken("calls of one answer have no label, or share it", event.n)
+            self.report("calls of one answer have no label, or share it", event.n)
         self.labels.update((event.session, label) for label in labels)
 
     def closes(self, event: ModelAnswer | ModelFailure | ModelRefusal | ModelExhausted) -> None:
         asked = self.open.pop(event.m, None)
         if asked is None:
-            self.broken(f"question {event.m} is answered, and was not open", event.n)
+            self.report(f"question {event.m} is answered, and was not open", event.n)
         elif (asked.session, asked.conversation) != (event.session, event.conversation):
-            self.broken(f"question {event.m} is answered in another conversation", asked.n, event.n)
+            self.report(f"question {event.m} is answered in another conversation", asked.n, event.n)
 
     def lists(self, event: TurnEnd) -> None:
         for request in event.requests:
             label = request.get("label")
             if label and (event.session, label) not in self.labels:
-                self.broken(f"a request is about call {label}, which no model made", event.n)
+                self.report(f"a request is about call {label}, which no model made", event.n)
 
     def end(self) -> None:
         for asked in self.open.values():
             if not self.cut:
-                self.broken(f"question {asked.m} has no answer", asked.n)
+                self.report(f"question {asked.m} has no answer", asked.n)
 
 
-class ToolRule(ValidationRule):
+class _ToolRule(_ValidationRule):
     """Executions are numbered as they begin; each ends once, in its session."""
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
@@ -416,25 +406,25 @@ class ToolRule(ValidationRule):
     def ends(self, event: ToolEnd) -> None:
         start = self.open.pop(event.x, None)
         if start is None or start.session != event.session:
-            self.broken(f"execution {event.x} ends, and was not running in this session", event.n)
-        self.word(event, event.how, _EXECUTION_ENDS)
+            self.report(f"execution {event.x} ends, and was not running in this session", event.n)
+        self.check_word(event, event.how, _EXECUTION_ENDS)
         if event.how == "returned" and event.error is not None:
-            self.broken("an execution returns, and has an error", event.n)
+            self.report("an execution returns, and has an error", event.n)
         if event.how != "returned" and event.result is not None:
-            self.broken("an execution does not return, and has a result", event.n)
+            self.report("an execution does not return, and has a result", event.n)
         if event.how == "raised" and event.error is None:
-            self.broken("an execution raises without an error", event.n)
+            self.report("an execution raises without an error", event.n)
 
     def end(self) -> None:
         for start in self.open.values():
             if not self.cut:
-                self.broken(f"execution {start.x} does not end", start.n)
+                self.report(f"execution {start.x} does not end", start.n)
 
 
-class DecisionRule(ValidationRule):
-    """
-    Requests are numbered as they surface; a decision is about one that surfaced in its session, as it surfaced, and is
-    handed in once.
+class _DecisionRule(_ValidationRule):
+    """Requests are numbered as they surface.
+
+    A decision is about one that surfaced in its session, as it surfaced, and is handed in once.
     """
 
     def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
@@ -475,7 +465,7 @@ class DecisionRule(ValidationRule):
         numbers = [request["q"] for request in requests]
         labels = [request["label"] for request in requests if request.get("label")]
         if len({*numbers}) != len(numbers) or len({*labels}) != len(labels):
-            self.broken("a request is listed twice at once", event.n)
+            self.report("a request is listed twice at once", event.n)
         self.listed[event.session] = numbers
         for request in requests:
             self.surfaces(event, request, session=event.session)
@@ -485,32 +475,32 @@ class DecisionRule(ValidationRule):
         known = self.labels.get(q)
         if known is None:
             if q != f"q{len(self.labels) + 1}":
-                self.broken(f"request {q} surfaces where q{len(self.labels) + 1} is next", event.n)
+                self.report(f"request {q} surfaces where q{len(self.labels) + 1} is next", event.n)
             self.labels[q] = (session or "", label)
         elif known[1] != label or session not in (None, known[0]):
-            self.broken(f"request {q} is about another call, or of another session, than where it surfaced", event.n)
+            self.report(f"request {q} is about another call, or of another session, than where it surfaced", event.n)
         self.ids.setdefault(q, set()).add(request["id"])
 
     def decides(self, event: DecisionMade) -> None:
         self.waiting[event.n] = event
         self.made_in[event.n] = frozenset(self.running.get(event.session, ()))
-        self.word(event, event.verdict, _VERDICTS)
-        self.word(event, event.source, _SOURCES)
+        self.check_word(event, event.verdict, _VERDICTS)
+        self.check_word(event, event.source, _SOURCES)
         if event.verdict != "edit" and (event.arguments is not None or event.tool is not None):
-            self.broken(f"a decision to {event.verdict} brings arguments or a tool of its own", event.n)
+            self.report(f"a decision to {event.verdict} brings arguments or a tool of its own", event.n)
         if event.q is not None:
             self.addresses(event, event.q)
         elif any(label == event.label for _, label in self.labels.values() if label is not None):
-            self.broken(f"a decision about call {event.label} does not name the request about it", event.n)
+            self.report(f"a decision about call {event.label} does not name the request about it", event.n)
 
     def addresses(self, event: DecisionMade, q: str) -> None:
         session, label = self.labels.get(q, (None, None))
         if session != event.session:
-            self.broken(f"a decision is about request {q}, which has not surfaced in its session", event.n)
+            self.report(f"a decision is about request {q}, which has not surfaced in its session", event.n)
         elif event.label != label or event.id not in self.ids[q]:
-            self.broken(f"a decision about request {q} hands over the id or the label of another one", event.n)
+            self.report(f"a decision about request {q} hands over the id or the label of another one", event.n)
         elif event.oracle != "script" and q not in self.listed.get(event.session, ()):
-            self.broken(f"the oracle decides about request {q}, which is not pending", event.n)
+            self.report(f"the oracle decides about request {q}, which is not pending", event.n)
 
     def handed_in(self, event: TurnStart | DecisionsStaged) -> None:
         deciders: dict[str, DecisionMade] = {}
@@ -518,27 +508,35 @@ class DecisionRule(ValidationRule):
             decision = self.waiting.pop(position, None)
             if decision is None or decision.session != event.session:
                 text = f"what is handed in at {position} is no decision of this session, or was handed in before"
-                self.broken(text, position, event.n)
+                self.report(text, position, event.n)
             elif not self.made_in[position] <= self.running.get(event.session, set()):
-                self.broken("a decision was made in a turn that ended before it is handed in", position, event.n)
+                self.report("a decision was made in a turn that ended before it is handed in", position, event.n)
             elif decision.q is not None and decision.oracle != "script":
                 if decision.q in deciders:
-                    self.broken("the oracle decides twice at once", deciders[decision.q].n, position)
+                    self.report("the oracle decides twice at once", deciders[decision.q].n, position)
                 deciders[decision.q] = decision
 
     def end(self) -> None:
         for decision in self.waiting.values():
             if not self.cut:
-                self.broken("a decision is never handed in", decision.n)
+                self.report("a decision is never handed in", decision.n)
 
 
 __all__ = ["JournalViolation", "find_violations"]
 
-_RULES: tuple[type[ValidationRule], ...] = (FrameRule, AgentRule, SaveRule, TurnRule, ModelRule, ToolRule, DecisionRule)
+_RULES: tuple[type[_ValidationRule], ...] = (
+    _FrameRule,
+    _AgentRule,
+    _SaveRule,
+    _TurnRule,
+    _ModelRule,
+    _ToolRule,
+    _DecisionRule,
+)
 
 
 def find_violations(events: Sequence[Event]) -> list[JournalViolation]:
-    """Names all places where a journal breaks the grammar, in the order of their first witness."""
+    """Return all places where a journal breaks a rule, in the order of their first witness."""
     found: list[JournalViolation] = []
     cut = _was_cut_off(events)
     topics = [topic(found, cut=cut) for topic in _RULES]
@@ -551,9 +549,9 @@ def find_violations(events: Sequence[Event]) -> list[JournalViolation]:
     return sorted(found, key=lambda broken: broken.witness[:1])
 
 
-def _collect_listeners() -> dict[type[Event], list[tuple[int, Callable[[ValidationRule, Any], None]]]]:
-    """Gives, by event class, the places of the topics that listen to it, with what listens."""
-    found: dict[type[Event], list[tuple[int, Callable[[ValidationRule, Any], None]]]] = {}
+def _collect_listeners() -> dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]]:
+    """Return, by event class, the rules that listen to it (by index), with their methods."""
+    found: dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]] = {}
     for place, topic in enumerate(_RULES):
         for cls, listener in topic([], cut=False).listeners().items():
             found.setdefault(cls, []).append((place, listener.__func__))  # type: ignore[attr-defined]  # a bound method

@@ -37,8 +37,7 @@ from pytest_approvals.journal.history import (
     sources=("microsoft/agent-framework#5535", "pydantic/pydantic-ai#6491", "langchain-ai/langchain#38838"),
 )
 def every_gated_call_asked(history: History) -> Evaluations:
-    """
-    Every call that needs approval must surface as a request.
+    """Every call that needs approval must surface as a request.
 
     A request that nobody sees is a call that nobody can decide about. By the end of its turn the call is asked about,
     or a standing decision covers it, or the turn failed visibly. The model may be answered instead where the tool is
@@ -96,7 +95,7 @@ def every_gated_call_asked(history: History) -> Evaluations:
             yield OK
         elif not _is_requested_later(history, call):
             actual = "none; it runs" if call.executions else "none"
-            witness = (call.n, *(run.n for run in call.executions[:1]), turn.end.n if turn.end else 0)
+            witness = (call.n, *(execution.n for execution in call.executions[:1]), turn.end.n if turn.end else 0)
             yield Failure(call=call, expected="a request about it", actual=actual, witness=witness)
 
 
@@ -128,8 +127,7 @@ def _is_answered(history: History, call: RecordedCall) -> bool:
     sources=("langchain-ai/langchain#38838", "vercel/ai#15947"),
 )
 def policy_fails_closed(history: History) -> Evaluations:
-    """
-    A call whose policy failed, or could not judge it, must not run without approval.
+    """A call whose policy failed, or could not judge it, must not run without approval.
 
     A policy that raises has not said yes; nor has one that was asked about arguments that it cannot read.
 
@@ -170,11 +168,11 @@ def policy_fails_closed(history: History) -> Evaluations:
         why = _closing_reason(call)
         if why is None:
             continue
-        run = next((run for run in call.executions if not _was_decided(call, run)), None)
-        if run is None:
+        execution = next((execution for execution in call.executions if not _was_decided(call, execution)), None)
+        if execution is None:
             yield OK
         else:
-            witness = (call.n, *(gate.n for gate in call.gates if gate.n < run.n), run.n)
+            witness = (call.n, *(gate.n for gate in call.gates if gate.n < execution.n), execution.n)
             yield Failure(call=call, expected="no run without approval", actual=f"it runs; {why}", witness=witness)
 
 
@@ -192,15 +190,14 @@ def _closing_reason(call: RecordedCall) -> str | None:
     return None if readable else "the policy could not judge its arguments"
 
 
-def _was_decided(call: RecordedCall, run: Execution) -> bool:
-    given = call.decision_at(run.n)
-    return given is not None and (given.approves or given.rejects)
+def _was_decided(call: RecordedCall, execution: Execution) -> bool:
+    decision = call.decision_at(execution.n)
+    return decision is not None and (decision.approves or decision.rejects)
 
 
 @check("only-gated-asked", level="should", needs=("turn.end",), sources=("pydantic/pydantic-ai#3350",))
 def only_gated_asked(history: History) -> Evaluations:
-    """
-    A person should not be asked about a call that needs no approval.
+    """A person should not be asked about a call that needs no approval.
 
     Who is asked about everything stops reading.
 
@@ -228,11 +225,13 @@ def only_gated_asked(history: History) -> Evaluations:
     for call in history.calls:
         if not call.requests or call.declaration is None:
             continue
-        asked = call.requests[0]
-        if call.may_be_gated or any(run.how == "asked" and run.n < asked.n for run in call.executions):
+        request = call.requests[0]
+        if call.may_be_gated or any(
+            execution.how == "asked" and execution.n < request.n for execution in call.executions
+        ):
             yield OK
         else:
-            yield Failure(call=call, expected="no request", actual="a request", witness=(call.n, asked.n))
+            yield Failure(call=call, expected="no request", actual="a request", witness=(call.n, request.n))
 
 
 @check(
@@ -242,8 +241,7 @@ def only_gated_asked(history: History) -> Evaluations:
     sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#5141"),
 )
 def asked_once(history: History) -> Evaluations:
-    """
-    A person must not be asked again about a call that they decided.
+    """A person must not be asked again about a call that they decided.
 
     Listing a request that is still pending is not asking. A request may come back when the decision was refused, when
     the turn failed, or when the tool asks again in its middle.
@@ -287,32 +285,34 @@ def asked_once(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        given = next((given for given in call.decisions if _was_accepted(given)), None)
-        if given is None:
+        decision = next((decision for decision in call.decisions if _was_accepted(decision)), None)
+        if decision is None:
             continue
-        again = _find_second_listing(history, call, given)
+        again = _find_second_listing(history, call, decision)
         if again is None:
             yield OK
         else:
             actual = "it is asked about again after it was decided"
-            yield Failure(call=call, expected="1 request", actual=actual, witness=(call.requests[0].n, given.n, again))
+            yield Failure(
+                call=call, expected="1 request", actual=actual, witness=(call.requests[0].n, decision.n, again)
+            )
 
 
-def _was_accepted(given: RecordedDecision) -> bool:
-    turn = given.turn
-    decides = given.approves or given.rejects
-    return decides and not given.refused and turn is not None and turn.outcome in ("paused", "finished")
+def _was_accepted(decision: RecordedDecision) -> bool:
+    turn = decision.turn
+    decides = decision.approves or decision.rejects
+    return decides and not decision.refused and turn is not None and turn.outcome in ("paused", "finished")
 
 
-def _find_second_listing(history: History, call: RecordedCall, given: RecordedDecision) -> int | None:
+def _find_second_listing(history: History, call: RecordedCall, decision: RecordedDecision) -> int | None:
     """Gives the end of the turn that asks again; listings after a restore and at the end are not asking."""
-    taken = given.handed_in_at or 0
-    listed = sorted(n for asked in call.requests for n, _ in asked.listings if n > taken)
+    taken = decision.handed_in_at or 0
+    listed = sorted(n for request in call.requests for n, _ in request.listings if n > taken)
     if not listed:
         return None
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
-    asking = [run.ended or 0 for run in call.executions if run.how == "asked" and run.n > taken]
-    return next((n for n in listed if n in ends and not any(asked < n for asked in asking)), None)
+    asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > taken]
+    return next((n for n in listed if n in ends and not any(request < n for request in asking)), None)
 
 
 @check(
@@ -322,8 +322,7 @@ def _find_second_listing(history: History, call: RecordedCall, given: RecordedDe
     sources=("openai/openai-agents-python#4257", "strands-agents/harness-sdk#3076"),
 )
 def request_shows_the_call(history: History) -> Evaluations:
-    """
-    A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
+    """A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
 
     A person can only decide about what they see. What is shown again after a restore is the same, unless somebody
     changed what was saved: then it is what the save says.
@@ -363,20 +362,20 @@ def request_shows_the_call(history: History) -> Evaluations:
         restore save-1: c1 pay(amount=1)
         end left
     """
-    for asked in history.requests:
-        if asked.call is None:
-            if not _belongs_to_other_session(history, asked):
-                text = format_call(str(asked.entry.get("tool")), asked.entry.get("arguments"))
+    for request in history.requests:
+        if request.call is None:
+            if not _belongs_to_other_session(history, request):
+                text = format_call(str(request.entry.get("tool")), request.entry.get("arguments"))
                 actual = f"a request about {text}"
                 expected = "a request about a call that the model made"
-                yield Failure(expected=expected, actual=actual, witness=(asked.n,), session=asked.session)
+                yield Failure(expected=expected, actual=actual, witness=(request.n,), session=request.session)
             continue
-        yield _compare_with_call(history, asked.call, asked)
+        yield _compare_with_call(history, request.call, request)
 
 
-def _compare_with_call(history: History, call: RecordedCall, asked: SurfacedRequest) -> Failure | None:
-    edited = next((given.n for given in call.decisions if given.verdict == "edit"), None)
-    for n, entry in asked.listings:
+def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRequest) -> Failure | None:
+    edited = next((decision.n for decision in call.decisions if decision.verdict == "edit"), None)
+    for n, entry in request.listings:
         if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
             break
         if entry.get("tool") != call.tool or not _shows_arguments(entry.get("arguments"), call):
@@ -395,16 +394,16 @@ def _compare_with_call(history: History, call: RecordedCall, asked: SurfacedRequ
 def _shows_arguments(arguments: Any, call: RecordedCall) -> bool:
     if arguments_match(arguments, call.arguments, call.parameters):
         return True
-    given = parse_arguments(call.arguments)
-    if isinstance(given, Mapping) or not isinstance(call.arguments, str):
+    decision = parse_arguments(call.arguments)
+    if isinstance(decision, Mapping) or not isinstance(call.arguments, str):
         return False
     return call.arguments.strip() in str(arguments) or not call.arguments.strip()
 
 
-def _belongs_to_other_session(history: History, asked: SurfacedRequest) -> bool:
-    entry = asked.entry
+def _belongs_to_other_session(history: History, request: SurfacedRequest) -> bool:
+    entry = request.entry
     return any(
-        call.session != asked.session
+        call.session != request.session
         and call.tool == entry.get("tool")
         and arguments_match(entry.get("arguments"), call.arguments, call.parameters)
         for call in history.calls
@@ -418,8 +417,7 @@ def _belongs_to_other_session(history: History, asked: SurfacedRequest) -> bool:
     sources=("microsoft/agent-framework#7383", "openai/openai-agents-python#5141"),
 )
 def request_ids_unique(history: History) -> Evaluations:
-    """
-    Two open requests must differ in something by which they can be answered: their id, or the agent that asks.
+    """Two open requests must differ in something by which they can be answered: their id, or the agent that asks.
 
     Otherwise one answer decides about two calls, or cannot say about which.
 

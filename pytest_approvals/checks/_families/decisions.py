@@ -34,8 +34,7 @@ from pytest_approvals.journal.history import (
     sources=("pydantic/pydantic-ai#8060", "pydantic/pydantic-ai#6922", "langchain-ai/langgraph#8836"),
 )
 def invalid_decision_refused(history: History) -> Evaluations:
-    """
-    A decision that names no request, or is no decision, must make nothing run and lose nothing.
+    """A decision that names no request, or is no decision, must make nothing run and lose nothing.
 
     A missing value, a truthy text or an id that nobody gave are mistakes of a client, not a person's consent. Closing
     the call as rejected is accepted. That the caller is not told of the mistake is a warning.
@@ -97,52 +96,56 @@ def invalid_decision_refused(history: History) -> Evaluations:
         pause c1
         end left
     """
-    for given in history.decisions:
-        turn = given.turn
-        if not is_invalid(given) or given.staging_failed or turn is None or turn.outcome in ("open", "timeout"):
+    for decision in history.decisions:
+        turn = decision.turn
+        if not is_invalid(decision) or decision.staging_failed or turn is None or turn.outcome in ("open", "timeout"):
             continue
         ran = next(_unapproved_executions(turn), None)
-        what = "an answer that is no decision" if is_malformed(given) else "a decision about nothing that was asked"
+        what = "an answer that is no decision" if is_malformed(decision) else "a decision about nothing that was asked"
         if ran is not None:
             expected, actual = "nothing runs", f"{describe_call(ran.call) if ran.call else ran.tool} runs after {what}"
-            yield Failure(call=ran.call, expected=expected, actual=actual, witness=(given.n, ran.n))
+            yield Failure(call=ran.call, expected=expected, actual=actual, witness=(decision.n, ran.n))
         elif turn.failed:
             yield OK
-        elif (told := _find_delivered_decision(given, turn)) is not None:
-            actual = f"the model is told {told.text!r} as its result"
-            yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, told.n))
-        elif given.call is not None and not _is_kept(given.call, turn):
+        elif (delivery := _find_delivered_decision(decision, turn)) is not None:
+            actual = f"the model is told {delivery.text!r} as its result"
+            yield Failure(
+                call=decision.call, expected="it stays pending", actual=actual, witness=(decision.n, delivery.n)
+            )
+        elif decision.call is not None and not _is_kept(decision.call, turn):
             actual = f"it is gone after {what}"
-            yield Failure(call=given.call, expected="it stays pending", actual=actual, witness=(given.n, turn.ended))
+            yield Failure(
+                call=decision.call, expected="it stays pending", actual=actual, witness=(decision.n, turn.ended)
+            )
         else:
             yield Failure(
-                call=given.call,
+                call=decision.call,
                 expected="the caller is told",
                 actual=f"{what} is taken without a sound",
-                witness=(given.n, turn.ended),
+                witness=(decision.n, turn.ended),
                 level="should",
             )
 
 
 def _unapproved_executions(turn: RecordedTurn) -> Iterator[Execution]:
-    for run in turn.executions:
-        call = run.call
+    for execution in turn.executions:
+        call = execution.call
         if call is None:
-            yield run
-        elif call.is_gated_at(run.n) or call.requests:
-            decided = call.decision_at(run.n)
+            yield execution
+        elif call.is_gated_at(execution.n) or call.requests:
+            decided = call.decision_at(execution.n)
             if decided is None or not (decided.approves or decided.rejects):
-                yield run
+                yield execution
 
 
-def _find_delivered_decision(given: RecordedDecision, turn: RecordedTurn) -> DeliveredResult | None:
+def _find_delivered_decision(decision: RecordedDecision, turn: RecordedTurn) -> DeliveredResult | None:
     """Where the model is told, in that turn, the very text that stood in place of a decision."""
-    raw = given.event.raw
+    raw = decision.event.raw
     text = raw.get("verdict") if isinstance(raw, dict) else None
-    if given.call is None or not isinstance(text, str):
+    if decision.call is None or not isinstance(text, str):
         return None
-    told_now = (told for told in given.call.deliveries if given.n < told.n < turn.ended)
-    return next((told for told in told_now if told.text == text), None)
+    told_now = (delivery for delivery in decision.call.deliveries if decision.n < delivery.n < turn.ended)
+    return next((delivery for delivery in told_now if delivery.text == text), None)
 
 
 def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
@@ -162,8 +165,7 @@ def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
     sources=("langchain-ai/langgraph#7256", "openai/openai-agents-python#4429"),
 )
 def contradiction_not_executed(history: History) -> Evaluations:
-    """
-    A call that one submission both approves and rejects must not run.
+    """A call that one submission both approves and rejects must not run.
 
     Of two answers that contradict each other the careful one counts, if the submission is not refused. Decisions that
     were put into the state one after the other are no contradiction: the last one stands.
@@ -199,17 +201,24 @@ def contradiction_not_executed(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        given = next((given for given in call.decisions if is_contradicted(given) and given.turn is not None), None)
-        if given is None:
-            continue
-        run = next(
-            (run for run in call.executions if run.turn is given.turn and run.n > (given.handed_in_at or 0)), None
+        decision = next(
+            (decision for decision in call.decisions if is_contradicted(decision) and decision.turn is not None), None
         )
-        if run is None:
+        if decision is None:
+            continue
+        execution = next(
+            (
+                execution
+                for execution in call.executions
+                if execution.turn is decision.turn and execution.n > (decision.handed_in_at or 0)
+            ),
+            None,
+        )
+        if execution is None:
             yield OK
         else:
-            both = [other.n for other in call.decisions if other.handed_in_at == given.handed_in_at]
-            yield Failure(call=call, expected="no run", actual="it runs", witness=(*both, run.n))
+            both = [other.n for other in call.decisions if other.handed_in_at == decision.handed_in_at]
+            yield Failure(call=call, expected="no run", actual="it runs", witness=(*both, execution.n))
 
 
 @check(
@@ -219,8 +228,7 @@ def contradiction_not_executed(history: History) -> Evaluations:
     sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
 )
 def settled_stays_settled(history: History) -> Evaluations:
-    """
-    A decision about a call that is settled must change nothing.
+    """A decision about a call that is settled must change nothing.
 
     Answers come twice: a double click, a retried request, a second window. The call is not run again and its result is
     not told again or changed. An approval of a call that a new message had closed is refused visibly, since it will not
@@ -297,43 +305,47 @@ def settled_stays_settled(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for given in call.decisions:
-            settled = settled_position(call, given) or cancelled_position(history, call, given)
-            if settled is None or given.turn is None or is_invalid(given):
+        for decision in call.decisions:
+            settled = settled_position(call, decision) or cancelled_position(history, call, decision)
+            if settled is None or decision.turn is None or is_invalid(decision):
                 continue
-            yield _find_effect(call, given, settled) or _find_needless_question(call, given, settled)
+            yield _find_effect(call, decision, settled) or _find_needless_question(call, decision, settled)
 
 
-def _find_effect(call: RecordedCall, given: RecordedDecision, settled: int) -> Failure | None:
-    turn, taken = given.turn, given.handed_in_at or 0
+def _find_effect(call: RecordedCall, decision: RecordedDecision, settled: int) -> Failure | None:
+    turn, taken = decision.turn, decision.handed_in_at or 0
     assert turn is not None
-    run = next((run for run in call.executions if run.turn is turn and run.n > taken), None)
-    told = next((told for told in call.deliveries if told.n > taken and (call.deliveries[0] is not told)), None)
+    execution = next(
+        (execution for execution in call.executions if execution.turn is turn and execution.n > taken), None
+    )
+    delivery = next(
+        (delivery for delivery in call.deliveries if delivery.n > taken and (call.deliveries[0] is not delivery)), None
+    )
     expected = f"nothing: it was settled at {settled}"
-    if run is not None:
-        return Failure(call=call, expected=expected, actual="it runs", witness=(settled, given.n, run.n))
-    if told is not None:
-        actual = f"the model is told {told.text!r}"
-        return Failure(call=call, expected=expected, actual=actual, witness=(settled, given.n, told.n))
-    closed_by_message = not call.executions and all(other is given or other.refused for other in call.decisions)
-    if given.approves and closed_by_message and not turn.failed:
+    if execution is not None:
+        return Failure(call=call, expected=expected, actual="it runs", witness=(settled, decision.n, execution.n))
+    if delivery is not None:
+        actual = f"the model is told {delivery.text!r}"
+        return Failure(call=call, expected=expected, actual=actual, witness=(settled, decision.n, delivery.n))
+    closed_by_message = not call.executions and all(other is decision or other.refused for other in call.decisions)
+    if decision.approves and closed_by_message and not turn.failed:
         actual = "the approval is taken without a sound, and nothing runs"
-        return Failure(call=call, expected="it is refused", actual=actual, witness=(settled, given.n, turn.ended))
+        return Failure(call=call, expected="it is refused", actual=actual, witness=(settled, decision.n, turn.ended))
     return OK
 
 
-def _find_needless_question(call: RecordedCall, given: RecordedDecision, settled: int) -> Failure | None:
-    turn = given.turn
+def _find_needless_question(call: RecordedCall, decision: RecordedDecision, settled: int) -> Failure | None:
+    turn = decision.turn
     if turn is None or turn.start.text is not None or not turn.exchanges:
         return OK
     if turn.previous is not None and turn.previous.failed:
         return OK
     if any(other.call is None or settled_position(other.call, other) is None for other in turn.decisions):
         return OK
-    asked = turn.exchanges[0].n
+    request = turn.exchanges[0].n
     actual = "the model is asked again"
     expected = "no question to the model"
-    return Failure(call=call, expected=expected, actual=actual, witness=(settled, given.n, asked), level="should")
+    return Failure(call=call, expected=expected, actual=actual, witness=(settled, decision.n, request), level="should")
 
 
 @check(
@@ -343,8 +355,7 @@ def _find_needless_question(call: RecordedCall, given: RecordedDecision, settled
     sources=("microsoft/agent-framework#5654", "vercel/ai#15947"),
 )
 def unanswered_stays_pending(history: History) -> Evaluations:
-    """
-    A request that the caller did not answer must stay pending while the caller only answers others or goes on.
+    """A request that the caller did not answer must stay pending while the caller only answers others or goes on.
 
     Nobody said yes or no. A new message may close it; then a later answer is refused.
 
@@ -391,13 +402,13 @@ def unanswered_stays_pending(history: History) -> Evaluations:
         pending = pending_before(history, turn)
         if pending is None or not pending.calls:
             continue
-        answered = {given.call.label for given in turn.decisions if given.call is not None}
+        answered = {decision.call.label for decision in turn.decisions if decision.call is not None}
         for call in pending.calls:
             if call.label not in answered:
                 yield from _check_unanswered(history, turn, call, pending.n)
 
 
-def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, asked: int) -> Evaluations:
+def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, request: int) -> Evaluations:
     if call.branch != turn.branch:
         call = next((each for each in history.find_calls(call.label, call.session) if each.branch == turn.branch), call)
     end = turn.ended
@@ -406,6 +417,6 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
     if turn.failed or any(each.listings[-1][0] >= end for each in call.requests):
         yield OK
         return
-    ran = next((run.n for run in call.executions if run.n > asked), None)
+    ran = next((execution.n for execution in call.executions if execution.n > request), None)
     what = "it runs" if ran is not None else "it is gone"
-    yield Failure(call=call, expected="it stays pending", actual=what, witness=(asked, turn.start.n, ran or end))
+    yield Failure(call=call, expected="it stays pending", actual=what, witness=(request, turn.start.n, ran or end))

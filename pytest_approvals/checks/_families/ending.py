@@ -32,8 +32,7 @@ from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
     sources=("microsoft/autogen#7956", "openai/openai-agents-python#2487"),
 )
 def run_ends(history: History) -> Evaluations:
-    """
-    A run must come to its end: no turn hangs, the model is not asked for ever, and answers move it on.
+    """A run must come to its end: no turn hangs, the model is not asked for ever, and answers move it on.
 
     A loop that asks the same question costs money until somebody looks. And what a turn gives in the end should be what
     its model said last: whoever reads the output has not seen anything else.
@@ -99,7 +98,7 @@ def run_ends(history: History) -> Evaluations:
         yield Failure(expected="the run ends", actual=actual, witness=(mute.end.n,), session=mute.session)
     elif stuck is not None:
         actual = f"the same requests are there after they were answered {stuck.rounds} times"
-        call = next((asked.call for asked in history.requests if asked.q in stuck.requests), None)
+        call = next((request.call for request in history.requests if request.q in stuck.requests), None)
         yield Failure(call=call, expected="answers move the run on", actual=actual, witness=(stuck.n,))
     else:
         yield OK
@@ -146,8 +145,7 @@ def _stuck_callers(history: History) -> Iterator[CallerStuck]:
     sources=("pydantic/pydantic-ai#6486", "openai/openai-agents-python#5141"),
 )
 def nothing_left_pending(history: History) -> Evaluations:
-    """
-    When everything was answered, nothing must be pending.
+    """When everything was answered, nothing must be pending.
 
     What is still open then can never be closed: the session shows a question that was answered.
 
@@ -184,11 +182,11 @@ def nothing_left_pending(history: History) -> Evaluations:
             yield OK
         return
     for entry in end.pending:
-        asked = next((asked for asked in history.requests if asked.q == entry.get("q")), None)
-        last = [turn for turn in history.turns if asked is None or turn.session == asked.session][-1:]
+        request = next((request for request in history.requests if request.q == entry.get("q")), None)
+        last = [turn for turn in history.turns if request is None or turn.session == request.session][-1:]
         if last and last[0].failed:
             continue
-        call = asked.call if asked is not None else None
+        call = request.call if request is not None else None
         witness = (call.decisions[-1].n if call and call.decisions else 0, end.n)
         yield Failure(call=call, expected="nothing is pending", actual="it is still listed", witness=witness)
     yield OK
@@ -200,8 +198,7 @@ def nothing_left_pending(history: History) -> Evaluations:
     sources=("pydantic/pydantic-ai#6486", "vercel/ai@50a26d5"),
 )
 def usable_after_refusal(history: History) -> Evaluations:
-    """
-    A session must go on after it refused something: the next right step must be taken.
+    """A session must go on after it refused something: the next right step must be taken.
 
     A refusal that poisons the state turns a client's mistake into a lost conversation. A right step is an answer to all
     that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
@@ -254,13 +251,18 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
     labels = {call.label for call in pending.calls}
     if turn.start.text is not None:
         return not labels and not turn.decisions
-    for given in turn.decisions:
-        call = given.call
-        if call is None or is_invalid(given) or is_contradicted(given) or settled_position(call, given) is not None:
+    for decision in turn.decisions:
+        call = decision.call
+        if (
+            call is None
+            or is_invalid(decision)
+            or is_contradicted(decision)
+            or settled_position(call, decision) is not None
+        ):
             return False
-        if given.event.shows is not None:
+        if decision.event.shows is not None:
             return False
-    return bool(labels) and {given.call.label for given in turn.decisions if given.call is not None} == labels
+    return bool(labels) and {decision.call.label for decision in turn.decisions if decision.call is not None} == labels
 
 
 def _has_cause(history: History, turn: RecordedTurn) -> bool:
@@ -269,9 +271,11 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
         return True
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
         return True
-    if any(run.how == "raised" for run in turn.executions):
+    if any(execution.how == "raised" for execution in turn.executions):
         return True
-    return any(given.call is not None and cannot_run(history, given.call, given) for given in turn.decisions)
+    return any(
+        decision.call is not None and cannot_run(history, decision.call, decision) for decision in turn.decisions
+    )
 
 
 @check(
@@ -280,8 +284,7 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
     sources=("langchain-ai/langchain#36957", "langchain-ai/langchain#32980", "pydantic/pydantic-ai#6486"),
 )
 def answer_given(history: History) -> Evaluations:
-    """
-    A turn that finishes must give the structured answer that its model gave last.
+    """A turn that finishes must give the structured answer that its model gave last.
 
     Whoever asks for an object reads its fields. Where nothing comes, or words, or the answer of an earlier turn, the
     program behind it fails, or goes on with what is not true any more. An answer that does not fit what was asked for
@@ -328,10 +331,10 @@ def answer_given(history: History) -> Evaluations:
     if wanted is None:
         return
     for turn in history.turns:
-        given = _structured_answer(turn)
-        if given is None or turn.end is None or turn.outcome != "finished" or not arguments_fit(given[1], wanted):
+        answered = _structured_answer(turn)
+        if answered is None or turn.end is None or turn.outcome != "finished" or not arguments_fit(answered[1], wanted):
             continue
-        n, answer = given
+        n, answer = answered
         if isinstance(turn.end.output, dict) and arguments_match(turn.end.output, answer, wanted):
             yield OK
         else:
@@ -353,8 +356,7 @@ def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
     sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
 )
 def usable_after_hang_up(history: History) -> Evaluations:
-    """
-    A session must go on after its caller hung up: of the turns that follow, not all may fail.
+    """A session must go on after its caller hung up: of the turns that follow, not all may fail.
 
     A browser tab that was closed must not cost the conversation. A message may be refused while the call that was cut
     short is asked about again; then the answer is taken.
@@ -426,8 +428,7 @@ def usable_after_hang_up(history: History) -> Evaluations:
     sources=("openai/openai-agents-python#5123",),
 )
 def sessions_isolated(history: History) -> Evaluations:
-    """
-    Nothing of one session must appear in another one, or be decided there.
+    """Nothing of one session must appear in another one, or be decided there.
 
     Two people share an agent, not their conversations.
 
@@ -477,31 +478,35 @@ def sessions_isolated(history: History) -> Evaluations:
 
 
 def _foreign_requests(history: History) -> Evaluations:
-    for asked in history.requests:
-        if asked.call is None:
-            tool, arguments = str(asked.entry.get("tool")), asked.entry.get("arguments")
-            other = _find_call_of_other_session(history, asked.session, tool, arguments)
+    for request in history.requests:
+        if request.call is None:
+            tool, arguments = str(request.entry.get("tool")), request.entry.get("arguments")
+            other = _find_call_of_other_session(history, request.session, tool, arguments)
             if other is not None:
                 actual = f"a request about {format_call(tool, arguments)} of session {other.session or 'main'}"
                 expected = "requests of its own calls"
-                witness = (other.n, asked.n)
-                yield Failure(expected=expected, actual=actual, witness=witness, session=asked.session)
+                witness = (other.n, request.n)
+                yield Failure(expected=expected, actual=actual, witness=witness, session=request.session)
 
 
 def _foreign_executions(history: History) -> Evaluations:
-    for run in history.executions:
-        call = run.call
+    for execution in history.executions:
+        call = execution.call
         if call is None:
-            other = _find_call_of_other_session(history, run.session, run.tool, run.arguments)
+            other = _find_call_of_other_session(history, execution.session, execution.tool, execution.arguments)
             if other is not None:
-                actual = f"{format_call(run.tool, run.arguments)} of session {other.session or 'main'} runs"
-                witness = (other.n, run.n)
-                yield Failure(expected="runs of its own calls", actual=actual, witness=witness, session=run.session)
-        elif call.is_gated_at(run.n) and call.decision_at(run.n) is None:
-            given = next((given for given in history.decisions if _may_have_leaked(given.call, call)), None)
-            if given is not None and given.approves and given.n < run.n:
+                actual = f"{format_call(execution.tool, execution.arguments)} of session {other.session or 'main'} runs"
+                witness = (other.n, execution.n)
+                yield Failure(
+                    expected="runs of its own calls", actual=actual, witness=witness, session=execution.session
+                )
+        elif call.is_gated_at(execution.n) and call.decision_at(execution.n) is None:
+            decision = next((decision for decision in history.decisions if _may_have_leaked(decision.call, call)), None)
+            if decision is not None and decision.approves and decision.n < execution.n:
                 actual = "it runs after an approval that another session gave"
-                yield Failure(call=call, expected="a decision of its own", actual=actual, witness=(given.n, run.n))
+                yield Failure(
+                    call=call, expected="a decision of its own", actual=actual, witness=(decision.n, execution.n)
+                )
 
 
 def _may_have_leaked(decided: RecordedCall | None, call: RecordedCall) -> bool:

@@ -27,8 +27,7 @@ from pytest_approvals.journal.history import Execution, History, RecordedCall, R
     sources=("openai/openai-agents-python#4257", "openai/openai-agents-python#5144", "pydantic/pydantic-ai#3350"),
 )
 def approval_before_execution(history: History) -> Evaluations:
-    """
-    A call that needs approval must not run before a person approved it.
+    """A call that needs approval must not run before a person approved it.
 
     This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
     id is no approval of this one; nor is an answer that is no decision at all. A tool that asks again in its middle
@@ -90,21 +89,21 @@ def approval_before_execution(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        asked = 0
-        for run in call.executions:
-            if asked or call.needed_approval_for(run):
-                given = call.decision_at(run.n)
-                if given is None or not (given.approves or given.rejects):
-                    yield _report_unapproved(call, run, "no decision about it")
-                elif given.approves and given.handed_in_at is not None and given.handed_in_at < asked:
-                    yield _report_unapproved(call, run, "no second approval after it asked again")
+        request = 0
+        for execution in call.executions:
+            if request or call.needed_approval_for(execution):
+                decision = call.decision_at(execution.n)
+                if decision is None or not (decision.approves or decision.rejects):
+                    yield _report_unapproved(call, execution, "no decision about it")
+                elif decision.approves and decision.handed_in_at is not None and decision.handed_in_at < request:
+                    yield _report_unapproved(call, execution, "no second approval after it asked again")
                 else:
                     yield OK
-            asked = run.ended or 0 if run.how == "asked" else 0
+            request = execution.ended or 0 if execution.how == "asked" else 0
 
 
-def _report_unapproved(call: RecordedCall, run: Execution, why: str) -> Failure:
-    witness = [call.n, *(given.n for given in call.decisions if given.n < run.n), run.n]
+def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Failure:
+    witness = [call.n, *(decision.n for decision in call.decisions if decision.n < execution.n), execution.n]
     return Failure(call=call, expected="it waits for an approval", actual=f"it starts with {why}", witness=witness)
 
 
@@ -115,8 +114,7 @@ def _report_unapproved(call: RecordedCall, run: Execution, why: str) -> Failure:
     sources=("google/adk-python#7148", "openai/openai-agents-js#1694", "langchain-ai/langgraph#7256"),
 )
 def rejected_never_runs(history: History) -> Evaluations:
-    """
-    A call that was rejected must not run.
+    """A call that was rejected must not run.
 
     An explicit rejection counts for more than a standing approval of its tool, given before or after it in one batch.
 
@@ -151,13 +149,13 @@ def rejected_never_runs(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for run in call.executions:
-            given = call.decision_at(run.n)
-            if given is not None and given.rejects and not is_contradicted(given):
+        for execution in call.executions:
+            decision = call.decision_at(execution.n)
+            if decision is not None and decision.rejects and not is_contradicted(decision):
                 actual = "it starts after it was rejected"
-                yield Failure(call=call, expected="no run", actual=actual, witness=(given.n, run.n))
-        given = call.decision
-        if given is not None and given.rejects:
+                yield Failure(call=call, expected="no run", actual=actual, witness=(decision.n, execution.n))
+        decision = call.decision
+        if decision is not None and decision.rejects:
             yield OK
 
 
@@ -168,8 +166,7 @@ def rejected_never_runs(history: History) -> Evaluations:
     sources=("openai/openai-agents-python#2487", "strands-agents/harness-sdk#3076", "microsoft/agent-framework#4963"),
 )
 def approved_runs(history: History) -> Evaluations:
-    """
-    An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
+    """An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
 
     The person said yes and believes that it happened. It may wait for the answers to its siblings. That the model is
     told something else counts only where the tool is gone, the arguments do not fit, what was saved has been changed,
@@ -269,54 +266,54 @@ def approved_runs(history: History) -> Evaluations:
         end left: c1
     """
     for call in history.calls:
-        given = call.decision
-        if given is None or not given.approves or settled_position(call, given) is not None:
+        decision = call.decision
+        if decision is None or not decision.approves or settled_position(call, decision) is not None:
             continue
-        if _was_executed_after(call, given):
+        if _was_executed_after(call, decision):
             yield OK
-        elif given.turn is not None and given.turn.outcome == "open":
+        elif decision.turn is not None and decision.turn.outcome == "open":
             actual = "the journal ends before the turn does"
             expected = "a run after its approval"
-            yield Failure(call=call, expected=expected, actual=actual, witness=(given.n,), status="unknown")
+            yield Failure(call=call, expected=expected, actual=actual, witness=(decision.n,), status="unknown")
         else:
-            yield OK if _is_excused(history, call, given) else _report_missing_execution(call, given)
+            yield OK if _is_excused(history, call, decision) else _report_missing_execution(call, decision)
 
 
-def _report_missing_execution(call: RecordedCall, given: RecordedDecision) -> Failure:
-    told = next((told for told in call.deliveries if told.n > (given.handed_in_at or 0)), None)
-    actual = f"no run; the model is told {told.text!r}" if told is not None else "no run"
-    ended = given.turn.ended if given.turn is not None else 0
-    witness = (given.n, told.n if told is not None else ended)
+def _report_missing_execution(call: RecordedCall, decision: RecordedDecision) -> Failure:
+    delivery = next((delivery for delivery in call.deliveries if delivery.n > (decision.handed_in_at or 0)), None)
+    actual = f"no run; the model is told {delivery.text!r}" if delivery is not None else "no run"
+    ended = decision.turn.ended if decision.turn is not None else 0
+    witness = (decision.n, delivery.n if delivery is not None else ended)
     return Failure(call=call, expected="a run after its approval", actual=actual, witness=witness)
 
 
-def _was_executed_after(call: RecordedCall, given: RecordedDecision) -> bool:
-    taken = given.handed_in_at or 0
-    ran = any(run.n > taken for run in call.executions)
-    if given.call is not call:
+def _was_executed_after(call: RecordedCall, decision: RecordedDecision) -> bool:
+    taken = decision.handed_in_at or 0
+    ran = any(execution.n > taken for execution in call.executions)
+    if decision.call is not call:
         return ran or bool(call.executions) or bool(call.requests)
     return ran
 
 
-def _is_excused(history: History, call: RecordedCall, given: RecordedDecision) -> bool:
-    turn = given.turn
+def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
+    turn = decision.turn
     if turn is None or turn.outcome in ("failed", "timeout", "open"):
         return True
     if call.turn is not None and call.turn.outcome in ("failed", "timeout", "open") and not call.requests:
         return True
-    settled = cannot_run(history, call, given) or any(run.how == "cancelled" for run in call.executions)
-    if settled and any(told.n > (given.handed_in_at or 0) for told in call.deliveries):
+    settled = cannot_run(history, call, decision) or any(execution.how == "cancelled" for execution in call.executions)
+    if settled and any(delivery.n > (decision.handed_in_at or 0) for delivery in call.deliveries):
         return True
     return (
         has_pending_siblings(history, call)
-        or _was_dropped_later(history, call, given)
+        or _was_dropped_later(history, call, decision)
         or _was_executed_on_other_branch(history, call)
     )
 
 
-def _was_dropped_later(history: History, call: RecordedCall, given: RecordedDecision) -> bool:
+def _was_dropped_later(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
     """Whether what was pending was given up or closed after the approval, and not by a message that came with it."""
-    return was_dropped(history, call) and superseded_by(history, call) is not given.turn
+    return was_dropped(history, call) and superseded_by(history, call) is not decision.turn
 
 
 def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
@@ -324,10 +321,10 @@ def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
     others = [
         other for other in history.find_calls(call.label, call.session) if other is not call and other.n == call.n
     ]
-    if not any(run for other in others for run in other.executions):
+    if not any(execution for other in others for execution in other.executions):
         return False
-    live = any(fork.mode.startswith("native.") for fork in history.branches if fork.session == call.session)
-    return live or any(given.turn is not None and given.turn.overlaps for given in call.decisions)
+    live = any(branch.mode.startswith("native.") for branch in history.branches if branch.session == call.session)
+    return live or any(decision.turn is not None and decision.turn.overlaps for decision in call.decisions)
 
 
 @check(
@@ -337,8 +334,7 @@ def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
     sources=("google/adk-python#7151", "langchain-ai/langgraph#6663"),
 )
 def runs_at_most_once(history: History) -> Evaluations:
-    """
-    An approved call must not run more than once.
+    """An approved call must not run more than once.
 
     A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval.
     That two forks of one save both ran a call is only a warning, since who keeps no state cannot know of the other;
@@ -448,7 +444,9 @@ def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Exe
     for first, second in zip(call.executions, call.executions[1:], strict=False):
         if first.how in ("raised", "asked", "cancelled"):
             ended = first.ended or first.n
-            approved = any(given.approves and given.is_in_force(second.n) for given in _decisions_after(call, ended))
+            approved = any(
+                decision.approves and decision.is_in_force(second.n) for decision in _decisions_after(call, ended)
+            )
             if not approved and first.how != "asked":
                 yield first, second, f"it runs again after it {_ENDINGS[first.how]}, and was not approved again"
         elif first.how == "returned" and (first.ended or 0) < second.n:
@@ -458,24 +456,24 @@ def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Exe
 
 
 def _decisions_after(call: RecordedCall, n: int) -> Iterator[RecordedDecision]:
-    return (given for given in call.decisions if given.handed_in_at is not None and given.handed_in_at > n)
+    return (decision for decision in call.decisions if decision.handed_in_at is not None and decision.handed_in_at > n)
 
 
 def _executions_on_two_branches(history: History) -> Evaluations:
-    durable = {fork.session for fork in history.branches if fork.mode.startswith("native.")}
+    durable = {branch.session for branch in history.branches if branch.mode.startswith("native.")}
     seen: dict[tuple[str, str, int], Execution] = {}
     for call in history.calls:
-        for run in call.executions:
-            if run.how != "returned" or run.branch != call.branch:
+        for execution in call.executions:
+            if execution.how != "returned" or execution.branch != call.branch:
                 continue
-            first = seen.setdefault((call.session, call.label, call.n), run)
-            if first.branch == run.branch:
+            first = seen.setdefault((call.session, call.label, call.n), execution)
+            if first.branch == execution.branch:
                 continue
             yield Failure(
                 call=call,
                 expected="1 run",
                 actual="a run in each of two histories that began with the same save",
-                witness=(first.n, run.n),
+                witness=(first.n, execution.n),
                 level="must" if call.session in durable else "should",
             )
 
@@ -487,8 +485,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
     sources=("langchain-ai/langgraph#7561",),
 )
 def ungated_runs_once(history: History) -> Evaluations:
-    """
-    A call that needs no approval must run once, whatever becomes of its siblings.
+    """A call that needs no approval must run once, whatever becomes of its siblings.
 
     It may wait until its siblings were answered. It need not run where the turn fails visibly, where the tool is gone
     or the arguments do not fit, or where a new message or a cancellation closed the whole reply. One that raised may
@@ -537,7 +534,7 @@ def ungated_runs_once(history: History) -> Evaluations:
         if call.executions:
             yield _find_repetition(call)
         elif not _is_excused_from_execution(history, call):
-            witness = (call.n, *(told.n for told in call.deliveries[:1]))
+            witness = (call.n, *(delivery.n for delivery in call.deliveries[:1]))
             yield Failure(call=call, expected="1 run", actual="no run", witness=witness)
 
 

@@ -18,8 +18,7 @@ from pytest_approvals.journal.history import Execution, History, RecordedCall
     sources=("microsoft/agent-framework#7383", "openai/openai-agents-python#4257", "langchain-ai/langchain#33787"),
 )
 def arguments_as_approved(history: History) -> Evaluations:
-    """
-    A call must run with the tool and the arguments that were approved.
+    """A call must run with the tool and the arguments that were approved.
 
     Those are what the person was shown, or what they put in its place by an edit; for a call that needs no approval,
     what the model asked for. Arguments are equal after coercion to the declared types, with defaults filled in. Where
@@ -110,33 +109,37 @@ def arguments_as_approved(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for run in call.executions:
-            tool, arguments, n = _approved_call(call, run)
-            if run.tool != tool or not arguments_satisfy(run.arguments, _blank_to_empty(arguments), call.parameters):
-                yield _report_difference(format_call(tool, arguments), call, run, n)
-            elif was_changed_between(history, call, run.n) and not arguments_fit(
-                run.arguments, history.parameters_at(call, run.n)
+        for execution in call.executions:
+            tool, arguments, n = _approved_call(call, execution)
+            if execution.tool != tool or not arguments_satisfy(
+                execution.arguments, _blank_to_empty(arguments), call.parameters
             ):
-                yield _report_difference(f"only what fits the parameters of {tool}", call, run, n)
+                yield _report_difference(format_call(tool, arguments), call, execution, n)
+            elif was_changed_between(history, call, execution.n) and not arguments_fit(
+                execution.arguments, history.parameters_at(call, execution.n)
+            ):
+                yield _report_difference(f"only what fits the parameters of {tool}", call, execution, n)
             else:
                 yield OK
 
 
-def _report_difference(expected: str, call: RecordedCall, run: Execution, n: int) -> Failure:
-    return Failure(call=call, expected=expected, actual=format_call(run.tool, run.arguments), witness=(n, run.n))
+def _report_difference(expected: str, call: RecordedCall, execution: Execution, n: int) -> Failure:
+    return Failure(
+        call=call, expected=expected, actual=format_call(execution.tool, execution.arguments), witness=(n, execution.n)
+    )
 
 
-def _approved_call(call: RecordedCall, run: Execution) -> tuple[str, Any, int]:
+def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, int]:
     """Gives what may run, and where it was said."""
-    given = call.decision_at(run.n)
-    if given is None:
+    decision = call.decision_at(execution.n)
+    if decision is None:
         return call.tool, call.arguments, call.n
-    if given.verdict == "edit" or given.request is None or given.call is not call:
-        return *call.effective_call_at(run.n), given.n
-    listed = [entry for n, entry in given.request.listings if n < given.n]
-    if not listed or not given.approves:
+    if decision.verdict == "edit" or decision.request is None or decision.call is not call:
+        return *call.effective_call_at(execution.n), decision.n
+    listed = [entry for n, entry in decision.request.listings if n < decision.n]
+    if not listed or not decision.approves:
         return call.tool, call.arguments, call.n
-    return listed[-1]["tool"], listed[-1].get("arguments"), given.n
+    return listed[-1]["tool"], listed[-1].get("arguments"), decision.n
 
 
 def _blank_to_empty(arguments: Any) -> Any:
@@ -150,8 +153,7 @@ def _blank_to_empty(arguments: Any) -> Any:
     sources=("microsoft/agent-framework#7383", "vercel/ai#15947"),
 )
 def only_model_calls_run(history: History) -> Evaluations:
-    """
-    Nothing must run that the model did not ask for.
+    """Nothing must run that the model did not ask for.
 
     An approval of a request that was never made, a history that somebody else wrote, or a client that names another
     tool must not make a tool run.
@@ -174,10 +176,10 @@ def only_model_calls_run(history: History) -> Evaluations:
         run forged pay(amount=5) -> paid 5
         done
     """
-    for run in history.executions:
-        if run.call is not None:
+    for execution in history.executions:
+        if execution.call is not None:
             yield OK
         else:
-            actual = f"{format_call(run.tool, run.arguments)} starts"
+            actual = f"{format_call(execution.tool, execution.arguments)} starts"
             expected = "only what the model asked for runs"
-            yield Failure(expected=expected, actual=actual, witness=(run.n,), session=run.session)
+            yield Failure(expected=expected, actual=actual, witness=(execution.n,), session=execution.session)

@@ -14,8 +14,7 @@ from pytest_approvals.journal.validation import find_violations
 
 @check("journal-well-formed")
 def journal_well_formed(history: History) -> Evaluations:
-    """
-    A journal must follow the grammar of journals.
+    """A journal must follow the grammar of journals.
 
     One that does not was recorded wrongly, cut off or changed, and what the other checks say about it means nothing.
 
@@ -39,8 +38,7 @@ def journal_well_formed(history: History) -> Evaluations:
 
 @check("scenario-exercised", guards=True)
 def scenario_exercised(history: History) -> Evaluations:
-    """
-    A run must reach what its scenario is about, if no other check explains why it did not.
+    """A run must reach what its scenario is about, if no other check explains why it did not.
 
     A story that was not played says nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said.
@@ -115,7 +113,7 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
 def _check_expectations(history: History) -> Iterator[Failure]:
     expect = history.header.expect if history.header is not None else {}
     if "runs" in expect:
-        ran = {run.call.label for run in history.executions if run.call is not None}
+        ran = {execution.call.label for execution in history.executions if execution.call is not None}
         if ran != {*expect["runs"]}:
             yield _harness_failure(f"runs of {_join_labels(expect['runs'])}", f"runs of {_join_labels(ran)}", 1)
     if "output" in expect:

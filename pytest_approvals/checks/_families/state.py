@@ -38,8 +38,7 @@ from pytest_approvals.journal.history import (
     sources=("pydantic/pydantic-ai#4830", "openai/openai-agents-python#2487"),
 )
 def pending_survives(history: History) -> Evaluations:
-    """
-    What is pending when the state is saved must be pending when it is taken up again, and nothing else.
+    """What is pending when the state is saved must be pending when it is taken up again, and nothing else.
 
     A request that is lost on the way can never be answered; one that was settled must not come back. A state that
     cannot be saved or taken up while requests are pending loses them, too, unless the tools are not the same any more,
@@ -108,7 +107,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
         return
     listed = {call.label for call in restore.requested_calls}
     for call in pending.calls:
-        if call.label in listed or any(given.staged and not given.staging_failed for given in call.decisions):
+        if call.label in listed or any(decision.staged and not decision.staging_failed for decision in call.decisions):
             yield OK
         elif restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
             continue
@@ -135,8 +134,8 @@ def _check_returned_requests(pending: PendingCalls, save: RecordedSave, restore:
 
 def _was_settled(call: RecordedCall, n: int) -> bool:
     """Whether it ran or the model was told of it before position *n*."""
-    returned = any(run.how == "returned" and (run.ended or 0) < n for run in call.executions)
-    return returned or any(told.n < n for told in call.deliveries)
+    returned = any(execution.how == "returned" and (execution.ended or 0) < n for execution in call.executions)
+    return returned or any(delivery.n < n for delivery in call.deliveries)
 
 
 def _was_changed(history: History, save: RecordedSave, restore: RecordedRestore) -> bool:
@@ -163,8 +162,7 @@ def _format_error_pair(error: Sequence[str] | None) -> str:
     sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#4413"),
 )
 def decision_survives(history: History) -> Evaluations:
-    """
-    A decision that was put into the state must have its effect after the state was saved and taken up again.
+    """A decision that was put into the state must have its effect after the state was saved and taken up again.
 
     The person answered, and left; nobody asks them whether the answer arrived.
 
@@ -204,36 +202,41 @@ def decision_survives(history: History) -> Evaluations:
         pause c1
         end left
     """
-    for call, given, restored in _staged_decisions(history):
-        turn = given.turn
+    for call, decision, restored in _staged_decisions(history):
+        turn = decision.turn
         if turn is None or turn.end is None or turn.outcome in ("failed", "timeout"):
             continue
         listed = call.is_listed_at(turn.end.n)
-        ran = any(run.n > turn.start.n for run in call.executions)
+        ran = any(execution.n > turn.start.n for execution in call.executions)
         if listed:
             actual = "it is asked about again"
-        elif given.approves and not ran and not cannot_run(history, call, given):
+        elif decision.approves and not ran and not cannot_run(history, call, decision):
             actual = "it does not run"
-        elif given.rejects and ran:
+        elif decision.rejects and ran:
             actual = "it runs"
         else:
             yield OK
             continue
-        witness = (given.n, restored.n, turn.end.n)
-        yield Failure(call=call, expected=f"the decision to {given.verdict} counts", actual=actual, witness=witness)
+        witness = (decision.n, restored.n, turn.end.n)
+        yield Failure(call=call, expected=f"the decision to {decision.verdict} counts", actual=actual, witness=witness)
 
 
 def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:
     """Gives the last staged decision about each call that went through a save, with the restore."""
     restores = [restore.event for restore in history.restores if restore.event.error is None]
     for call in history.calls if restores else ():
-        for given in call.decisions[::-1]:
-            if not given.staged or given.staging_failed or not (given.approves or given.rejects) or given.turn is None:
+        for decision in call.decisions[::-1]:
+            if (
+                not decision.staged
+                or decision.staging_failed
+                or not (decision.approves or decision.rejects)
+                or decision.turn is None
+            ):
                 continue
-            taken, start = given.handed_in_at or 0, given.turn.start.n
+            taken, start = decision.handed_in_at or 0, decision.turn.start.n
             found = next((event for event in restores if taken < event.n < start), None)
             if found is not None:
-                yield call, given, found
+                yield call, decision, found
             break
 
 
@@ -244,8 +247,7 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
     sources=("pydantic/pydantic-ai#4830",),
 )
 def round_trip_stable(history: History) -> Evaluations:
-    """
-    A state that is taken up and saved at once should be the state that was saved.
+    """A state that is taken up and saved at once should be the state that was saved.
 
     What differs was not restored, or grows with every restart.
 
@@ -284,8 +286,7 @@ def round_trip_stable(history: History) -> Evaluations:
     sources=("langchain-ai/langgraph#5409", "microsoft/agent-framework#5535"),
 )
 def stream_shows_everything(history: History) -> Evaluations:
-    """
-    Who consumes a streamed turn to its end must have seen what it said and what is pending.
+    """Who consumes a streamed turn to its end must have seen what it said and what is pending.
 
     A request that is in the state but neither in the stream nor in its result is one that a streaming client never
     shows. Of what a stream shows at all, it should leave nothing out and show nothing twice.
@@ -344,7 +345,7 @@ def stream_shows_everything(history: History) -> Evaluations:
     some_text = any(text is not None for _, text, _ in streamed)
     some_calls = any(ids for _, _, ids in streamed)
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
-    late = [asked for asked in history.requests if asked.n not in ends]
+    late = [request for request in history.requests if request.n not in ends]
     for turn, text, ids in streamed:
         if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:
             continue
@@ -375,19 +376,19 @@ def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[Surfa
     end = turn.end.n
     following = (each.start.n for each in history.turns if each.session == turn.session and each.start.n > end)
     until = next(following, END_POSITION)
-    for asked in late:
-        if end < asked.n < until and asked.session == turn.session and not _is_known(asked, turn):
+    for request in late:
+        if end < request.n < until and request.session == turn.session and not _is_known(request, turn):
             actual = "it is pending after the turn, and was not in the stream or its result"
             expected = "the request in the stream or its result"
-            yield Failure(call=asked.call, expected=expected, actual=actual, witness=(end, asked.n))
+            yield Failure(call=request.call, expected=expected, actual=actual, witness=(end, request.n))
 
 
-def _is_known(asked: SurfacedRequest, turn: RecordedTurn) -> bool:
+def _is_known(request: SurfacedRequest, turn: RecordedTurn) -> bool:
     """Whether it was asked about before under another number, or shown in the stream."""
-    call = asked.call
-    if call is not None and any(other.n < asked.n for other in call.requests):
+    call = request.call
+    if call is not None and any(other.n < request.n for other in call.requests):
         return True
-    return any(event.what == "request" and event.id == asked.entry.get("id") for event in turn.stream)
+    return any(event.what == "request" and event.id == request.entry.get("id") for event in turn.stream)
 
 
 def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
@@ -415,8 +416,7 @@ def _contains_in_order(pieces: list[str], text: str) -> bool:
 
 
 def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str | None]) -> Failure | None:
-    """
-    A call that a stream leaves out or shows twice, where some stream of the run shows calls at all.
+    """A call that a stream leaves out or shows twice, where some stream of the run shows calls at all.
 
     Calls of other agents, hosted calls and ids that are used twice are not counted: streams differ in what they show.
     """
@@ -436,6 +436,6 @@ def _ids_of(call: RecordedCall) -> set[str | None]:
     """Gives the ids of a call: the model's, and those that the agent gives it before people and tools."""
     return {
         call.id,
-        *(asked.entry.get("call_id") for asked in call.requests),
-        *(run.call_id for run in call.executions),
+        *(request.entry.get("call_id") for request in call.requests),
+        *(execution.call_id for execution in call.executions),
     }

@@ -21,8 +21,7 @@ _MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
     sources=("langchain-ai/langgraph#5409", "openai/openai-agents-python#2487"),
 )
 def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
-    """
-    A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
+    """A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
 
     Who tests in memory and runs with a database has tested something else if it does not. Runs with different oracles
     are not compared, nor are those in which a state has two futures: on one live object, in a store, and in copies; nor
@@ -97,7 +96,7 @@ def _storage_kind(variant: Mapping[str, Any]) -> str:
 
 def _has_concurrency(history: History) -> bool:
     """Whether turns ran at the same time, or one after the other on two copies of one state."""
-    forked = any(fork.parent is not None for fork in history.branches)
+    forked = any(branch.parent is not None for branch in history.branches)
     return forked or any(turn.overlaps for turn in history.turns)
 
 

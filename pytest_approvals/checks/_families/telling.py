@@ -29,8 +29,7 @@ from pytest_approvals.journal.history import (
     sources=("microsoft/agent-framework#7267", "agno-agi/agno#10461", "pydantic/pydantic-ai#6319"),
 )
 def result_delivered_once(history: History) -> Evaluations:
-    """
-    Each call that the model is shown must have exactly one result there, and the result of what ran must be told.
+    """Each call that the model is shown must have exactly one result there, and the result of what ran must be told.
 
     A model that is not told what it did does it again. Where the turn failed before the call was taken over into the
     history, it may be missing there with its result; so may what the framework trimmed. An agent that a conversation
@@ -86,7 +85,7 @@ def result_delivered_once(history: History) -> Evaluations:
     for call in history.calls:
         if not call.deliveries and not call.executions and id(call) not in dangling:
             continue
-        second = next((told for told in call.deliveries if told.second), None)
+        second = next((delivery for delivery in call.deliveries if delivery.second), None)
         lost = _find_lost_result(history, call)
         if second is not None:
             first = call.deliveries[0]
@@ -95,9 +94,9 @@ def result_delivered_once(history: History) -> Evaluations:
             actual = "none in the model's input"
             yield Failure(call=call, expected="1 result", actual=actual, witness=(call.n, dangling[id(call)].n))
         elif lost is not None:
-            run, exchange = lost
+            execution, exchange = lost
             actual = "neither call nor result in the model's input"
-            yield Failure(call=call, expected="1 result", actual=actual, witness=(run, exchange.n))
+            yield Failure(call=call, expected="1 result", actual=actual, witness=(execution, exchange.n))
         else:
             yield OK
 
@@ -113,33 +112,32 @@ def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
 
 def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchange] | None:
     """Gives the run and the next input of the model in which the call does not stand at all."""
-    run = call.first_return
+    execution = call.first_return
     if (
-        run is None
-        or run.ended is None
+        execution is None
+        or execution.ended is None
         or call.kind == "hosted_mcp"
-        or any(told.n >= run.ended for told in call.deliveries)
+        or any(delivery.n >= execution.ended for delivery in call.deliveries)
     ):
         return None
-    after = next(following_exchanges(history, call, run.ended), None)
-    if after is None or (run.turn is not None and run.turn.failed):
+    after = next(following_exchanges(history, call, execution.ended), None)
+    if after is None or (execution.turn is not None and execution.turn.failed):
         return None
     if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
         return None
     if after.agent != call.agent and _is_told_in_words(call, after):
         return None
-    return run.n, after
+    return execution.n, after
 
 
 def _is_told_in_words(call: RecordedCall, exchange: Exchange) -> bool:
-    """
-    Whether the agent that a conversation was handed over to is told of a call in words, or need not be: it knows that
+    """Whether the agent that a conversation was handed over to is told of a call in words, or need not be: it knows that
     it was handed over.
     """
     if call.declaration is not None and call.declaration.hands_over_to is not None:
         return True
-    run = call.first_return
-    text = run.end.result if run is not None and run.end is not None else None
+    execution = call.first_return
+    text = execution.end.result if execution is not None and execution.end is not None else None
     return isinstance(text, str) and any(text in (item.get("text") or "") for item in exchange.items)
 
 
@@ -158,8 +156,7 @@ def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterato
     sources=("microsoft/autogen#7956", "openai/openai-agents-python#4409"),
 )
 def rejection_told(history: History) -> Evaluations:
-    """
-    The model must be told that a call was rejected, when it is asked next.
+    """The model must be told that a call was rejected, when it is asked next.
 
     It waits for an answer to its call; without one it cannot go on, or believes that the call succeeded.
 
@@ -192,35 +189,35 @@ def rejection_told(history: History) -> Evaluations:
         forget c1
         done
     """
-    for call, given, exchange in _rejected_calls(history):
+    for call, decision, exchange in _rejected_calls(history):
         if call.kind == "hosted_mcp":
-            told = any(
+            is_told = any(
                 n <= exchange.n and not approved
                 for n, approved in call.approval_responses
-                if n > (given.handed_in_at or 0)
+                if n > (decision.handed_in_at or 0)
             )
         else:
-            told = any(told.n <= exchange.n and (told.text or "").strip() for told in call.deliveries)
-            told = told or (given.event.reason == "" and bool(call.deliveries))
-        if told:
+            is_told = any(delivery.n <= exchange.n and (delivery.text or "").strip() for delivery in call.deliveries)
+            is_told = is_told or (decision.event.reason == "" and bool(call.deliveries))
+        if is_told:
             yield OK
         else:
             actual = "it is told nothing about it" if not call.deliveries else "it is told an empty text"
             expected = "the model is told of the rejection"
-            yield Failure(call=call, expected=expected, actual=actual, witness=(given.n, exchange.n))
+            yield Failure(call=call, expected=expected, actual=actual, witness=(decision.n, exchange.n))
 
 
 def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, Exchange]]:
     """Gives rejected calls with the rejection and the next question to their model."""
     for call in history.calls:
-        given = call.decision
-        if given is None or not given.rejects or given.handed_in_at is None or call.first_return is not None:
+        decision = call.decision
+        if decision is None or not decision.rejects or decision.handed_in_at is None or call.first_return is not None:
             continue
-        exchange = next(following_exchanges(history, call, max(given.handed_in_at, call.n)), None)
-        if exchange is None or was_trimmed_between(history, given.handed_in_at, exchange.n, call.session):
+        exchange = next(following_exchanges(history, call, max(decision.handed_in_at, call.n)), None)
+        if exchange is None or was_trimmed_between(history, decision.handed_in_at, exchange.n, call.session):
             continue
-        if given.turn is not None and not given.turn.failed:
-            yield call, given, exchange
+        if decision.turn is not None and not decision.turn.failed:
+            yield call, decision, exchange
 
 
 @check(
@@ -230,8 +227,7 @@ def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDe
     sources=("microsoft/autogen#7387", "openai/openai-agents-python#4409"),
 )
 def reason_told(history: History) -> Evaluations:
-    """
-    The model should be told the reason that the person gave.
+    """The model should be told the reason that the person gave.
 
     With it, it can do better; without it, it tries again.
 
@@ -253,15 +249,15 @@ def reason_told(history: History) -> Evaluations:
         tell c1 Denied
         done
     """
-    for call, given, exchange in _rejected_calls(history):
-        reason = given.event.reason
+    for call, decision, exchange in _rejected_calls(history):
+        reason = decision.event.reason
         if not reason or call.kind == "hosted_mcp":
             continue
-        texts = [told.text or "" for told in call.deliveries if told.n <= exchange.n]
+        texts = [delivery.text or "" for delivery in call.deliveries if delivery.n <= exchange.n]
         if any(_collapse_whitespace(reason) in _collapse_whitespace(text) for text in texts):
             yield OK
         elif texts:
-            witness = (given.n, exchange.n)
+            witness = (decision.n, exchange.n)
             yield Failure(call=call, expected=f"{reason!r} in what it is told", actual=repr(texts[-1]), witness=witness)
 
 
@@ -279,8 +275,7 @@ _PLACEHOLDER_PREFIX = "<not JSON: "
     sources=("langchain-ai/langgraph#8579", "pydantic/pydantic-ai#7815"),
 )
 def result_matches_its_call(history: History) -> Evaluations:
-    """
-    What the model is told as the result of a call must be what that call's run returned.
+    """What the model is told as the result of a call must be what that call's run returned.
 
     Results that are swapped between calls, made up, or taken from elsewhere mislead the model about what was done.
 
@@ -313,52 +308,57 @@ def result_matches_its_call(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
-        for told in call.deliveries:
+        for delivery in call.deliveries:
             returned = [
-                run for run in call.executions if run.how == "returned" and run.n < told.n and run.end is not None
+                execution
+                for execution in call.executions
+                if execution.how == "returned" and execution.n < delivery.n and execution.end is not None
             ]
-            if returned and all((run.ended or 0) > told.n for run in returned):
-                yield _find_early_result(call, told, returned[-1])
+            if returned and all((execution.ended or 0) > delivery.n for execution in returned):
+                yield _find_early_result(call, delivery, returned[-1])
             elif returned:
-                yield _compare_results(call, told, [run.result for run in returned], returned[-1].n)
+                yield _compare_results(call, delivery, [execution.result for execution in returned], returned[-1].n)
             elif not call.executions:
-                yield _find_foreign_result(history, call, told)
+                yield _find_foreign_result(history, call, delivery)
 
 
-def _compare_results(call: RecordedCall, told: DeliveredResult, results: list[object], n: int) -> Failure | None:
-    if any(conveys_result(told.text, result) for result in results):
+def _compare_results(call: RecordedCall, delivery: DeliveredResult, results: list[object], n: int) -> Failure | None:
+    if any(conveys_result(delivery.text, result) for result in results):
         return OK
     return Failure(
-        call=call, expected=repr(results[-1]), actual=f"the model is told {told.text!r}", witness=(n, told.n)
+        call=call, expected=repr(results[-1]), actual=f"the model is told {delivery.text!r}", witness=(n, delivery.n)
     )
 
 
-def _find_early_result(call: RecordedCall, told: DeliveredResult, run: Execution) -> Failure | None:
+def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution: Execution) -> Failure | None:
     """While a call runs, the model may be told that it does, but not what it returns."""
-    if run.result is None or not conveys_result(told.text, run.result):
+    if execution.result is None or not conveys_result(delivery.text, execution.result):
         return OK
-    actual = f"the model is told {told.text!r} while it still runs"
-    return Failure(call=call, expected="a result after the run", actual=actual, witness=(run.n, told.n))
+    actual = f"the model is told {delivery.text!r} while it still runs"
+    return Failure(call=call, expected="a result after the run", actual=actual, witness=(execution.n, delivery.n))
 
 
-def _find_foreign_result(history: History, call: RecordedCall, told: DeliveredResult) -> Failure | None:
+def _find_foreign_result(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
     """A call that never ran cannot have what another one returned."""
-    for run in history.executions:
-        if _returned_for_other_call(run, call) and equals_result(told.text, run.result):
-            actual = f"the model is told {told.text!r}, which {run.call.label if run.call else ''} returned"
-            return Failure(call=call, expected="no result: it did not run", actual=actual, witness=(run.n, told.n))
+    for execution in history.executions:
+        if _returned_for_other_call(execution, call) and equals_result(delivery.text, execution.result):
+            actual = (
+                f"the model is told {delivery.text!r}, which {execution.call.label if execution.call else ''} returned"
+            )
+            return Failure(
+                call=call, expected="no result: it did not run", actual=actual, witness=(execution.n, delivery.n)
+            )
     return OK
 
 
-def _returned_for_other_call(run: Execution, call: RecordedCall) -> bool:
-    other = run.call
-    returned = run.how == "returned" and run.session == call.session
+def _returned_for_other_call(execution: Execution, call: RecordedCall) -> bool:
+    other = execution.call
+    returned = execution.how == "returned" and execution.session == call.session
     return returned and other is not None and other.label != call.label
 
 
 def conveys_result(text: str | None, result: Any) -> bool:
-    """
-    Says whether *text* says *result*: as text, as JSON, or as Python writes it.
+    """Says whether *text* says *result*: as text, as JSON, or as Python writes it.
 
     Nothing conveys everything of nothing: a tool that returned None may be reported in any words.
 

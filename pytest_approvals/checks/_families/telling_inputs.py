@@ -28,8 +28,7 @@ from pytest_approvals.protocols.input_rules import InputAnalysis, check_input
     sources=("pydantic/pydantic-ai#6319", "microsoft/agent-framework#7267", "vercel/ai#15947"),
 )
 def model_input_well_formed(history: History) -> Evaluations:
-    """
-    What is sent to the model must be what its provider takes.
+    """What is sent to the model must be what its provider takes.
 
     A provider answers status 400 to a call without a result, a result without its call, a second result, and, over some
     protocols, to results that do not follow their calls; then the conversation cannot go on.
@@ -110,8 +109,7 @@ def _find_named_call(exchange: Exchange, ids: Sequence[str]) -> RecordedCall | N
     sources=("dotnet/extensions#7468",),
 )
 def no_function_approvals_in_model_input(history: History) -> Evaluations:
-    """
-    Approval requests and responses about calls that the agent runs itself must not reach the model.
+    """Approval requests and responses about calls that the agent runs itself must not reach the model.
 
     They are between the agent and the person; providers know them for hosted calls only.
 
@@ -160,8 +158,7 @@ def _function_approvals(history: History, exchange: Exchange) -> Iterator[Mappin
     sources=("openai/openai-agents-python#2487", "langchain-ai/langgraph#5409"),
 )
 def caller_messages_kept(history: History) -> Evaluations:
-    """
-    Every message of the caller must stand in every later input of the model, in the order in which they were sent.
+    """Every message of the caller must stand in every later input of the model, in the order in which they were sent.
 
     A message of a turn that failed or was refused may be missing, and what the framework trimmed. Nothing should stand
     there in the caller's name that the caller did not send.
@@ -279,8 +276,7 @@ def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchang
     sources=("langchain-ai/langchain#33787", "langchain-ai/langchain#32988"),
 )
 def history_not_rewritten(history: History) -> Evaluations:
-    """
-    An input of the model should repeat what the one before held, and the calls in it as the model made them.
+    """An input of the model should repeat what the one before held, and the calls in it as the model made them.
 
     A model that reads another past than its own, caches that cannot be used, and audits that find other calls than were
     made come of it. That holds for a call that a person edited, too: what ran in its place is for its result to say.
@@ -392,8 +388,7 @@ def _is_said(say: str, before: Exchange, exchange: Exchange) -> bool:
     sources=("langchain-ai/langgraph#6726", "microsoft/agent-framework#2889", "agno-agi/agno#8290"),
 )
 def cancelled_calls_told(history: History) -> Evaluations:
-    """
-    A call that was approved or had begun when its caller hung up must be told to the model, or be asked about again.
+    """A call that was approved or had begun when its caller hung up must be told to the model, or be asked about again.
 
     A turn that is cancelled has had effects all the same. A model that knows neither of the call nor of its result says
     that nothing happened, or does it again; and a person who said yes believes that it was done. In which words it is
@@ -491,16 +486,18 @@ def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[Recorde
     """Gives the calls that were approved, or had begun, in a turn in which the caller hung up."""
     if turn.hung_up_at is None:
         return
-    approved = {id(given.call) for given in turn.decisions if given.approves}
+    approved = {id(decision.call) for decision in turn.decisions if decision.approves}
     for call in history.calls:
-        begun = any(run.turn is turn and run.n < turn.hung_up_at for run in call.executions)
+        begun = any(execution.turn is turn and execution.n < turn.hung_up_at for execution in call.executions)
         if is_on_branch(turn, call) and call.kind != "hosted_mcp" and (begun or id(call) in approved):
             yield call
 
 
 def _is_accounted_for(call: RecordedCall, turn: RecordedTurn, after: Exchange) -> bool:
-    if any(placed is call for _, placed in after.placed_calls) or any(told.n >= after.n for told in call.deliveries):
+    if any(placed is call for _, placed in after.placed_calls) or any(
+        delivery.n >= after.n for delivery in call.deliveries
+    ):
         return True
     return call.is_requested_between(turn.ended, after.n) or any(
-        turn.ended < run.n < after.n for run in call.executions
+        turn.ended < execution.n < after.n for execution in call.executions
     )

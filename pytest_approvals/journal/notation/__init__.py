@@ -1,5 +1,4 @@
-"""
-Journals in short lines, for examples and tests.
+"""Notation of journals in short lines, for examples and tests.
 
     send Pay 5
     model c1 pay(amount=5)
@@ -9,29 +8,29 @@ Journals in short lines, for examples and tests.
     run c1 -> paid 5
     done
 
-stands for the whole journal of that story: numbers, inputs of the model, requests and the end are filled in. Where no
-tool is declared there are `pay(amount: integer)`, which is always gated, and `read(path)`, which never is. A line is an
-event, or a few that belong together:
+This is a whole journal: numbers, model inputs, requests and the end are filled in. If no tool is declared, there are
+`pay(amount: integer)`, which is always gated, and `read(path)`, which never is. A line is an event, or a few that
+belong together:
 
     tool NAME(PARAMETER: TYPE, ...) APPROVAL    declares a tool; `always`, `never`, `when ARGUMENT > NUMBER`, then
                                                 `hosted SERVER`, `mcp SERVER`, `of AGENT`, `runs AGENT`
     rules, reaches, expect, fresh, streaming    what the header says
-    wants NAME: TYPE, ...                       the agent has to end with such an answer
-    send TEXT, go                               a turn begins, with the decisions made since
+    wants NAME: TYPE, ...                       the agent must end with such an answer
+    send TEXT, go                               a turn begins, with the decisions made since the last one
     pause CALLS, finish TEXT, fail TYPE: TEXT   it ends; `2: finish` ends turn 2 of several that are open; `done` is
                                                 `model Done.` and `finish Done.`; `shows CALL` is a pause with a
-                                                request that nobody could match with a call
+                                                request that matches no call
     model [@o1/helper] [TEXT] [CALL; CALL]      the model is asked and answers
     answers NAME=VALUE, ..., outputs NAME=VALUE, ...    the model gives such an answer, and a turn ends with one
-    down STATUS, refusal RULE, exhausted        it is asked and does not
-    hangup [c1]                                 the caller hangs up while the call runs, or the model is asked; the turn
-                                                is over
+    down STATUS, refusal RULE, exhausted        it is asked and does not answer
+    hangup [c1]                                 the caller disconnects while the call runs, or the model is asked; the
+                                                turn is over
     hosted CALL -> TEXT                         its next answer reports a hosted call
     run CALL -> TEXT | !! ERROR | ??            a tool runs and returns, raises, or asks again
     start CALL, returns c1 TEXT, raises c1 ERROR    the same in two parts; `gives c1 JSON` returns and tells nothing
     gate c1 yes|no|raises                       the policy is asked
     approve, reject, edit, always, never, raw   a decision about a call, or about an unknown request `?ID`
-    stage, cancel, trim N, signal NAME          what else the caller does; `show WHAT c1|TEXT` what a stream shows
+    stage, cancel, trim N, signal NAME          other steps of the caller; `show WHAT c1|TEXT` what a stream shows
     save NAME, restore NAME [: CALLS]           the store; `digest TEXT` after a save, `again TEXT` after a restore,
                                                 `without TOOL` before one, and `takes TOOL(PARAMETER: TYPE, ...)` for
                                                 a tool with other parameters from then on; `unsaved TYPE: TEXT`;
@@ -49,60 +48,35 @@ of its label, or given as `LABEL@ID`, `LABEL@-` for none.
 from __future__ import annotations
 
 from pytest_approvals.errors import JournalError, suggest_name
-from pytest_approvals.journal.events import CallerHungUp, Event, ModelFailure
-from pytest_approvals.journal.notation.builder import CallerLines, SideLines
+from pytest_approvals.journal.events import Event
+from pytest_approvals.journal.notation.builder import JournalBuilder
 
 __all__ = ["parse_notation"]
 
 
-class JournalBuilder(CallerLines, SideLines):
-    """All lines, and those that stand for several."""
-
-    def on_done(self, rest: str) -> None:
-        self.on_model("Done.")
-        self.on_finish("Done.")
-
-    def on_hangup(self, rest: str) -> None:
-        place = f"started {rest}" if rest else "model"
-        m = None if rest else self._question("main")
-        self.add(CallerHungUp(turn=self.turns[-1], place=place))
-        if m is not None:
-            self.add(ModelFailure(m=m, conversation="main", status=0, how="hung_up"))
-        for label, running in self.running.items():
-            while running:
-                self._end_tool(label, how="cancelled")
-        self._turn_end("failed", error=["CallerGone", "the caller hung up"])
-
-    def finished(self) -> list[Event]:
-        """Gives all events, with the end of the run where no line wrote it."""
-        if not self.ended:
-            self.on_end("completed")
-        return self.events
-
-
 def parse_notation(text: str) -> list[Event]:
-    """
-    Gives the events of a journal in short lines.
+    """Return the events of a journal in short lines.
 
-    Errors:
+    Raises:
         JournalError: A line is none of those above.
     """
-    scribe = JournalBuilder()
+    builder = JournalBuilder()
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition(" #")[0].strip()
         if words and not words.startswith("#"):
-            _parse_line(scribe, number, words)
-    return scribe.finished()
+            _parse_line(builder, number, words)
+    return builder.finish()
 
 
-def _parse_line(scribe: JournalBuilder, number: int, line: str) -> None:
+def _parse_line(builder: JournalBuilder, number: int, line: str) -> None:
     turn, colon, rest = line.partition(": ")
     if colon and turn.isdigit():
-        scribe.ending, line = int(turn), rest
+        builder.ending, line = int(turn), rest
     verb, _, rest = line.partition(" ")
-    write = getattr(scribe, f"on_{verb}", None)
+    # The methods of the builder are the list of verbs.
+    write = getattr(builder, f"_on_{verb}", None)
     if write is None:
-        verbs = [name[3:] for name in dir(scribe) if name.startswith("on_")]
+        verbs = [name.removeprefix("_on_") for name in dir(builder) if name.startswith("_on_")]
         raise JournalError("notation", number, f"no line begins with {verb!r}{suggest_name(verb, verbs)}")
     try:
         write(rest.strip())

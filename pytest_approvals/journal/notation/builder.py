@@ -1,9 +1,4 @@
-"""What writes the events of a notation: the frame, and what every line needs.
-
-The lines of the other sides: what models are asked and say, and what tools do.
-
-The caller's lines: turns, decisions, and the store.
-"""
+"""Builder of journals from short lines: numbers, model inputs, requests and the frame are filled in."""
 
 from __future__ import annotations
 
@@ -18,7 +13,15 @@ from pytest_approvals.journal.notation.syntax import CALL_PATTERN, NotationCall,
 
 @dataclass(slots=True)
 class NotationState:
-    """What is known of one session between two turns; saved and restored."""
+    """What is known of one session between two turns; saved and restored.
+
+    Attributes:
+        items: The next model input of each conversation.
+        calls: The calls by label.
+        open: The labels of the open requests.
+        names: The ids that the agent gave to calls.
+        message: The number of the last message.
+    """
 
     items: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     calls: dict[str, NotationCall] = field(default_factory=dict)
@@ -27,8 +30,13 @@ class NotationState:
     message: int = 0
 
 
-class Scribe:
-    """Writes events line by line."""
+class JournalBuilder:
+    """Builds a journal line by line: one method `_on_VERB` for each verb of the notation.
+
+    Attributes:
+        session: The session that the next lines are about.
+        ending: The turn that the next line ends; None for the one that began last.
+    """
 
     def __init__(self) -> None:
         self.header = ev.Header(scenario="example", agent="example", wire_rules="chat")
@@ -51,291 +59,114 @@ class Scribe:
         self.parameters: dict[str, Any] = {}
 
     @property
-    def state(self) -> NotationState:
+    def _state(self) -> NotationState:
         return self.states.setdefault(self.session, NotationState())
 
-    def add(self, event: ev.Event) -> ev.Event:
+    def _add(self, event: ev.Event) -> ev.Event:
         if not self.events:
             if not self.header.tools:
-                self.on_tool("pay(amount: integer) always")
-                self.on_tool("read(path) never")
+                self._on_tool("pay(amount: integer) always")
+                self._on_tool("read(path) never")
             self.available = list(self.header.tools)
             self.events.append(self.header)
             self.header.n = 1
         if self.session not in self.begun:
             self.begun.append(self.session)
-            self.add(ev.AgentStart(tools=list(self.available), how="session" if self.begun[1:] else "built"))
+            self._add(ev.AgentStart(tools=list(self.available), how="session" if self.begun[1:] else "built"))
         event.session = self.session
         event.n = len(self.events) + 1
         self.events.append(event)
         return event
 
-    def count(self, what: str) -> int:
+    def _count(self, what: str) -> int:
         self.counts[what] += 1
         return self.counts[what]
 
-    def item(self, conversation: str, item: dict[str, Any]) -> None:
-        """Adds an item to what the next input of a model holds."""
-        items = self.state.items.setdefault(conversation, [])
+    def _add_item(self, conversation: str, item: dict[str, Any]) -> None:
+        """Add an item to the next input of a model."""
+        items = self._state.items.setdefault(conversation, [])
         given = {name: value for name, value in item.items() if value is not None}
-        items.append(given | {"message": self.state.message})
+        items.append(given | {"message": self._state.message})
 
     # --- the header ---
 
-    def on_tool(self, rest: str) -> None:
+    def _on_tool(self, rest: str) -> None:
         name, declared = parse_tool(rest)
         self.header.tools[name] = declared
 
-    def on_wants(self, rest: str) -> None:
+    def _on_wants(self, rest: str) -> None:
         self.header.answer = parse_tool(f"answer({rest})")[1]["parameters"]
 
-    def on_rules(self, rest: str) -> None:
+    def _on_rules(self, rest: str) -> None:
         self.header.wire_rules = rest
 
-    def on_reaches(self, rest: str) -> None:
+    def _on_reaches(self, rest: str) -> None:
         self.header.reaches = {name: int(value) for name, value in (one.split("=") for one in rest.split(", "))}
 
-    def on_expect(self, rest: str) -> None:
+    def _on_expect(self, rest: str) -> None:
         what, _, value = rest.partition(" ")
         self.header.expect[what] = value.split(", ") if what == "runs" else value
 
-    def on_streaming(self, rest: str) -> None:
+    def _on_streaming(self, rest: str) -> None:
         self.stream = True
 
-    def on_fresh(self, rest: str) -> None:
+    def _on_fresh(self, rest: str) -> None:
         self.how = "fresh"
 
     # --- calls and requests ---
 
     def _conversation(self, label: str) -> str:
         outer = label.rpartition("/")[0]
-        names = (name for name in self.state.items if outer and name.startswith(f"{outer}/"))
+        names = (name for name in self._state.items if outer and name.startswith(f"{outer}/"))
         return next(names, "main")
 
     def _call(self, written: str, conversation: str | None = None) -> NotationCall:
-        """Reads a call; a label alone stands for the call as the model made it, with the id that the agent gave it."""
+        """Read a call; a label alone stands for the call as the model made it, with the id that the agent gave it."""
         found = CALL_PATTERN.match(written)
         if found is None:
-            known = self.state.calls[written.strip()]
-            return replace(known, id=self.state.names.get(known.label, known.id))
+            known = self._state.calls[written.strip()]
+            return replace(known, id=self._state.names.get(known.label, known.id))
         label, seen = found["label"], found["id"]
         call_id = None if seen == "-" else (seen or self._id(label))
         call = NotationCall(label, call_id, found["tool"], parse_pairs(found["arguments"]))
         if conversation is not None:
-            self.state.calls[label] = call
+            self._state.calls[label] = call
         return call
 
     def _id(self, label: str) -> str | None:
-        known = self.state.calls.get(label)
+        known = self._state.calls.get(label)
         if known is None:
             return label.rpartition("/")[2].partition("#")[0]
-        return self.state.names.get(label, known.id)
+        return self._state.names.get(label, known.id)
 
     def _requests(self, rest: str) -> list[dict[str, Any]]:
         entries = [self._request(part.strip()) for part in re.split(r",\s+(?![^(]*\))", rest) if part.strip()]
-        self.state.open = [entry["label"] for entry in entries]
+        self._state.open = [entry["label"] for entry in entries]
         return entries
 
     def _request(self, part: str) -> dict[str, Any]:
         shown = self._call(part)
-        fresh = shown.label not in self.state.open
+        fresh = shown.label not in self._state.open
         if fresh or (self.session, shown.label) not in self.requests:
-            self.requests[self.session, shown.label] = f"q{self.count('q')}"
+            self.requests[self.session, shown.label] = f"q{self._count('q')}"
         written = shown.facts | {"call_id": shown.id, "q": self.requests[self.session, shown.label]}
         tool = self.header.tools.get(shown.tool, {})
         server = {"server": tool["server"]} if tool.get("server") else {}
         return written | {"kind": tool.get("kind", "function"), "agent": tool.get("agent", "main"), **server}
 
-
-class SideLines(Scribe):
-    """Writes what models and tools do, and what the next input of a model holds."""
-
-    # --- the model ---
-
-    def on_model(self, rest: str) -> None:
-        conversation = "main"
-        if rest.startswith("@"):
-            conversation, _, rest = rest[1:].partition(" ")
-        m = self._question(conversation)
-        texts, calls = [], []
-        for part in re.split(r";\s*", rest):
-            if CALL_PATTERN.match(part):
-                calls.append(self._call(part, conversation=conversation))
-            elif part:
-                texts.append(part)
-        say = "; ".join(texts) or None
-        hosted, self.reported = self.reported, []
-        written = [call.facts | self._kind(call.tool) for call in calls]
-        self.add(ev.ModelAnswer(m=m, conversation=conversation, say=say, calls=written, hosted=hosted))
-        self.state.message += 1
-        if say is not None:
-            self.item(conversation, {"kind": "say", "text": say})
-        for call in calls:
-            kind = "approval_request" if self._kind(call.tool)["kind"] == "hosted_mcp" else "call"
-            item = {"kind": kind, "id": call.id, "tool": call.tool, "arguments": call.arguments}
-            self.item(conversation, item)
-
-    def on_answers(self, rest: str) -> None:
-        m = self._question("main")
-        self.add(ev.ModelAnswer(m=m, conversation="main", answer=parse_pairs(rest)))
-
-    def _kind(self, tool: str) -> dict[str, Any]:
-        declared = self.header.tools.get(tool, {})
-        server = {"server": declared["server"]} if declared.get("server") else {}
-        return {"kind": declared.get("kind", "function"), **server}
-
-    def _question(self, conversation: str) -> int:
-        m, agent = self.count("m"), conversation.rpartition("/")[2]
-        if conversation not in self.state.items and "/" in conversation:
-            outer = self.state.calls[conversation.rpartition("/")[0]]
-            self.item(conversation, {"kind": "user", "text": outer.arguments["input"]})
-        items = copy.deepcopy(self.state.items.get(conversation, []))
-        tools = list(self.available)
-        self.add(ev.ModelRequest(m=m, conversation=conversation, agent=agent, items=items, tools=tools))
-        return m
-
-    def on_down(self, rest: str) -> None:
-        m = self._question("main")
-        self.add(ev.ModelFailure(m=m, conversation="main", status=int(rest)))
-
-    def on_refusal(self, rest: str) -> None:
-        m = self._question("main")
-        self.add(ev.ModelRefusal(m=m, conversation="main", broken=[{"rule": rest, "ids": [], "text": rest}]))
-
-    def on_exhausted(self, rest: str) -> None:
-        m = self._question("main")
-        self.add(ev.ModelExhausted(m=m, conversation="main", limit=int(rest) if rest else None))
-
-    def on_hosted(self, rest: str) -> None:
-        call, _, output = rest.partition(" -> ")
-        seen = self._call(call)
-        x = self.count("x")
-        self.add(ev.ToolStart(x=x, tool=seen.tool, arguments=seen.arguments, call_id=seen.id, by="provider"))
-        self.add(ev.ToolEnd(x=x, result=output))
-        self.reported.append({"label": seen.label, "output": output})
-
-    def on_respond(self, rest: str) -> None:
-        label, _, approved = rest.partition(" ")
-        self.state.message += 1
-        item = {"kind": "approval_response", "id": self._call(label).id, "approved": approved == "yes"}
-        self.item("main", item)
-
-    def on_tell(self, rest: str) -> None:
-        label, _, text = rest.partition(" ")
-        call = self._call(label)
-        self.state.message += 1
-        self.item(self._conversation(call.label), {"kind": "result", "id": call.id, "text": text})
-
-    def on_untell(self, rest: str) -> None:
-        self._drop(rest, ("result",))
-
-    def on_forget(self, rest: str) -> None:
-        self._drop(rest, ("call", "result"))
-
-    def _drop(self, label: str, kinds: tuple[str, ...]) -> None:
-        items = self.state.items[self._conversation(label)]
-        seen = self._id(label)
-        items[:] = [item for item in items if not (item["kind"] in kinds and item.get("id") == seen)]
-
-    def on_rename(self, rest: str) -> None:
-        label, _, seen = rest.partition(" ")
-        call = self.state.calls[label]
-        for item in self.state.items[self._conversation(label)]:
-            if item["kind"] == "call" and (item.get("id"), item["arguments"]) == (call.id, call.arguments):
-                item["id"] = seen
-        self.state.names[label] = seen
-
-    def on_twice(self, rest: str) -> None:
-        call = self._call(rest)
-        item = {"kind": "call", "id": call.id, "tool": call.tool, "arguments": call.arguments}
-        self.item(self._conversation(rest), item)
-
-    def on_split(self, rest: str) -> None:
-        self.state.message += 1
-        for item in self.state.items[self._conversation(rest)]:
-            if item["kind"] == "call" and item.get("id") == self._id(rest):
-                item["message"] = self.state.message
-
-    def on_drop(self, rest: str) -> None:
-        kind, _, text = rest.partition(" ")
-        items = self.state.items["main"]
-        items[:] = [item for item in items if (item["kind"], item.get("text")) != (kind, text)]
-
-    def on_change(self, rest: str) -> None:
-        label, _, arguments = rest.partition(" ")
-        for item in self.state.items[self._conversation(label)]:
-            if item["kind"] == "call" and item.get("id") == self._id(label):
-                item["arguments"] = parse_pairs(arguments)
-
-    def on_user(self, rest: str) -> None:
-        self.state.message += 1
-        self.item("main", {"kind": "user", "text": rest})
-
-    def on_say(self, rest: str) -> None:
-        self.state.message += 1
-        self.item("main", {"kind": "say", "text": rest})
-
-    # --- tools ---
-
-    def on_run(self, rest: str) -> None:
-        if rest.endswith("??"):
-            self._end_tool(self.on_start(rest[:-2]), how="asked")
-            self.state.open = [label for label in self.state.open if label != rest.split(" ")[0]]
-        elif " !! " in rest:
-            call, _, text = rest.partition(" !! ")
-            self._end_tool(self.on_start(call), how="raised", error=["ToolRaised", text])
-        else:
-            call, _, text = rest.partition(" -> ")
-            self.on_returns(f"{self.on_start(call)} {text}")
-
-    def on_start(self, rest: str) -> str:
-        call = self._call(rest)
-        x = self.count("x")
-        self.running.setdefault(call.label, []).append(x)
-        agent = self.header.tools.get(call.tool, {}).get("agent", "main")
-        self.add(ev.ToolStart(x=x, tool=call.tool, arguments=call.arguments, call_id=call.id, agent=agent))
-        return call.label
-
-    def on_returns(self, rest: str) -> None:
-        label, _, text = rest.partition(" ")
-        self._end_tool(label, result=text)
-        if label in self.state.calls:
-            self.on_tell(f"{label} {text}")
-
-    def on_gives(self, rest: str) -> None:
-        label, _, value = rest.partition(" ")
-        self._end_tool(label, result=parse_value(value))
-
-    def on_raises(self, rest: str) -> None:
-        label, _, text = rest.partition(" ")
-        self._end_tool(label, how="raised", error=["ToolRaised", text])
-
-    def _end_tool(self, label: str, **facts: Any) -> None:
-        self.add(ev.ToolEnd(x=self.running[label].pop(), **facts))
-
-    def on_gate(self, rest: str) -> None:
-        label, _, said = rest.partition(" ")
-        call = self._call(label)
-        facts: dict[str, Any] = {"raised": "no"} if said == "raises" else {"answer": said == "yes"}
-        self.add(ev.PolicyAsked(tool=call.tool, arguments=call.arguments, call_id=call.id, **facts))
-
-
-class CallerLines(Scribe):
-    """Writes what the caller does, and what becomes of the state."""
-
     # --- turns ---
 
-    def on_send(self, rest: str) -> None:
-        self.state.message += 1
-        self.item("main", {"kind": "user", "text": rest})
+    def _on_send(self, rest: str) -> None:
+        self._state.message += 1
+        self._add_item("main", {"kind": "user", "text": rest})
         self._turn(rest)
 
-    def on_go(self, rest: str) -> None:
+    def _on_go(self, rest: str) -> None:
         self._turn(None)
 
     def _turn(self, text: str | None) -> None:
-        number = self.count("turn")
-        self.add(ev.TurnStart(turn=number, text=text, decisions=self.deciding, stream=self.stream))
+        number = self._count("turn")
+        self._add(ev.TurnStart(turn=number, text=text, decisions=self.deciding, stream=self.stream))
         self.turns.append(number)
         self.deciding = []
 
@@ -343,28 +174,28 @@ class CallerLines(Scribe):
         turn = self.ending if self.ending is not None else self.turns[-1]
         self.ending = None
         self.turns.remove(turn)
-        self.add(ev.TurnEnd(turn=turn, outcome=outcome, **facts))
+        self._add(ev.TurnEnd(turn=turn, outcome=outcome, **facts))
 
-    def on_pause(self, rest: str) -> None:
+    def _on_pause(self, rest: str) -> None:
         self._turn_end("paused", requests=self._requests(rest))
 
-    def on_shows(self, rest: str) -> None:
+    def _on_shows(self, rest: str) -> None:
         entry = self._request(rest)
         del entry["label"]
         self._turn_end("paused", requests=[entry])
 
-    def on_finish(self, rest: str) -> None:
-        self.state.open = []
+    def _on_finish(self, rest: str) -> None:
+        self._state.open = []
         self._turn_end("finished", output=rest)
 
-    def on_outputs(self, rest: str) -> None:
-        self.state.open = []
+    def _on_outputs(self, rest: str) -> None:
+        self._state.open = []
         self._turn_end("finished", output=parse_pairs(rest))
 
-    def on_fail(self, rest: str) -> None:
+    def _on_fail(self, rest: str) -> None:
         self._turn_end("failed", error=rest.split(": ", 1))
 
-    def on_timeout(self, rest: str) -> None:
+    def _on_timeout(self, rest: str) -> None:
         self._turn_end("timeout", error=["TimeoutError", ""])
 
     # --- decisions ---
@@ -384,109 +215,301 @@ class CallerLines(Scribe):
         else:
             q = self.requests.get((self.session, label))
             decide = ev.DecisionMade(verdict=verdict, q=q, id=self._call(label).id, label=label, **facts)
-        self.deciding.append(self.add(decide).n)
+        self.deciding.append(self._add(decide).n)
 
-    def on_approve(self, rest: str) -> None:
+    def _on_approve(self, rest: str) -> None:
         self._decide("approve", rest)
 
-    def on_reject(self, rest: str) -> None:
+    def _on_reject(self, rest: str) -> None:
         self._decide("reject", rest)
 
-    def on_edit(self, rest: str) -> None:
+    def _on_edit(self, rest: str) -> None:
         self._decide("edit", rest)
 
-    def on_always(self, rest: str) -> None:
+    def _on_always(self, rest: str) -> None:
         self._decide("always", rest)
 
-    def on_never(self, rest: str) -> None:
+    def _on_never(self, rest: str) -> None:
         self._decide("never", rest)
 
-    def on_raw(self, rest: str) -> None:
+    def _on_raw(self, rest: str) -> None:
         self._decide("raw", rest)
 
-    def on_stage(self, rest: str) -> None:
-        self.add(ev.DecisionsStaged(decisions=self.deciding, error=rest.split(": ", 1) if rest else None))
+    def _on_stage(self, rest: str) -> None:
+        self._add(ev.DecisionsStaged(decisions=self.deciding, error=rest.split(": ", 1) if rest else None))
         self.deciding = []
 
-    def on_cancel(self, rest: str) -> None:
-        self.add(ev.PendingCancelled(error=rest.split(": ", 1) if rest else None))
+    def _on_cancel(self, rest: str) -> None:
+        self._add(ev.PendingCancelled(error=rest.split(": ", 1) if rest else None))
         if not rest:
-            self.state.open = []
+            self._state.open = []
 
-    def on_signal(self, rest: str) -> None:
-        self.add(ev.SignalSent(name=rest))
+    def _on_signal(self, rest: str) -> None:
+        self._add(ev.SignalSent(name=rest))
 
-    def on_show(self, rest: str) -> None:
+    def _on_show(self, rest: str) -> None:
         what, _, more = rest.partition(" ")
-        known = self.state.calls.get(more)
+        known = self._state.calls.get(more)
         facts = {"text": more} if what == "text" else {"id": known.id if known else more or None}
-        self.add(ev.StreamShown(turn=self.turns[-1], what=what, **facts))
+        self._add(ev.StreamShown(turn=self.turns[-1], what=what, **facts))
 
-    def on_skip(self, rest: str) -> None:
-        self.add(ev.StepSkipped(step="decide", why=rest))
+    def _on_skip(self, rest: str) -> None:
+        self._add(ev.StepSkipped(step="decide", why=rest))
 
-    def on_stuck(self, rest: str) -> None:
-        self.add(ev.CallerStuck(rounds=3, requests=[self.requests[self.session, label] for label in self.state.open]))
+    def _on_stuck(self, rest: str) -> None:
+        self._add(ev.CallerStuck(rounds=3, requests=[self.requests[self.session, label] for label in self._state.open]))
 
     # --- the store and the frame ---
 
-    def on_save(self, rest: str) -> None:
-        name = rest or f"save-{self.count('save')}"
-        self.saves[name] = copy.deepcopy(self.state)
-        self.add(ev.StateSaved(name=name, mode=self._mode()))
+    def _on_save(self, rest: str) -> None:
+        name = rest or f"save-{self._count('save')}"
+        self.saves[name] = copy.deepcopy(self._state)
+        self._add(ev.StateSaved(name=name, mode=self._mode()))
 
-    def on_unsaved(self, rest: str) -> None:
-        self.add(ev.StateSaved(name="lost", mode=self._mode(), error=rest.split(": ", 1)))
+    def _on_unsaved(self, rest: str) -> None:
+        self._add(ev.StateSaved(name="lost", mode=self._mode(), error=rest.split(": ", 1)))
 
-    def on_restore(self, rest: str) -> None:
+    def _on_restore(self, rest: str) -> None:
         name, colon, pending = rest.partition(":")
         name = name.strip() or list(self.saves)[-1]
         self.states[self.session] = copy.deepcopy(self.saves[name])
-        labels = pending if colon else ", ".join(self.state.open)
-        self.add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
-        self.add(ev.StateRestored(name=name, mode=self._mode(), pending=self._requests(labels)))
+        labels = pending if colon else ", ".join(self._state.open)
+        self._add(ev.AgentStart(tools=list(self.available), how=self.how, parameters=dict(self.parameters) or None))
+        self._add(ev.StateRestored(name=name, mode=self._mode(), pending=self._requests(labels)))
 
-    def on_digest(self, rest: str) -> None:
+    def _on_digest(self, rest: str) -> None:
         saved = self.events[-1]
         assert isinstance(saved, ev.StateSaved)
         saved.digest = rest
 
-    def on_again(self, rest: str) -> None:
+    def _on_again(self, rest: str) -> None:
         restored = self.events[-1]
         assert isinstance(restored, ev.StateRestored)
         restored.again = rest
 
-    def on_mode(self, rest: str) -> None:
+    def _on_mode(self, rest: str) -> None:
         self.header.variant["serialize"] = rest
 
     def _mode(self) -> str:
         return str(self.header.variant.setdefault("serialize", "json"))
 
-    def on_without(self, rest: str) -> None:
+    def _on_without(self, rest: str) -> None:
         self.available.remove(rest)
 
-    def on_takes(self, rest: str) -> None:
+    def _on_takes(self, rest: str) -> None:
         name, declared = parse_tool(f"{rest} never")
         self.parameters[name] = declared["parameters"]
 
-    def on_trim(self, rest: str) -> None:
-        for items in self.state.items.values():
+    def _on_trim(self, rest: str) -> None:
+        for items in self._state.items.values():
             del items[: -int(rest)]
-        self.add(ev.HistoryTrimmed(keep=int(rest)))
+        self._add(ev.HistoryTrimmed(keep=int(rest)))
 
-    def on_rewrite(self, rest: str) -> None:
+    def _on_rewrite(self, rest: str) -> None:
         old, new = rest.split()
-        self.add(ev.StateRewritten(name=list(self.saves)[-1], old=old, new=new, where="every", places=1))
+        self._add(ev.StateRewritten(name=list(self.saves)[-1], old=old, new=new, where="every", places=1))
 
-    def on_session(self, rest: str) -> None:
+    def _on_session(self, rest: str) -> None:
         self.session = rest
 
-    def on_lost(self, rest: str) -> None:
-        self.add(ev.AgentLost(what=rest))
+    def _on_lost(self, rest: str) -> None:
+        self._add(ev.AgentLost(what=rest))
 
-    def on_end(self, rest: str) -> None:
+    def _on_end(self, rest: str) -> None:
         how, _, pending = rest.partition(":")
         self.session = ""
-        labels = pending if pending.strip() else ", ".join(self.state.open)
-        self.add(ev.RunEnd(how=how.strip() or "completed", pending=self._requests(labels)))
+        labels = pending if pending.strip() else ", ".join(self._state.open)
+        self._add(ev.RunEnd(how=how.strip() or "completed", pending=self._requests(labels)))
         self.ended = True
+
+    # --- the model ---
+
+    def _on_model(self, rest: str) -> None:
+        conversation = "main"
+        if rest.startswith("@"):
+            conversation, _, rest = rest[1:].partition(" ")
+        m = self._question(conversation)
+        texts, calls = [], []
+        for part in re.split(r";\s*", rest):
+            if CALL_PATTERN.match(part):
+                calls.append(self._call(part, conversation=conversation))
+            elif part:
+                texts.append(part)
+        say = "; ".join(texts) or None
+        hosted, self.reported = self.reported, []
+        written = [call.facts | self._kind(call.tool) for call in calls]
+        self._add(ev.ModelAnswer(m=m, conversation=conversation, say=say, calls=written, hosted=hosted))
+        self._state.message += 1
+        if say is not None:
+            self._add_item(conversation, {"kind": "say", "text": say})
+        for call in calls:
+            kind = "approval_request" if self._kind(call.tool)["kind"] == "hosted_mcp" else "call"
+            item = {"kind": kind, "id": call.id, "tool": call.tool, "arguments": call.arguments}
+            self._add_item(conversation, item)
+
+    def _on_answers(self, rest: str) -> None:
+        m = self._question("main")
+        self._add(ev.ModelAnswer(m=m, conversation="main", answer=parse_pairs(rest)))
+
+    def _kind(self, tool: str) -> dict[str, Any]:
+        declared = self.header.tools.get(tool, {})
+        server = {"server": declared["server"]} if declared.get("server") else {}
+        return {"kind": declared.get("kind", "function"), **server}
+
+    def _question(self, conversation: str) -> int:
+        m, agent = self._count("m"), conversation.rpartition("/")[2]
+        if conversation not in self._state.items and "/" in conversation:
+            outer = self._state.calls[conversation.rpartition("/")[0]]
+            self._add_item(conversation, {"kind": "user", "text": outer.arguments["input"]})
+        items = copy.deepcopy(self._state.items.get(conversation, []))
+        tools = list(self.available)
+        self._add(ev.ModelRequest(m=m, conversation=conversation, agent=agent, items=items, tools=tools))
+        return m
+
+    def _on_down(self, rest: str) -> None:
+        m = self._question("main")
+        self._add(ev.ModelFailure(m=m, conversation="main", status=int(rest)))
+
+    def _on_refusal(self, rest: str) -> None:
+        m = self._question("main")
+        self._add(ev.ModelRefusal(m=m, conversation="main", broken=[{"rule": rest, "ids": [], "text": rest}]))
+
+    def _on_exhausted(self, rest: str) -> None:
+        m = self._question("main")
+        self._add(ev.ModelExhausted(m=m, conversation="main", limit=int(rest) if rest else None))
+
+    def _on_hosted(self, rest: str) -> None:
+        call, _, output = rest.partition(" -> ")
+        seen = self._call(call)
+        x = self._count("x")
+        self._add(ev.ToolStart(x=x, tool=seen.tool, arguments=seen.arguments, call_id=seen.id, by="provider"))
+        self._add(ev.ToolEnd(x=x, result=output))
+        self.reported.append({"label": seen.label, "output": output})
+
+    def _on_respond(self, rest: str) -> None:
+        label, _, approved = rest.partition(" ")
+        self._state.message += 1
+        item = {"kind": "approval_response", "id": self._call(label).id, "approved": approved == "yes"}
+        self._add_item("main", item)
+
+    def _on_tell(self, rest: str) -> None:
+        label, _, text = rest.partition(" ")
+        call = self._call(label)
+        self._state.message += 1
+        self._add_item(self._conversation(call.label), {"kind": "result", "id": call.id, "text": text})
+
+    def _on_untell(self, rest: str) -> None:
+        self._drop(rest, ("result",))
+
+    def _on_forget(self, rest: str) -> None:
+        self._drop(rest, ("call", "result"))
+
+    def _drop(self, label: str, kinds: tuple[str, ...]) -> None:
+        items = self._state.items[self._conversation(label)]
+        seen = self._id(label)
+        items[:] = [item for item in items if not (item["kind"] in kinds and item.get("id") == seen)]
+
+    def _on_rename(self, rest: str) -> None:
+        label, _, seen = rest.partition(" ")
+        call = self._state.calls[label]
+        for item in self._state.items[self._conversation(label)]:
+            if item["kind"] == "call" and (item.get("id"), item["arguments"]) == (call.id, call.arguments):
+                item["id"] = seen
+        self._state.names[label] = seen
+
+    def _on_twice(self, rest: str) -> None:
+        call = self._call(rest)
+        item = {"kind": "call", "id": call.id, "tool": call.tool, "arguments": call.arguments}
+        self._add_item(self._conversation(rest), item)
+
+    def _on_split(self, rest: str) -> None:
+        self._state.message += 1
+        for item in self._state.items[self._conversation(rest)]:
+            if item["kind"] == "call" and item.get("id") == self._id(rest):
+                item["message"] = self._state.message
+
+    def _on_drop(self, rest: str) -> None:
+        kind, _, text = rest.partition(" ")
+        items = self._state.items["main"]
+        items[:] = [item for item in items if (item["kind"], item.get("text")) != (kind, text)]
+
+    def _on_change(self, rest: str) -> None:
+        label, _, arguments = rest.partition(" ")
+        for item in self._state.items[self._conversation(label)]:
+            if item["kind"] == "call" and item.get("id") == self._id(label):
+                item["arguments"] = parse_pairs(arguments)
+
+    def _on_user(self, rest: str) -> None:
+        self._state.message += 1
+        self._add_item("main", {"kind": "user", "text": rest})
+
+    def _on_say(self, rest: str) -> None:
+        self._state.message += 1
+        self._add_item("main", {"kind": "say", "text": rest})
+
+    # --- tools ---
+
+    def _on_run(self, rest: str) -> None:
+        if rest.endswith("??"):
+            self._end_tool(self._on_start(rest[:-2]), how="asked")
+            self._state.open = [label for label in self._state.open if label != rest.split(" ")[0]]
+        elif " !! " in rest:
+            call, _, text = rest.partition(" !! ")
+            self._end_tool(self._on_start(call), how="raised", error=["ToolRaised", text])
+        else:
+            call, _, text = rest.partition(" -> ")
+            self._on_returns(f"{self._on_start(call)} {text}")
+
+    def _on_start(self, rest: str) -> str:
+        call = self._call(rest)
+        x = self._count("x")
+        self.running.setdefault(call.label, []).append(x)
+        agent = self.header.tools.get(call.tool, {}).get("agent", "main")
+        self._add(ev.ToolStart(x=x, tool=call.tool, arguments=call.arguments, call_id=call.id, agent=agent))
+        return call.label
+
+    def _on_returns(self, rest: str) -> None:
+        label, _, text = rest.partition(" ")
+        self._end_tool(label, result=text)
+        if label in self._state.calls:
+            self._on_tell(f"{label} {text}")
+
+    def _on_gives(self, rest: str) -> None:
+        label, _, value = rest.partition(" ")
+        self._end_tool(label, result=parse_value(value))
+
+    def _on_raises(self, rest: str) -> None:
+        label, _, text = rest.partition(" ")
+        self._end_tool(label, how="raised", error=["ToolRaised", text])
+
+    def _end_tool(self, label: str, **facts: Any) -> None:
+        self._add(ev.ToolEnd(x=self.running[label].pop(), **facts))
+
+    def _on_gate(self, rest: str) -> None:
+        label, _, said = rest.partition(" ")
+        call = self._call(label)
+        facts: dict[str, Any] = {"raised": "no"} if said == "raises" else {"answer": said == "yes"}
+        self._add(ev.PolicyAsked(tool=call.tool, arguments=call.arguments, call_id=call.id, **facts))
+
+    # --- lines that stand for several ---
+
+    def _on_done(self, rest: str) -> None:
+        self._on_model("Done.")
+        self._on_finish("Done.")
+
+    def _on_hangup(self, rest: str) -> None:
+        place = f"started {rest}" if rest else "model"
+        m = None if rest else self._question("main")
+        self._add(ev.CallerHungUp(turn=self.turns[-1], place=place))
+        if m is not None:
+            self._add(ev.ModelFailure(m=m, conversation="main", status=0, how="hung_up"))
+        for label, running in self.running.items():
+            while running:
+                self._end_tool(label, how="cancelled")
+        self._turn_end("failed", error=["CallerGone", "the caller hung up"])
+
+    def finish(self) -> list[ev.Event]:
+        """Return all events, with the end of the run if no line wrote it."""
+        if not self.ended:
+            self._on_end("completed")
+        return self.events

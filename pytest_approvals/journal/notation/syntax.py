@@ -1,4 +1,4 @@
-"""The words of the notation: calls, arguments, tools."""
+"""Syntax of the notation: calls, arguments, tools."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class NotationCall:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The call as it stands in an event."""
+        """The call as it is written in an event."""
         return {"label": self.label, "id": self.id, "tool": self.tool, "arguments": self.arguments}
 
 
 def parse_tool(line: str) -> tuple[str, dict[str, Any]]:
-    """Reads a tool: its name, and what a header says of it."""
+    """Return a tool's name, and what a header says of it."""
     found = _TOOL_PATTERN.match(line)
     if found is None:
         raise ValueError("a tool is NAME(PARAMETER: TYPE, ...) APPROVAL")
@@ -67,7 +67,7 @@ def _parse_parameter(kind: str) -> dict[str, Any]:
 
 
 def parse_pairs(written: str) -> Any:
-    """Reads `a=1, b=text`; anything without `=` stays raw text."""
+    """Return `a=1, b=text` as a mapping; anything without `=` stays raw text."""
     if not written.strip():
         return {}
     pairs = [pair.partition("=") for pair in re.split(r",\s+", written)]
@@ -77,7 +77,7 @@ def parse_pairs(written: str) -> Any:
 
 
 def parse_value(written: str) -> Any:
-    """Reads a value: JSON, or else text."""
+    """Return a value: JSON, or else text."""
     try:
         return json.loads(written)
     except ValueError:
