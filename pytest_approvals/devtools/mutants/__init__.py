@@ -1,17 +1,17 @@
-"""
-Mutants of journals: a journal of a correct run, changed in one place, so that it tells of a wrong one.
+"""Mutants of journals: the journal of a correct run, changed in one place, so that it tells of a wrong one.
 
 A check that does not notice what it forbids lets mutants live. Seven operators change what was recorded:
 
     drop        an event, or events that belong together, are left out
     duplicate   they are there twice
-    swap        two events that follow each other change places
+    swap        two consecutive events change places
     retarget    something refers to another call, request, execution or save than it did
-    change      arguments, results, messages, verdicts or outcomes are others
+    change      arguments, results, messages, verdicts or outcomes are different
     forge       something is there that did not happen
     truncate    the run ends early
 
-Everything is numbered anew, so that a mutant is as plausible as can be: what the grammar finds, it finds in the story.
+Everything is renumbered, so that a mutant is as plausible as possible: validation can only find what is wrong with the
+events themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pytest_approvals.devtools.mutants.operators import (
 )
 from pytest_approvals.journal.events import Event, event_from_dict
 
-__all__ = ["OPERATORS", "Mutant", "is_equivalent", "generate_mutants"]
+__all__ = ["OPERATORS", "Mutant", "generate_mutants", "is_equivalent"]
 
 OPERATORS: dict[str, Callable[[Sequence[SerializedEvent]], Iterable[Edit]]] = {
     "drop": drop_events,
@@ -49,13 +49,13 @@ OPERATORS: dict[str, Callable[[Sequence[SerializedEvent]], Iterable[Edit]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """
-    A changed journal.
+    """A changed journal.
 
     Attributes:
         operator: One of `OPERATORS`.
         what: What was changed, by kinds and fields: `tool.start + tool.end`, `turn.end requests`.
         n: Where, in the journal that was changed.
+        events: The changed journal.
     """
 
     operator: str
@@ -65,14 +65,14 @@ class Mutant:
 
 
 def generate_mutants(events: Sequence[Event], *, one_in: int = 1) -> Iterator[Mutant]:
-    """
-    Gives the mutants of a journal, in a fixed order.
+    """Yield the mutants of a journal, in a fixed order.
 
-    Arguments:
-        one_in: Makes one of so many only, the first of them and so on.
+    Args:
+        events: The journal.
+        one_in: Yield every so many-th mutant only, beginning with the first.
     """
     written = [event.to_dict() for event in events]
     edits = ((operator, edit) for operator, make in OPERATORS.items() for edit in make(written))
     for operator, edit in islice(edits, 0, None, one_in):
-        changed = [event_from_dict(one) for one in renumber(edit.events)]
+        changed = [event_from_dict(event) for event in renumber(edit.events)]
         yield Mutant(operator=operator, what=edit.what, n=edit.n, events=changed)

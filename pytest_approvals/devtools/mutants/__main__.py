@@ -1,4 +1,4 @@
-"""Surveys the mutants of the catalogue and writes `docs/mutants.md`; takes about a minute."""
+"""Entry point of `python -m pytest_approvals.devtools.mutants`: writes `docs/mutants.md`; takes about a minute."""
 
 from __future__ import annotations
 

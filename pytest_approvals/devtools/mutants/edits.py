@@ -1,7 +1,4 @@
-"""What operators on journals work with: events as they are written, and changes of them.
-
-Numbering a changed journal anew, so that its numbers do not give the change away.
-"""
+"""Edits of serialized journals, and renumbering of what they leave."""
 
 from __future__ import annotations
 
@@ -19,7 +16,13 @@ LISTINGS = {"turn.end": "requests", "store.restore": "pending", "run.end": "pend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A change of a journal: its events afterwards, not numbered anew yet."""
+    """A change of a journal.
+
+    Attributes:
+        what: What was changed, by kinds and fields.
+        n: Where, in the journal that was changed.
+        events: The events afterwards, not renumbered yet.
+    """
 
     what: str
     n: int
@@ -27,8 +30,8 @@ class Edit:
 
 
 def edit_field(events: Sequence[SerializedEvent], index: int, field: str, value: Any, note: str = "") -> Edit:
-    """Gives the edit that sets a field of one event; None takes it away."""
-    event = {name: held for name, held in events[index].items() if name != field}
+    """Return the edit that sets a field of one event; None removes it."""
+    event = {name: value for name, value in events[index].items() if name != field}
     if value is not None:
         event[field] = value
     what = f"{event['event']} {note or field}"
@@ -38,25 +41,25 @@ def edit_field(events: Sequence[SerializedEvent], index: int, field: str, value:
 def edit_element(
     events: Sequence[SerializedEvent], index: int, field: str, at: int, changes: Mapping[str, Any], note: str
 ) -> Edit:
-    """Gives the edit that changes one element of a list in one event."""
+    """Return the edit that changes one element of a list in one event."""
     elements = copy.deepcopy(events[index][field])
     elements[at] |= changes
     return edit_field(events, index, field, elements, note)
 
 
 def edit_insert(events: Sequence[SerializedEvent], index: int, new: Sequence[SerializedEvent], what: str) -> Edit:
-    """Gives the edit that puts new events before the one at *index*."""
+    """Return the edit that inserts events before the one at *index*."""
     n = events[min(index, len(events) - 1)]["n"]
     return Edit(what=what, n=n, events=[*events[:index], *new, *events[index:]])
 
 
 def select_events(events: Sequence[SerializedEvent], *kinds: str) -> Iterator[tuple[int, SerializedEvent]]:
-    """Gives the events of these kinds with their indexes."""
+    """Yield the events of these kinds with their indexes."""
     return ((index, event) for index, event in enumerate(events) if event["event"] in kinds)
 
 
 def listed_requests(events: Sequence[SerializedEvent]) -> Iterator[tuple[int, str, int, SerializedEvent]]:
-    """Gives every request that is listed anywhere: index of the event, field, index in the list, request."""
+    """Yield every request that is listed anywhere: index of the event, field, index in the list, request."""
     for index, event in select_events(events, *LISTINGS):
         field = LISTINGS[event["event"]]
         for at, request in enumerate(event.get(field, ())):
@@ -64,16 +67,15 @@ def listed_requests(events: Sequence[SerializedEvent]) -> Iterator[tuple[int, st
 
 
 def model_calls(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
-    """Gives all calls that models made, in order."""
+    """Return all calls that models made, in order."""
     return [call for _, answer in select_events(events, "model.answer") for call in answer.get("calls", ())]
 
 
 def different_value(value: Any) -> Any:
-    """
-    Gives a value of the same kind that is not *value*.
+    """Return a value of the same kind that is not *value*.
 
-    >>> other({"amount": 5, "to": "Ann"}), other("text"), other(True), other(None)
-    ({'amount': 6, 'to': 'Ann'}, 'quite another text', False, 'something')
+    >>> different_value({"amount": 5, "to": "Ann"}), different_value("text"), different_value(True)
+    ({'amount': 6, 'to': 'Ann'}, 'quite another text', False)
     """
     if isinstance(value, bool):
         return not value
@@ -102,10 +104,10 @@ _REFERRING_EVENTS = {
 
 
 def renumber(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
-    """
-    Gives events with positions, turns, questions, executions and requests numbered as they come.
+    """Return events with positions, turns, model requests, executions and requests numbered as they come.
 
-    What refers to something follows it; what refers to something that is gone keeps its number.
+    References follow what they refer to; a reference to something that is gone keeps its number. So no number gives the
+    change away.
     """
     moved: dict[int, int] = {}
     for position, event in enumerate(events, 1):
@@ -117,7 +119,7 @@ def renumber(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
 class _Renumbering:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
-        self.given: dict[tuple[str, int], int] = {}
+        self.numbers: dict[tuple[str, int], int] = {}
         self.requests: dict[str, str] = {}
 
     def give(self, event: SerializedEvent, moved: dict[int, int]) -> SerializedEvent:
@@ -126,7 +128,7 @@ class _Renumbering:
             self._begin(event, _NUMBERING_EVENTS[kind])
         elif kind in _REFERRING_EVENTS:
             field = _REFERRING_EVENTS[kind]
-            event[field] = self.given.get((field, event[field]), event[field])
+            event[field] = self.numbers.get((field, event[field]), event[field])
         if "decisions" in event:
             event["decisions"] = [moved[n] for n in event["decisions"] if n in moved]
         if kind in LISTINGS and event.get(LISTINGS[kind]):
@@ -139,7 +141,7 @@ class _Renumbering:
 
     def _begin(self, event: SerializedEvent, field: str) -> None:
         self.counts[field] = number = self.counts.get(field, 0) + 1
-        self.given[field, event[field]] = number
+        self.numbers[field, event[field]] = number
         event[field] = number
 
     def _q(self, old: str) -> str:

@@ -1,15 +1,14 @@
-"""
-Which mutants tell the same story as the journal that they were made from.
+"""Equivalence of a mutant and the journal from which it was made.
 
-No verdict is looked at. Two journals are equivalent if they are equal up to what nobody can observe, or nobody has to
-care about:
+No verdict is considered. Two journals are equivalent if they are equal except for what cannot be observed, or does not
+matter:
 
-- the order of events that happen at the same time: executions and policies of different calls between two questions of
-  their model, what a stream shows beside them and beside the reply that it shows, decisions about different requests in
-  one submission;
-- in which order a stream shows calls, and text beside calls, and into which pieces it cuts text: providers interleave;
-- a policy that was asked the same twice;
-- whether a stream shows requests, results and its end besides: whoever consumes it finds the requests in its outcome;
+- the order of events that happen at the same time: executions and policy questions of different calls between two
+  requests to their model, what a stream shows among them and around the reply that it shows, decisions about different
+  requests in one submission;
+- the order in which a stream shows calls, and text next to calls, and how it splits text: providers interleave;
+- a policy that was asked the same thing twice;
+- whether a stream also shows requests, results and its end: its consumer finds the requests in its outcome;
 - the size of what was saved.
 """
 
@@ -27,13 +26,13 @@ _STANDING_VERDICTS = ("always", "never")
 
 
 def is_equivalent(journal: Sequence[Event], mutant: Sequence[Event]) -> bool:
-    """Says whether a mutant tells the same story as the journal that it was made from."""
+    """Return whether a mutant means the same as the journal from which it was made."""
     return _normalize_journal(journal) == _normalize_journal(mutant)
 
 
 def _normalize_journal(events: Sequence[Event]) -> list[str]:
-    told = _join_stream_text(_sort_commuting([_serialize(event) for event in events if not _is_optional(event)]))
-    return [json.dumps(_sort_decisions(event), sort_keys=True) for event in renumber(told)]
+    gathered = _join_stream_text(_sort_commuting([_serialize(event) for event in events if not _is_optional(event)]))
+    return [json.dumps(_sort_decisions(event), sort_keys=True) for event in renumber(gathered)]
 
 
 def _is_optional(event: Event) -> bool:
@@ -47,12 +46,12 @@ def _serialize(event: Event) -> SerializedEvent:
 
 
 def _sort_decisions(event: SerializedEvent) -> SerializedEvent:
-    """Leaves the order of decisions to the events that make them."""
+    """Sort the positions of decisions: their order is that of the events that make them."""
     return event | {"decisions": sorted(event["decisions"])} if "decisions" in event else event
 
 
 def _sort_commuting(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
-    """Puts events that commute into one order."""
+    """Sort events that commute into one order."""
     ordered = list(events)
     for end in range(1, len(ordered)):
         at = end
@@ -62,18 +61,18 @@ def _sort_commuting(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
     return ordered
 
 
-def _can_commute(one: SerializedEvent, other: SerializedEvent) -> bool:
-    if one.get("session") != other.get("session"):
+def _can_commute(first: SerializedEvent, other: SerializedEvent) -> bool:
+    if first.get("session") != other.get("session"):
         return False
-    kinds: set[str] = {one["event"], other["event"]}
+    kinds: set[str] = {first["event"], other["event"]}
     if kinds == {"caller.decide"}:
-        lasting = one["verdict"] in _STANDING_VERDICTS or other["verdict"] in _STANDING_VERDICTS
-        return not lasting and one.get("q", "") != str(other.get("q", ""))
+        lasting = first["verdict"] in _STANDING_VERDICTS or other["verdict"] in _STANDING_VERDICTS
+        return not lasting and first.get("q", "") != str(other.get("q", ""))
     if kinds == {"caller.shown"}:
-        return not (_is_text(one) and _is_text(other))
+        return not (_is_text(first) and _is_text(other))
     if "caller.shown" in kinds:
         return not kinds.isdisjoint((*_CONCURRENT_EVENTS, "model.answer"))
-    return kinds <= {*_CONCURRENT_EVENTS} and _execution_key(one) != _execution_key(other)
+    return kinds <= {*_CONCURRENT_EVENTS} and _execution_key(first) != _execution_key(other)
 
 
 def _execution_key(event: SerializedEvent) -> str:
@@ -85,11 +84,11 @@ def _execution_key(event: SerializedEvent) -> str:
 def _sort_key(event: SerializedEvent) -> tuple[int, str]:
     if event["event"] == "caller.shown":
         return 0, "" if _is_text(event) else str(event.get("id"))
-    return 1, json.dumps({name: held for name, held in event.items() if name not in ("n", "x")}, sort_keys=True)
+    return 1, json.dumps({name: value for name, value in event.items() if name not in ("n", "x")}, sort_keys=True)
 
 
 def _join_stream_text(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
-    """Joins pieces of text that a stream shows after each other, and asks a policy the same only once."""
+    """Join consecutive parts of streamed text, and drop repeated questions to a policy."""
     gathered: list[SerializedEvent] = []
     for event in events:
         last = gathered[-1] if gathered else {"event": ""}
@@ -105,4 +104,4 @@ def _is_text(event: SerializedEvent) -> bool:
 
 
 def _without_position(event: SerializedEvent) -> SerializedEvent:
-    return {name: held for name, held in event.items() if name != "n"}
+    return {name: value for name, value in event.items() if name != "n"}

@@ -1,11 +1,4 @@
-"""Operators that leave events as they are: drop, duplicate, swap, truncate.
-
-The operator that lets something refer to another call, request, execution or save than it did.
-
-The operator that changes what was said, handed over and given back.
-
-The operator that lets a journal tell of things that did not happen.
-"""
+"""Mutation operators: each yields all changes of one kind that a journal allows."""
 
 from __future__ import annotations
 
@@ -28,14 +21,14 @@ _REPLY_KINDS = ("model.answer", "model.failure", "model.refusal", "model.exhaust
 
 
 def drop_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Leaves out each event, and everything that belongs together."""
+    """Yield an edit that leaves out each event, and each unit of events that belong together."""
     for unit in _find_units(events):
         kept = [event for index, event in enumerate(events) if index not in unit]
         yield Edit(what=_describe_unit(events, unit), n=events[unit[0]]["n"], events=kept)
 
 
 def duplicate_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Puts each event, and everything that belongs together, there a second time, right behind the first."""
+    """Yield an edit that repeats each event, and each unit of events that belong together, right after it."""
     for unit in _find_units(events):
         after = unit[-1] + 1
         again = [events[index] for index in unit]
@@ -45,7 +38,7 @@ def duplicate_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def swap_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Lets each two events that follow each other change places."""
+    """Yield an edit that swaps each two consecutive events."""
     for index in range(len(events) - 1):
         first, second = events[index], events[index + 1]
         moved = [*events[:index], second, first, *events[index + 2 :]]
@@ -53,7 +46,7 @@ def swap_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def truncate_run(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Ends the run after each event between two turns, as if nothing more had come, and cuts it off in each turn."""
+    """Yield edits that end the run after each event between two turns, and that cut the journal off in each turn."""
     open_turns = 0
     for index, event in enumerate(events[:-2]):
         open_turns += {"turn.start": 1, "turn.end": -1}.get(event["event"], 0)
@@ -70,7 +63,7 @@ def _describe_unit(events: Sequence[SerializedEvent], unit: Sequence[int]) -> st
 
 
 def _find_units(events: Sequence[SerializedEvent]) -> Iterator[list[int]]:
-    """Each event alone, then what belongs together: an execution, an exchange, a restored agent, a turn."""
+    """Yield each event alone, then what belongs together: an execution, an exchange, a restored agent, a turn."""
     yield from ([index] for index in range(len(events)))
     for index, event in select_events(events, "tool.start"):
         ends = (at for at, end in select_events(events, "tool.end") if end["x"] == event["x"])
@@ -89,7 +82,7 @@ def _find_units(events: Sequence[SerializedEvent]) -> Iterator[list[int]]:
 
 
 def retarget_references(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Gives one edit for each reference that could have been to something else of its kind."""
+    """Yield one edit for each reference that could have been to something else of its kind."""
     yield from _retarget_executions(events)
     yield from _retarget_decisions(events)
     yield from _retarget_requests(events)
@@ -102,14 +95,14 @@ def retarget_references(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 def _retarget_executions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     ids = [call["id"] for call in model_calls(events) if call.get("id") is not None]
     for index, event in select_events(events, "tool.start"):
-        strange = next((seen for seen in ids if seen != event.get("call_id")), None)
-        if strange is not None and "call_id" in event:
-            yield edit_field(events, index, "call_id", strange)
+        other = next((seen for seen in ids if seen != event.get("call_id")), None)
+        if other is not None and "call_id" in event:
+            yield edit_field(events, index, "call_id", other)
     numbers = [event["x"] for _, event in select_events(events, "tool.start")]
     for index, event in select_events(events, "tool.end"):
-        strange = next((x for x in numbers if x != event["x"]), None)
-        if strange is not None:
-            yield edit_field(events, index, "x", strange)
+        other = next((x for x in numbers if x != event["x"]), None)
+        if other is not None:
+            yield edit_field(events, index, "x", other)
 
 
 def _retarget_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
@@ -117,8 +110,8 @@ def _retarget_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     for index, event in select_events(events, "caller.decide"):
         for q, request in known.items():
             if "q" in event and q != event["q"] and request.get("label") != event.get("label"):
-                taken = {name: request[name] for name in ("id", "label") if name in request}
-                moved = [*events[:index], event | taken | {"q": q}, *events[index + 1 :]]
+                changes = {name: request[name] for name in ("id", "label") if name in request}
+                moved = [*events[:index], event | changes | {"q": q}, *events[index + 1 :]]
                 yield Edit(what="caller.decide q", n=event["n"], events=moved)
                 break
     for index, event in select_events(events, "turn.start", "caller.stage"):
@@ -127,24 +120,24 @@ def _retarget_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def _retarget_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    made = model_calls(events)
+    calls = model_calls(events)
     for index, field, at, request in listed_requests(events):
-        strange = next((call for call in made if call["label"] != request.get("label")), None)
-        if strange is not None:
-            taken = {"label": strange["label"], "call_id": strange.get("id")}
-            yield edit_element(events, index, field, at, taken, f"{field}: call")
+        other = next((call for call in calls if call["label"] != request.get("label")), None)
+        if other is not None:
+            changes = {"label": other["label"], "call_id": other.get("id")}
+            yield edit_element(events, index, field, at, changes, f"{field}: call")
 
 
 def _retarget_results(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     for index, event in select_events(events, "model.request"):
         ids = list(dict.fromkeys(item["id"] for item in event["items"] if item["kind"] == "call" and item.get("id")))
         for at, item in enumerate(event["items"]):
-            strange = next((seen for seen in (*ids, "nobody") if seen != item.get("id")), None)
+            other = next((seen for seen in (*ids, "nobody") if seen != item.get("id")), None)
             if item["kind"] in ("result", "approval_response"):
-                yield edit_element(events, index, "items", at, {"id": strange}, f"items: {item['kind']} id")
+                yield edit_element(events, index, "items", at, {"id": other}, f"items: {item['kind']} id")
     for index, event in select_events(events, "model.answer"):
-        for at, one in enumerate(event.get("hosted", ())):
-            labels = (call["label"] for call in model_calls(events) if call["label"] != one["label"])
+        for at, element in enumerate(event.get("hosted", ())):
+            labels = (call["label"] for call in model_calls(events) if call["label"] != element["label"])
             yield edit_element(events, index, "hosted", at, {"label": next(labels, "nobody")}, "hosted: call")
 
 
@@ -166,9 +159,9 @@ def _retarget_saves(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 def _retarget_policies(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     ids = [call["id"] for call in model_calls(events) if call.get("id") is not None]
     for index, event in select_events(events, "tool.gate"):
-        strange = next((seen for seen in ids if seen != event.get("call_id")), None)
-        if strange is not None:
-            yield edit_field(events, index, "call_id", strange)
+        other = next((seen for seen in ids if seen != event.get("call_id")), None)
+        if other is not None:
+            yield edit_field(events, index, "call_id", other)
 
 
 _OPPOSITE_VERDICTS = {"approve": "reject", "edit": "reject", "always": "never", "reject": "approve", "never": "always"}
@@ -176,7 +169,7 @@ _OTHER_ENDS = {"returned": "cancelled", "raised": "cancelled", "asked": "cancell
 
 
 def change_contents(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Gives an edit for each thing that could have been another."""
+    """Yield an edit for each content that could have been different."""
     yield from _change_tools(events)
     yield from _change_requests(events)
     yield from _change_decisions(events)
@@ -204,14 +197,14 @@ def _change_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
         shown = different_value(request.get("arguments"))
         yield edit_element(events, index, field, at, {"arguments": shown}, f"{field}: arguments")
         yield edit_element(events, index, field, at, {"tool": "elsewhere"}, f"{field}: tool")
-        left = [one for place, one in enumerate(events[index][field]) if place != at]
-        yield edit_field(events, index, field, left, f"{field}: one less")
+        remaining = [element for place, element in enumerate(events[index][field]) if place != at]
+        yield edit_field(events, index, field, remaining, f"{field}: one less")
 
 
 def _change_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     for index, event in select_events(events, "caller.decide"):
         if event["verdict"] in _OPPOSITE_VERDICTS:
-            plain = {name: held for name, held in event.items() if name not in ("arguments", "tool", "reason")}
+            plain = {name: value for name, value in event.items() if name not in ("arguments", "tool", "reason")}
             moved = [*events[:index], plain | {"verdict": _OPPOSITE_VERDICTS[event["verdict"]]}, *events[index + 1 :]]
             yield Edit(what="caller.decide verdict", n=event["n"], events=moved)
         if "reason" in event:
@@ -230,9 +223,9 @@ def _change_messages(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
         for at, call in enumerate(event.get("calls", ())):
             asked = different_value(call.get("arguments"))
             yield edit_element(events, index, "calls", at, {"arguments": asked}, "calls: arguments")
-        for at, one in enumerate(event.get("hosted", ())):
-            if one.get("output") is not None:
-                reported = different_value(one["output"])
+        for at, element in enumerate(event.get("hosted", ())):
+            if element.get("output") is not None:
+                reported = different_value(element["output"])
                 yield edit_element(events, index, "hosted", at, {"output": reported}, "hosted: output")
     for index, event in select_events(events, "caller.shown"):
         if "text" in event:
@@ -241,7 +234,7 @@ def _change_messages(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 def _change_turns(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     for index, event in select_events(events, "turn.end"):
-        kept = {name: held for name, held in event.items() if name not in ("requests", "output", "text", "error")}
+        kept = {name: value for name, value in event.items() if name not in ("requests", "output", "text", "error")}
         if event["outcome"] != "failed":
             failed = kept | {"outcome": "failed", "error": ["RuntimeError", "no"]}
             yield Edit(what="turn.end failed", n=event["n"], events=[*events[:index], failed, *events[index + 1 :]])
@@ -258,11 +251,11 @@ def _change_inputs(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     for index, event in select_events(events, "model.request"):
         for at, item in enumerate(event["items"]):
             kind = item["kind"]
-            left = [one for place, one in enumerate(event["items"]) if place != at]
-            yield edit_field(events, index, "items", left, f"items: one {kind} less")
+            remaining = [element for place, element in enumerate(event["items"]) if place != at]
+            yield edit_field(events, index, "items", remaining, f"items: one {kind} less")
             if "text" in item:
-                told = {"text": different_value(item["text"])}
-                yield edit_element(events, index, "items", at, told, f"items: {kind} text")
+                gathered = {"text": different_value(item["text"])}
+                yield edit_element(events, index, "items", at, gathered, f"items: {kind} text")
             if "arguments" in item:
                 asked = {"arguments": different_value(item["arguments"])}
                 yield edit_element(events, index, "items", at, asked, f"items: {kind} arguments")
@@ -276,7 +269,7 @@ def _change_state(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
         if "again" in event:
             yield edit_field(events, index, "again", different_value(event["again"]))
         if "error" not in event:
-            failed = {name: held for name, held in event.items() if name not in ("pending", "again")}
+            failed = {name: value for name, value in event.items() if name not in ("pending", "again")}
             moved = [*events[:index], failed | {"error": ["ValueError", "no"]}, *events[index + 1 :]]
             yield Edit(what="store.restore failed", n=event["n"], events=moved)
     for index, event in select_events(events, "agent.start"):
@@ -289,7 +282,7 @@ _FORGED_NUMBER = 1_000
 
 
 def forge_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Gives an edit for each thing that could have happened besides."""
+    """Yield an edit for each thing that could have happened in addition."""
     yield from _forge_executions(events)
     yield from _forge_requests(events)
     yield from _forge_inputs(events)
@@ -299,7 +292,7 @@ def forge_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def _forge_executions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Each call runs when it was made, and once more after it ran; and something runs that nobody asked for."""
+    """Yield executions right after each call, right after each execution, and of something that no model asked for."""
     for index, event in select_events(events, "model.answer"):
         for call in event.get("calls", ()):
             run = _build_execution(event, call["tool"], call.get("arguments"), call.get("id"))
@@ -308,7 +301,9 @@ def _forge_executions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
             events, index + 1, _build_execution(event, "elsewhere", {}, "nobody"), "an execution of nothing"
         )
     for index, event in select_events(events, "tool.end"):
-        start = next((one for _, one in select_events(events, "tool.start") if one["x"] == event["x"]), None)
+        start = next(
+            (element for _, element in select_events(events, "tool.start") if element["x"] == event["x"]), None
+        )
         if start is not None:
             again = _build_execution(start, start["tool"], start.get("arguments"), start.get("call_id"))
             yield edit_insert(events, index + 1, again, "an execution right after another")
@@ -319,13 +314,13 @@ def _build_execution(
 ) -> list[SerializedEvent]:
     session = {"session": beside["session"]} if "session" in beside else {}
     agent = beside.get("agent") or str(beside.get("conversation", "main")).rpartition("/")[2]
-    given = arguments if isinstance(arguments, dict) else {}
+    as_object = arguments if isinstance(arguments, dict) else {}
     start = {
         "event": "tool.start",
         "n": _FORGED_NUMBER,
         "x": _FORGED_NUMBER,
         "tool": tool,
-        "arguments": given,
+        "arguments": as_object,
         "agent": agent,
     }
     start |= session | ({"call_id": call_id} if call_id is not None else {})
@@ -336,7 +331,7 @@ def _build_execution(
 
 
 def _forge_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """Something is asked about that no model called, or that was asked about already."""
+    """Yield requests about something that no model called, or that was asked about already."""
     for index, event in select_events(events, "turn.end"):
         if event.get("requests"):
             more = {"q": "forged", "id": "forged", "call_id": "forged", "tool": "elsewhere", "arguments": {}}
@@ -346,7 +341,7 @@ def _forge_requests(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def _forge_inputs(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """The model is sent something more: a message, a result, a result a second time, a call that it did not make."""
+    """Yield additional model input: a message, a result, a result a second time, a call that the model did not make."""
     for index, event in select_events(events, "model.request"):
         items = event["items"]
         last = items[-1]["message"] if items and "message" in items[-1] else 0
@@ -369,14 +364,16 @@ def _forge_inputs(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def _forge_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """A turn brings a decision more: the opposite one, or one about nothing."""
+    """Yield an additional decision for each turn: the opposite one, or one about nothing."""
     for index, event in select_events(events, "turn.start"):
         for n in event.get("decisions", ())[:1]:
-            given = next((one for _, one in select_events(events, "caller.decide") if one["n"] == n), None)
-            if given is not None and given["verdict"] in ("approve", "reject") and "q" in given:
-                verdict = "reject" if given["verdict"] == "approve" else "approve"
+            decision = next(
+                (element for _, element in select_events(events, "caller.decide") if element["n"] == n), None
+            )
+            if decision is not None and decision["verdict"] in ("approve", "reject") and "q" in decision:
+                verdict = "reject" if decision["verdict"] == "approve" else "approve"
                 yield _insert_decision(
-                    events, index, given | {"n": _FORGED_NUMBER, "verdict": verdict, "oracle": "script"}, "opposite"
+                    events, index, decision | {"n": _FORGED_NUMBER, "verdict": verdict, "oracle": "script"}, "opposite"
                 )
         session = {"session": event["session"]} if "session" in event else {}
         nothing = {"event": "caller.decide", "n": _FORGED_NUMBER, "verdict": "approve", "id": "nobody"} | session
@@ -390,16 +387,16 @@ def _insert_decision(events: Sequence[SerializedEvent], index: int, decision: Se
 
 
 def _forge_answers(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """The model makes a call more, which nobody cares about."""
-    made = model_calls(events)
+    """Yield an additional call of the model, which nothing follows."""
+    calls = model_calls(events)
     for index, event in select_events(events, "model.answer"):
-        for call in made[:1]:
+        for call in calls[:1]:
             more = copy.deepcopy(call) | {"label": "forged", "id": "forged"}
             yield edit_field(events, index, "calls", [*event.get("calls", ()), more], "calls: one more")
 
 
 def _forge_stream(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
-    """A stream shows a request that is none."""
+    """Yield a request in a stream that does not exist."""
     for index, event in select_events(events, "caller.shown"):
         if event["what"] == "end":
             yield edit_insert(events, index, [event | {"what": "request", "id": "nobody"}], "a shown request")

@@ -1,10 +1,8 @@
-"""The mutants that no check notices, in classes, each with the reason why that is right or has to be borne.
+"""Survey of mutants: how many are equivalent, and how many of the others the checks notice.
 
-A survivor that belongs to no class is a hole in the checks.
-
-How many mutants there are, how many are equivalent, and how many of the others are noticed.
-
-`python -m pytest_approvals.devtools.mutants` makes the page `docs/mutants.md` of a survey of the whole catalogue.
+The mutants that no check notices are sorted into classes, each with the reason why that is right or acceptable. A
+survivor that belongs to no class is a gap in the checks. `python -m pytest_approvals.devtools.mutants` writes the page
+`docs/mutants.md` from a survey of the whole catalogue.
 """
 
 from __future__ import annotations
@@ -16,17 +14,23 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.checks import SHOWN_STATUSES, judge
 from pytest_approvals.devtools.mutants import OPERATORS, Mutant, generate_mutants, is_equivalent
 from pytest_approvals.journal.events import Event
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.load import load_catalogue
+from pytest_approvals.scenario.variants import plan_variants
+from pytest_approvals.simulation import ReferenceAgent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurvivorClass:
-    """
-    A class of mutants that may live.
+    """A class of mutants that may live.
 
     Attributes:
+        name: Its name on the page.
         why: Why no check notices them.
         mutants: Patterns of operator and change: `drop caller.shown`.
     """
@@ -36,35 +40,35 @@ class SurvivorClass:
     mutants: tuple[str, ...]
 
     def holds(self, operator: str, what: str) -> bool:
-        """Says whether a mutant belongs to the class."""
+        """Return whether a mutant belongs to the class."""
         return any(fnmatchcase(f"{operator} {what}", pattern) for pattern in self.mutants)
 
 
 SURVIVOR_CLASSES = (
     SurvivorClass(
-        name="the last question of a turn",
-        why="A turn may end without asking its model again: after a rejection, at a limit, or because a tool "
-        "ends it. So a last exchange that is missing, or a failed one that is there twice, makes another "
-        "story, not a wrong one.",
+        name="the last model request of a turn",
+        why="A turn may end without asking its model again: after a rejection, at a limit, or because a tool ends "
+        "it. So a missing last exchange, or a failed one that happens twice, makes a different run, not a "
+        "wrong one.",
         mutants=("drop model.request + model.*", "duplicate model.request + model.*", "duplicate model.request"),
     ),
     SurvivorClass(
-        name="what streams show of calls",
-        why="Streams differ in the calls that they show: those of other agents, hosted ones, those whose ids "
-        "come twice; and in the order of what they show. Nothing is compared in a turn that failed or "
-        "overlaps another one.",
+        name="calls in streams",
+        why="Streams differ in the calls that they show (those of other agents, hosted ones, those whose ids come "
+        "twice) and in the order of what they show. Nothing is compared in a turn that failed or overlaps "
+        "another one.",
         mutants=("* caller.shown*", "swap caller.shown, *", "swap *, caller.shown"),
     ),
     SurvivorClass(
         name="turns that fail or finish instead",
-        why="Refusing a decision, failing visibly and finishing with nothing left to do are all acceptable "
-        "where a decision was not in order; which of them was seen is a trait.",
+        why="Refusing a decision, failing visibly and finishing with nothing left to do are all acceptable if a "
+        "decision was not in order; which of them was seen is a trait.",
         mutants=("change turn.end failed", "change turn.end finished"),
     ),
     SurvivorClass(
         name="decisions without effect",
-        why="A decision that was refused, came too late, repeats another one or contradicts it has no effect, "
-        "so that nothing tells whether it was another one, about another call, or was made at all.",
+        why="A decision that was refused, came too late, repeats another one or contradicts it has no effect, so "
+        "nothing shows whether it was a different one, about another call, or was made at all.",
         mutants=(
             "forge a decision, *",
             "* caller.decide*",
@@ -75,14 +79,13 @@ SURVIVOR_CLASSES = (
     ),
     SurvivorClass(
         name="requests that come later",
-        why="An agent may ask for several approvals one after the other, in a later turn; and a request that "
-        "the outcome of a turn does not list may stand in its stream or in the saved state.",
+        why="An agent may ask for several approvals one after the other, in a later turn; and a request that the "
+        "outcome of a turn does not list may be in its stream or in the saved state.",
         mutants=("change turn.end requests: *", "change store.restore pending: *", "change run.end pending: *"),
     ),
     SurvivorClass(
-        name="shorter stories",
-        why="A run that ends after a settled turn, and one that was not saved or restored at its end, are runs "
-        "like others.",
+        name="shorter runs",
+        why="A run that ends after a settled turn, and one that was not saved or restored at its end, are valid runs.",
         mutants=(
             "truncate after a turn",
             "drop turn",
@@ -95,8 +98,8 @@ SURVIVOR_CLASSES = (
     ),
     SurvivorClass(
         name="overlapping turns and conversations",
-        why="Turns may overlap, agents may run beside each other, an agent may leave a tool running when it "
-        "ends a turn, and a policy may be asked early; so neighbours of this kind may change places.",
+        why="Turns may overlap, agents may run in parallel, an agent may leave a tool running when it ends a "
+        "turn, and a policy may be asked early; so consecutive events of this kind may change places.",
         mutants=(
             "swap turn.end, *",
             "swap *, turn.end",
@@ -113,15 +116,15 @@ SURVIVOR_CLASSES = (
         ),
     ),
     SurvivorClass(
-        name="inputs that nothing is compared with",
-        why="After a failed turn, a rewind, a trimming or an edit an input of the model may differ from the "
-        "one before. Hosted results are the provider's own words.",
+        name="inputs without a comparison",
+        why="After a failed turn, a rewind, a trimming or an edit a model input may differ from the previous one. "
+        "Hosted results are the provider's own words.",
         mutants=("* model.request items: *",),
     ),
     SurvivorClass(
-        name="words that nobody relies on",
-        why="What an agent says beside a request, or to another agent, and the reason of a rejection that has "
-        "no effect.",
+        name="texts without effect",
+        why="What an agent says next to a request, or to another agent, and the reason of a rejection that has no "
+        "effect.",
         mutants=(
             "change turn.start text",
             "change turn.end text",
@@ -132,13 +135,13 @@ SURVIVOR_CLASSES = (
     ),
     SurvivorClass(
         name="policies",
-        why="When a policy is asked, and how often, is the framework's business; only its answers bind.",
+        why="When a policy is asked, and how often, is up to the framework; only its answers bind.",
         mutants=("* tool.gate", "* tool.gate *"),
     ),
     SurvivorClass(
-        name="ids that arguments make up for",
-        why="Calls are recognised by id, tool and arguments together; where the arguments are unmistakable, "
-        "the body of a tool may be told another id, or a save that holds the same may be taken up.",
+        name="ids that arguments replace",
+        why="Calls are recognized by id, tool and arguments together; if the arguments are unique, a tool may be "
+        "given another id, or a save with the same content may be restored.",
         mutants=(
             "retarget tool.start call_id",
             "retarget store.restore name",
@@ -147,9 +150,9 @@ SURVIVOR_CLASSES = (
         ),
     ),
     SurvivorClass(
-        name="what a failed turn leaves behind",
+        name="leftovers of failed turns",
         why="A call in a reply whose turn failed need not be asked about, run or answered; an execution whose "
-        "turn is tried again may be missing the first time; and what it returned is told to nobody.",
+        "turn is tried again may be missing the first time; and the model is not told what it returned.",
         mutants=(
             "forge model.answer calls: *",
             "drop tool.start + tool.end",
@@ -173,9 +176,9 @@ SURVIVOR_CLASSES = (
         ),
     ),
     SurvivorClass(
-        name="the moment of a hang-up",
-        why="What the caller hangs up on ends by itself a moment before or after: a question to the model that is "
-        "on its way, a tool that is cancelled.",
+        name="the moment of a disconnect",
+        why="What the caller disconnects from ends by itself a moment before or after: a model request that is on "
+        "its way, a tool that is cancelled.",
         mutants=(
             "swap model.request, caller.hang_up",
             "swap caller.hang_up, model.failure",
@@ -187,8 +190,8 @@ SURVIVOR_CLASSES = (
 
 
 def find_survivor_class(operator: str, what: str) -> SurvivorClass | None:
-    """Gives the first class that a mutant belongs to; None where there is none."""
-    return next((each for each in SURVIVOR_CLASSES if each.holds(operator, what)), None)
+    """Return the first class to which a mutant belongs; None if there is none."""
+    return next((known for known in SURVIVOR_CLASSES if known.holds(operator, what)), None)
 
 
 Signature = frozenset[tuple[str, str, str | None, str, str]]
@@ -197,12 +200,11 @@ Signature = frozenset[tuple[str, str, str | None, str, str]]
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """
-    What came of mutants, by operator.
+    """Counts of mutants by operator.
 
     Attributes:
         made: All mutants.
-        equivalent: Those that tell the same story; see `equivalence.py`.
+        equivalent: Those that mean the same as their journal; see `equivalence.py`.
         survivors: Those of the others that no check noticed.
         noticed_by: How many mutants each check noticed, equivalent or not.
     """
@@ -214,21 +216,21 @@ class Survey:
 
     @property
     def share_of_equivalents(self) -> float:
-        """How many of all mutants are equivalent, from 0 to 1."""
+        """The share of equivalent mutants, from 0 to 1."""
         return self.equivalent.total() / self.made.total()
 
     @property
     def share_noticed(self) -> float:
-        """How many of those that are not equivalent are noticed, from 0 to 1."""
+        """The share of noticed mutants among those that are not equivalent, from 0 to 1."""
         return 1 - len(self.survivors) / (self.made.total() - self.equivalent.total())
 
     def classes(self) -> Counter[str | None]:
-        """Counts the survivors by the name of their class; None where they have none."""
+        """Return the number of survivors by the name of their class; None for those without a class."""
         found = (find_survivor_class(mutant.operator, mutant.what) for mutant in self.survivors)
-        return Counter(each.name if each is not None else None for each in found)
+        return Counter(known.name if known is not None else None for known in found)
 
     def take(self, journal: Sequence[Event], *, one_in: int = 1) -> None:
-        """Judges the mutants of a journal, or one of so many."""
+        """Judge the mutants of a journal, or every *one_in*-th of them."""
         before = failure_signature(journal)
         for mutant in generate_mutants(journal, one_in=one_in):
             self._judge(journal, mutant, before)
@@ -244,19 +246,18 @@ class Survey:
 
 
 def failure_signature(events: Sequence[Event]) -> Signature:
-    """Gives what the checks do not accept about a journal."""
+    """Return what the checks object to in a journal."""
     shown = (verdict for verdict in judge(events) if verdict.status in SHOWN_STATUSES)
-    return frozenset((one.check, one.status, one.label, one.session, one.actual) for one in shown)
+    return frozenset(
+        (verdict.check, verdict.status, verdict.label, verdict.session, verdict.actual) for verdict in shown
+    )
 
 
 def record_clean_journals(folder: Path) -> Iterator[list[Event]]:
-    """Runs the scenarios of a folder on the reference agent, each plainly and, where it can be, stored and streamed."""
-    from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
-    from pytest_approvals.runner.run import run_scenario
-    from pytest_approvals.scenario.load import load_catalogue
-    from pytest_approvals.scenario.variants import plan_variants
-    from pytest_approvals.simulation import ReferenceAgent
+    """Yield journals of the reference agent on the scenarios of a folder.
 
+    Each scenario runs once plainly and, if possible, once stored and streamed.
+    """
     source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
     for scenario in load_catalogue([folder]):
         possible = [variant for variant in plan_variants(scenario, source.facts) if variant.resume == "same"]
@@ -268,7 +269,7 @@ def record_clean_journals(folder: Path) -> Iterator[list[Event]]:
 
 
 def survey_mutants(journals: Iterable[Sequence[Event]], *, one_in: int = 1) -> Survey:
-    """Surveys the mutants of several journals."""
+    """Return the survey of the mutants of several journals."""
     survey = Survey()
     for journal in journals:
         survey.take(journal, one_in=one_in)
@@ -276,22 +277,21 @@ def survey_mutants(journals: Iterable[Sequence[Event]], *, one_in: int = 1) -> S
 
 
 def render_mutants_page(survey: Survey) -> str:
-    """Gives a survey as a page of the documentation."""
+    """Return a survey as a page of the documentation."""
     lines = [_INTRODUCTION, "| operator | mutants | equivalent | of the others, noticed |", "|---|---:|---:|---:|"]
     alive = Counter(mutant.operator for mutant in survey.survivors)
     for operator in OPERATORS:
         made, same = survey.made[operator], survey.equivalent[operator]
-        lines.append(
-            f"| {operator} | {made:,} | {_format_share(same, made)} | {_format_share(made - same - alive[operator], made - same)} |"
-        )
+        noticed = _format_share(made - same - alive[operator], made - same)
+        lines.append(f"| {operator} | {made:,} | {_format_share(same, made)} | {noticed} |")
     made, same = survey.made.total(), survey.equivalent.total()
     noticed = _format_share(made - same - len(survey.survivors), made - same)
     lines.append(f"| **all** | **{made:,}** | **{_format_share(same, made)}** | **{noticed}** |")
     classes = survey.classes()
-    lines += ["", "## What is not noticed, and why\n"]
-    for each in SURVIVOR_CLASSES:
-        if classes[each.name]:
-            lines.append(f"- **{each.name}** ({_format_share(classes[each.name], made - same)}). {each.why}")
+    lines += ["", "## Unnoticed mutants\n"]
+    for known in SURVIVOR_CLASSES:
+        if classes[known.name]:
+            lines.append(f"- **{known.name}** ({_format_share(classes[known.name], made - same)}). {known.why}")
     return "\n".join(lines) + "\n"
 
 
@@ -303,10 +303,10 @@ _INTRODUCTION = """\
 # Mutants of journals
 
 A check that does not notice what it forbids is worth nothing. So the journals of correct runs, those of the reference
-agent on the whole catalogue, are changed in one place each, numbered anew, and judged: events are dropped, doubled,
-swapped, referred to something else, changed, made up, or cut off. A mutant that tells the same story is *equivalent*;
-what that means is one function, `is_equivalent` in `pytest_approvals/devtools/mutants/equivalence.py`, which sees no
-verdicts. Of all others the checks have to notice 95 in 100.
+agent on the whole catalogue, are changed in one place each, renumbered, and judged: events are dropped, repeated,
+swapped, retargeted, changed, forged, or cut off. A mutant that means the same as its journal is *equivalent*; the
+definition is one function, `is_equivalent` in `pytest_approvals/devtools/mutants/equivalence.py`, which sees no
+verdicts. The checks must notice 95 % of all others.
 
-This page is made by `python -m pytest_approvals.devtools.mutants`.
+This page is generated by `python -m pytest_approvals.devtools.mutants`.
 """
