@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
+from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.scenario.model import (
     LeaveStep,
     LetOracleStep,
@@ -26,23 +27,7 @@ Overrides = Mapping[str, Sequence[Any]]
 """Values of dimensions that a user asked for, in place of the default ones."""
 
 
-class AgentCapabilities(Protocol):
-    """Properties of an agent that its variants depend on."""
-
-    @property
-    def capabilities(self) -> frozenset[str]:
-        """Claimed capabilities."""
-
-    @property
-    def stores(self) -> Mapping[str, str]:
-        """Durable stores."""
-
-    @property
-    def protocols(self) -> Mapping[str, Mapping[str, str]]:
-        """Protocols over which it can reach its model, each with the capabilities that it lacks there."""
-
-
-def dimension_values(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> dict[str, tuple[Any, ...]]:
+def dimension_values(scenario: Scenario, facts: Facts, overrides: Overrides) -> dict[str, tuple[Any, ...]]:
     """Return the values of every dimension, the plainest first, before any excludes another."""
     stores = tuple(f"native.{name}" for name in sorted(facts.stores))
     by_default = {
@@ -98,7 +83,7 @@ def _narrow(
     return tuple(value for value in requested if pinned is None or value in pinned)
 
 
-def candidate_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
+def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
     """Yield every variant that *scenario* allows, the plainest first, whatever the agent claims."""
     held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
     for row in product(*dimension_values(scenario, facts, overrides).values()):

@@ -46,7 +46,7 @@ class ParameterFile(FilePart):
 class ConditionFile(FilePart):
     """When a call needs approval: if the `argument` passes the one comparison that is given; or as `answers` say, or
     never an answer because it `raises`.
-    """  # noqa: D205 - the description in the published JSON Schema
+    """
 
     what: ClassVar[str] = "an approval condition"
     one_of: ClassVar = (("greater_than", "less_than", "equals", "starts_with", "one_of", "answers", "raises"),)

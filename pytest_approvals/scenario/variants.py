@@ -13,9 +13,10 @@ from itertools import combinations
 from typing import Any
 
 from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
+from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agents.versions import release_sort_key
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.scenario.matrix import AgentCapabilities, Overrides, candidate_variants, dimension_values
+from pytest_approvals.scenario.matrix import Overrides, candidate_variants, dimension_values
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content, required_by_variant
 from pytest_approvals.scenario.stored_states import list_stored_states
@@ -32,7 +33,7 @@ Row = tuple[Any, ...]
 
 def plan_variants(
     scenario: Scenario,
-    facts: AgentCapabilities,
+    facts: Facts,
     *,
     strength: str | int | None = "2",
     overrides: Overrides | None = None,
@@ -66,7 +67,7 @@ def plan_variants(
     return (*chosen, *in_processes, *over_protocols, *_upgrade_variants(scenario, facts, requested, upgrade))
 
 
-def missing_capabilities(scenario: Scenario, facts: AgentCapabilities) -> frozenset[str]:
+def missing_capabilities(scenario: Scenario, facts: Facts) -> frozenset[str]:
     """Return the capabilities that the agent lacks for the plainest variant of *scenario*.
 
     If several variants are equally plain, the one that lacks the fewest counts. Empty if the agent can run it.
@@ -76,7 +77,7 @@ def missing_capabilities(scenario: Scenario, facts: AgentCapabilities) -> frozen
     return min(lacking, key=len, default=frozenset()) | (required_by_content(scenario) - facts.capabilities)
 
 
-def allowed_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> list[Variant]:
+def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> list[Variant]:
     """Return every variant that *scenario* allows and the agent can run, the plainest first."""
     needed = required_by_content(scenario)
     if not needed <= facts.capabilities:
@@ -131,7 +132,7 @@ def _constraint(names: tuple[str, ...], allowed: tuple[Row, ...]) -> dict[str, A
     }
 
 
-def _process_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
+def _process_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
     """Yield the single variants that resume in another process; they are expensive, and one represents all.
 
     One resumes in a `fresh` process, unless the scenario varies or pins `resume` or a user asked for it (`fresh` is
@@ -145,7 +146,7 @@ def _process_variants(scenario: Scenario, facts: AgentCapabilities, overrides: O
         yield from _first_resumed(scenario, facts, overrides, "cold")
 
 
-def _protocol_variants(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides) -> Iterator[Variant]:
+def _protocol_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
     """Yield for each protocol the plainest variant and the one that differs most from it.
 
     A protocol meets streams, saves and oracles in these two; all pairs would double a matrix. If a scenario varies the
@@ -160,7 +161,7 @@ def _protocol_variants(scenario: Scenario, facts: AgentCapabilities, overrides: 
 
 
 def _upgrade_variants(
-    scenario: Scenario, facts: AgentCapabilities, overrides: Overrides, upgrade: Upgrade | None
+    scenario: Scenario, facts: Facts, overrides: Overrides, upgrade: Upgrade | None
 ) -> Iterator[Variant]:
     """Yield a variant for each oracle and each state that an older release saved."""
     agent, version = upgrade or ("", "")
@@ -175,7 +176,7 @@ def _upgrade_variants(
             yield replace(next(variant for variant in allowed if variant.oracle == oracle), saved_by=state.version)
 
 
-def _first_resumed(scenario: Scenario, facts: AgentCapabilities, overrides: Overrides, resume: str) -> list[Variant]:
+def _first_resumed(scenario: Scenario, facts: Facts, overrides: Overrides, resume: str) -> list[Variant]:
     requested = {**overrides, "resume": (resume,)}
     plain = {"serialize": ("json",), "source": ("restored", "rebuilt")}
     return (allowed_variants(scenario, facts, plain | requested) or allowed_variants(scenario, facts, requested))[:1]

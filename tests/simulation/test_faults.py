@@ -70,28 +70,28 @@ def test_a_fault_is_loaded_by_its_name_or_from_a_module(outside):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("RejectedCallRun", UnknownName, "no fault is called 'RejectedCallRun'; did you mean 'RejectedCallRuns'?"),
+        ("RejectedCallRun", UnknownName, "unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?"),
         (
             "no_such_module_here:Name",
             UsageError,
-            "the module of fault 'no_such_module_here:Name' cannot be imported: No module named 'no_such_module_here'",
+            "Cannot import the module of fault 'no_such_module_here:Name': No module named 'no_such_module_here'",
         ),
         (
             "outside_faults:RunTwice",
             UnknownName,
-            "no fault in outside_faults is called 'RunTwice'; did you mean 'RunsTwice'?",
+            "unknown fault in outside_faults 'RunTwice'; did you mean 'RunsTwice'?",
         ),
         (
             "outside_faults:NotOne",
             UsageError,
-            "'outside_faults:NotOne' is no fault; derive a class from pytest_approvals.simulation.faults.Fault",
+            "Invalid fault 'outside_faults:NotOne': expected a subclass of pytest_approvals.simulation.faults.Fault",
         ),
         (
             "outside_faults:Unfinished",
             UsageError,
             (
-                "the fault 'outside_faults:Unfinished' lacks a docstring that states the defect, `source`, the reports "
-                "that it is modelled on, `caught_by`, the slug of the check that catches it"
+                "Incomplete fault 'outside_faults:Unfinished': missing a docstring that states the defect, `source`, "
+                "the reports that it is modelled on, `caught_by`, the slug of the check that catches it"
             ),
         ),
     ],

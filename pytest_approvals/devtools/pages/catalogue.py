@@ -1,51 +1,48 @@
-"""
-The page of the catalogue, `docs/catalogue.md`: every scenario in a line, by family.
+"""Page `docs/catalogue.md`: every scenario in a line, by family.
 
-`python -m pytest_approvals.devtools.pages.catalogue > docs/catalogue.md`, in a checkout, writes it anew.
+`python -m pytest_approvals.devtools.pages.catalogue > docs/catalogue.md`, in a checkout, writes it.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 
+from pytest_approvals.devtools.pages import format_source
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.requirements import required_by_content
 
 CATALOGUE_FAMILIES = {
-    "basics": "The plain stories: a call is asked about, decided, run or not, and told.",
-    "parallel": "Several calls in one reply, decided together, apart, or in another order.",
-    "streaming": "Requests that surface in a stream, however it is cut, and streams that break.",
-    "decisions": "What a caller can decide, and how it can get that wrong: repeated, contradictory, malformed, forged.",
-    "identity": "Ids that come twice, are missing, or are shared by sessions.",
-    "timing": "What happens at the same time.",
-    "hangups": "Callers who hang up: turns that are cancelled while a call runs or the model is asked.",
-    "state": "What lies between question and answer: stores, processes, older saves, other messages, other tools.",
+    "basics": "Plain stories: a call needs approval, is decided, is executed or not, and the model is told.",
+    "parallel": "Several calls in one reply, decided together, separately, or in another order.",
+    "streaming": "Requests that surface in a stream, however it is chunked, and streams that break.",
+    "decisions": "Decisions of a caller, also repeated, contradictory, malformed and forged ones.",
+    "identity": "Ids that are repeated, missing, or shared by sessions.",
+    "timing": "Concurrent turns and calls.",
+    "hangups": "Callers who disconnect: turns that are cancelled while a call runs or the model is asked.",
+    "state": "What lies between request and decision: stores, processes, older saves, other messages, changed tools.",
     "failures": "Models and tools that fail, arguments that do not fit, limits that are reached.",
     "nested": "Agents that tools run, and their requests.",
     "handoffs": "Conversations that one agent hands over to another.",
-    "answers": "Structured answers, beside gated calls and after them.",
-    "policies": "Approval that depends on arguments, and questions in the middle of a tool.",
-    "upgrades": "Paused runs that an older release saved and a newer one takes up.",
-    "mixed": "Functions, tools of connected servers, and calls that the provider runs.",
+    "answers": "Structured answers, next to gated calls and after them.",
+    "policies": "Approval that depends on arguments, and requests in the middle of a tool.",
+    "upgrades": "Paused runs that an older release saved and a newer one resumes.",
+    "mixed": "Functions, tools of connected servers, and calls that the provider executes.",
 }
-"""The families of the catalogue, and what their stories are about."""
+"""Families of the catalogue, each with the subject of its scenarios."""
 
 _INTRODUCTION = """\
 # The catalogue
 
 {count} scenarios, each one story about an agent whose tool calls need approval.
-[Writing scenarios](writing-scenarios.md) tells their language, and `pytest-approvals show FAMILY/NAME` one of them with
-its variants. An agent that does not claim what a scenario needs does not run it. The last column names public reports
-that the story stands for.
+[Writing scenarios](writing-scenarios.md) describes their language, and `pytest-approvals show FAMILY/NAME` shows a
+scenario with its variants. An agent that does not claim what a scenario needs does not run it. The last column names
+public reports that the scenario models.
 """
-
-_ISSUE = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)#(?P<number>\d+)")
 
 
 def format_catalogue_page(scenarios: Iterable[Scenario]) -> str:
-    """Gives the page about *scenarios*, in the order of their ids."""
+    """Return the page of *scenarios*, in the order of their ids."""
     known = list(scenarios)
     parts = [_INTRODUCTION.format(count=len(known))]
     for family, about in CATALOGUE_FAMILIES.items():
@@ -66,16 +63,11 @@ def _format_cells(scenario: Scenario) -> Iterator[str]:
     yield f"[{name}](../scenarios/{scenario.id}.approval.yaml)"
     yield scenario.title
     yield ", ".join(f"`{capability}`" for capability in sorted(required_by_content(scenario)))
-    yield ", ".join(map(_format_link, scenario.sources))
-
-
-def _format_link(source: str) -> str:
-    found = _ISSUE.fullmatch(source)
-    return f"[{source}](https://github.com/{found['repository']}/issues/{found['number']})" if found else source
+    yield ", ".join(map(format_source, scenario.sources))
 
 
 def main() -> None:
-    """Prints the page about the stock catalogue."""
+    """Print the page of the built-in catalogue."""
     from pytest_approvals.scenario.catalogue import stock_folder
     from pytest_approvals.scenario.load import load_catalogue
 

@@ -1,7 +1,6 @@
-"""
-The generated parts of docs/dotnet.md: which release fails where, and the story of dotnet/extensions#7468 as it is told.
+"""Generated parts of `docs/dotnet.md`: which release fails where, and the transcript of dotnet/extensions#7468.
 
-`python -m pytest_approvals.devtools.pages.dotnet`, in a checkout, writes them anew.
+`python -m pytest_approvals.devtools.pages.dotnet`, in a checkout, writes them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS
 
 STORY_ID = "state/rejection-survives-and-the-session-goes-on"
-"""The turns of dotnet/extensions#7468."""
+"""Scenario with the turns of dotnet/extensions#7468."""
 
 PLACES = {
     "the request itself, in memory": Variant(),
@@ -31,7 +30,7 @@ PLACES = {
     "each message stored once; the stored request": Variant(serialize="json", history="append", source="restored"),
     "each message stored once; the request's JSON": Variant(serialize="json", history="append", source="rebuilt"),
 }
-"""Where the state is between the turns, and what the response is made from."""
+"""Variants by where the state is between the turns, and what the response is made from."""
 
 SCENARIOS = (
     "basics/one-more-message-after-a-rejection",
@@ -47,7 +46,7 @@ SCENARIOS = (
     "decisions/tampered-arguments",
     "failures/decided-again-after-the-model-failed",
 )
-"""Stories that tell the releases apart."""
+"""Scenarios with different results on the releases."""
 
 _PASS_MARK, _FAIL_MARK = "✓", "✗"
 _BROKEN = frozenset({"fail", "harness-error"})
@@ -55,23 +54,23 @@ _PART = re.compile(r"(<!-- generated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re
 
 
 def generate_parts() -> dict[str, str]:
-    """Gives the generated parts by their names."""
+    """Return the generated parts by name."""
     catalogue = {name: _load_scenario(name) for name in SCENARIOS}
     clients = [_agent_runs("", release, catalogue) for release in BEHAVIOURS]
     bound = [_agent_runs(".binding", release, catalogue) for release in BEHAVIOURS]
-    told = next(client for client in clients if client.release.spec.version == "10.4")
+    affected = next(client for client in clients if client.release.spec.version == "10.4")
     return {
         "copies": _format_copies(clients),
         "bound": _format_copies(bound),
         "scenarios": _format_table("scenario", ((name, _count_cell(name)) for name in SCENARIOS), clients),
-        "story": f"```text\n{Transcript.of_history(told.history(STORY_ID, PLACES[list(PLACES)[1]]))}```\n",
+        "story": f"```text\n{Transcript.of_history(affected.history(STORY_ID, PLACES[list(PLACES)[1]]))}```\n",
     }
 
 
 def fill_page(text: str) -> str:
-    """Gives the text of the page with its generated parts as they should be."""
-    made = generate_parts()
-    return _PART.sub(lambda found: f"{found[1]}\n{made[found['name']]}\n{found[3]}", text)
+    """Return the page with up-to-date generated parts."""
+    parts = generate_parts()
+    return _PART.sub(lambda match: f"{match[1]}\n{parts[match['name']]}\n{match[3]}", text)
 
 
 def _load_scenario(name: str) -> Scenario:
@@ -110,7 +109,9 @@ def _story_cell(variant: Variant) -> Cell:
 
 def _count_cell(scenario: str) -> Cell:
     def cell(agent: AgentRuns) -> str:
-        here = [one for one in agent.variants(scenario) if one.resume == "same" and one.protocol == "native"]
+        here = [
+            variant for variant in agent.variants(scenario) if variant.resume == "same" and variant.protocol == "native"
+        ]
         count = sum(_has_failure(agent.history(scenario, variant)) for variant in here)
         return f"{_FAIL_MARK} {count}/{len(here)}" if count else _PASS_MARK
 
@@ -118,7 +119,7 @@ def _count_cell(scenario: str) -> Cell:
 
 
 def _has_failure(history: History) -> bool:
-    return any(one.status in _BROKEN for one in judge(history))
+    return any(verdict.status in _BROKEN for verdict in judge(history))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES, PROTOCOLS
+from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.errors import suggest_name
 from pytest_approvals.scenario.matrix import candidate_variants
 from pytest_approvals.scenario.model import DEFAULT_PROMPT, Scenario
@@ -93,18 +93,11 @@ def _validate_dimensions(scenario: Scenario) -> Iterator[Diagnostic]:
             yield Diagnostic(("vary",), f"{dimension!r} is varied and pinned at once")
 
 
-@dataclass(frozen=True, slots=True)
-class _CapableAgent:
-    """Hypothetical agent with every capability, so that only the scenario itself can exclude a variant."""
-
-    stores: Mapping[str, str]
-    protocols: Mapping[str, Mapping[str, str]]
-    capabilities: frozenset[str] = frozenset()
-
-
 def _validate_pins(scenario: Scenario) -> Iterator[Diagnostic]:
     stores = {str(mode).removeprefix("native."): "" for mode in scenario.only.get("serialize", ())}
-    if next(candidate_variants(scenario, _CapableAgent(stores, PROTOCOLS), {}), None) is None:
+    # An agent that can do everything, so that only the scenario itself can exclude a variant.
+    capable = Facts(stores=stores, protocols=PROTOCOLS)
+    if next(candidate_variants(scenario, capable, {}), None) is None:
         pins = ", ".join(f"{name}: {' or '.join(map(str, values))}" for name, values in scenario.only.items())
         yield Diagnostic(("only",), f"no variant is left by `only` ({pins}): these values and steps exclude each other")
 

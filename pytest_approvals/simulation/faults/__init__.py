@@ -1,7 +1,6 @@
-"""
-Seeded faults: the reference agent with one defect each, to prove that the checks catch what they are for.
+"""Seeded faults: the reference agent with one defect each, to prove that the checks catch it.
 
-A family a file. `FAULTS` has those of this package; `load_fault` loads one from anywhere.
+Each family is a module. `FAULTS` has the faults of this package; `load_fault` loads one from anywhere.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ __all__ = ["FAMILIES", "FAULTS", "Fault", "build_faulty_agent", "load_fault"]
 
 def _faults_in(module: ModuleType) -> dict[str, type[Fault]]:
     return {
-        name: found
-        for name, found in vars(module).items()
-        if isinstance(found, type) and issubclass(found, Fault) and found.__module__ == module.__name__
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Fault) and value.__module__ == module.__name__
     }
 
 
@@ -57,56 +56,54 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
         ending,
     )
 }
-"""The faults of this package, by family."""
+"""Faults of this package, by family."""
 
 FAULTS: dict[str, type[Fault]] = {name: fault for family in FAMILIES.values() for name, fault in family.items()}
-"""The faults of this package, by name."""
+"""Faults of this package, by name."""
 
 
 def load_fault(name: str) -> type[Fault]:
-    """
-    Loads a fault: one of `FAULTS` by its name, any other as `MODULE:NAME`.
+    """Load a fault: one of `FAULTS` by its name, any other as `MODULE:NAME`.
 
-    Errors:
+    Raises:
         UnknownName: There is no fault of that name, here or in that module.
-        UsageError: The module cannot be imported, or what has the name is no fault.
+        UsageError: The module cannot be imported, or the name is not that of a fault.
     """
-    where, _, what = name.rpartition(":")
-    if not where:
-        if what not in FAULTS:
-            raise UnknownName("fault", what, FAULTS)
-        return FAULTS[what]
+    module_name, _, class_name = name.rpartition(":")
+    if not module_name:
+        if class_name not in FAULTS:
+            raise UnknownName("fault", class_name, FAULTS)
+        return FAULTS[class_name]
     try:
-        module = import_module(where)
+        module = import_module(module_name)
     except ImportError as error:
-        raise UsageError(f"the module of fault {name!r} cannot be imported: {error}") from error
-    if not hasattr(module, what):
-        raise UnknownName(f"fault in {where}", what, _faults_in(module))
-    return _validate_fault(name, getattr(module, what))
+        raise UsageError(f"Cannot import the module of fault {name!r}: {error}") from error
+    if not hasattr(module, class_name):
+        raise UnknownName(f"fault in {module_name}", class_name, _faults_in(module))
+    return _validate_fault(name, getattr(module, class_name))
 
 
 def build_faulty_agent(fault: type[Fault]) -> type[Agent]:
-    """
-    Gives the agent class that has *fault*.
+    """Return the agent class that has *fault*.
 
-    Errors:
-        UsageError: The fault lacks what every fault says of itself.
+    Raises:
+        UsageError: The fault lacks its docstring, `source` or `caught_by`.
     """
     return _validate_fault(fault.__name__, fault)
 
 
-def _validate_fault(name: str, found: object) -> type[Fault]:
-    if not (isinstance(found, type) and issubclass(found, Fault)) or found is Fault:
-        raise UsageError(f"{name!r} is no fault; derive a class from pytest_approvals.simulation.faults.Fault")
+def _validate_fault(name: str, value: object) -> type[Fault]:
+    if not (isinstance(value, type) and issubclass(value, Fault)) or value is Fault:
+        raise UsageError(f"Invalid fault {name!r}: expected a subclass of pytest_approvals.simulation.faults.Fault")
     lacking = [
-        what
-        for what, given in (
-            ("a docstring that states the defect", found.__dict__.get("__doc__")),
-            ("`source`, the reports that it is modelled on", found.source),
-            ("`caught_by`, the slug of the check that catches it", found.caught_by),
+        description
+        for description, attribute in (
+            ("a docstring that states the defect", value.__dict__.get("__doc__")),
+            ("`source`, the reports that it is modelled on", value.source),
+            ("`caught_by`, the slug of the check that catches it", value.caught_by),
         )
-        if not given
+        if not attribute
     ]
     if lacking:
-        raise UsageError(f"the fault {name!r} lacks {', '.join(lacking)}")
-    return found
+        raise UsageError(f"Incomplete fault {name!r}: missing {', '.join(lacking)}")
+    return value

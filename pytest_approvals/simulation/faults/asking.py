@@ -1,4 +1,4 @@
-"""Faults of asking: policies that are not heard, requests that do not surface, or show something else."""
+"""Faults of asking: policies that are ignored, requests that do not surface or show something else."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.types import Condition, Finished, Outcome, Request, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
 class RaisingPolicyOpensTheGate(Fault):
@@ -27,28 +27,28 @@ class RaisingPolicyOpensTheGate(Fault):
 
 
 class BrokenArgumentsOpenTheGate(Fault):
-    """A call whose arguments are no object runs without arguments and without approval."""
+    """A call whose arguments are not an object runs without arguments and without approval."""
 
     source = ("NousResearch/hermes-agent#80498",)
     caught_by = "approval-before-execution"
 
-    async def look_at(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         if isinstance(call.arguments, Mapping):
-            return await super().look_at(conversation, call, turn)
+            return await super().examine_call(conversation, call, turn)
         call.arguments = {}
-        return await self.run_tool(conversation, call, turn)
+        return await self.execute_tool(conversation, call, turn)
 
 
 class PolicyJudgesWhatTheModelWrote(Fault):
-    """A condition lets a call through by what the model wrote, and the tool gets that coerced to its types."""
+    """A condition judges the arguments as the model wrote them, and the tool gets them coerced to its types."""
 
     source = ("openai/openai-agents-python#5077",)
     caught_by = "approval-before-execution"
 
-    async def look_at(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        spec, written = self.spec_of(conversation, call), call.arguments
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        spec, written = self.find_spec(conversation, call), call.arguments
         compares = spec is not None and isinstance(spec.approval, Condition) and spec.approval.argument is not None
-        await super().look_at(conversation, call, turn)
+        await super().examine_call(conversation, call, turn)
         coerced = compares and isinstance(written, Mapping) and call.arguments != written
         if not coerced or call.stage != "waiting":
             return
@@ -57,18 +57,18 @@ class PolicyJudgesWhatTheModelWrote(Fault):
 
 
 class PolicyIsAskedAgainAfterApproval(Fault):
-    """An approved call is held against its condition once more, and waits again."""
+    """The condition is evaluated again for an approved call, which then waits again."""
 
     source = ("openai/openai-agents-js#1418",)
     caught_by = "asked-once"
 
-    async def carry_out(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        spec = self.spec_of(conversation, call)
+    async def execute_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        spec = self.find_spec(conversation, call)
         conditional = spec is not None and isinstance(spec.approval, Condition)
         if conditional and not call.entered and await self.needs_approval(conversation, call, spec):
             call.stage = "waiting"
             return None
-        return await super().carry_out(conversation, call, turn)
+        return await super().execute_call(conversation, call, turn)
 
 
 class PolicyReleasesAWaitingCall(Fault):
@@ -77,23 +77,23 @@ class PolicyReleasesAWaitingCall(Fault):
     source = ("openai/openai-agents-python#3259",)
     caught_by = "unanswered-stays-pending"
 
-    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
         for call in conversation.calls:
-            spec = self.spec_of(conversation, call)
+            spec = self.find_spec(conversation, call)
             conditional = spec is not None and isinstance(spec.approval, Condition)
             if call.stage == "waiting" and conditional and not await self.needs_approval(conversation, call, spec):
-                self.approve(call)
-        await super().work_off(conversation, turn)
+                self.approve_call(call)
+        await super().process_calls(conversation, turn)
 
 
 class UngatedSiblingsAreAskedToo(Fault):
-    """Beside a gated call, ungated ones need approval, too."""
+    """Ungated calls next to a gated one need approval, too."""
 
     source = ("dotnet/extensions#7549",)
     caught_by = "only-gated-asked"
 
     async def needs_approval(self, conversation: ConversationState, call: CallState, spec: ToolSpec | None) -> bool:
-        specs = [self.spec_of(conversation, other) for other in conversation.calls]
+        specs = [self.find_spec(conversation, other) for other in conversation.calls]
         if any(other is not None and other.approval == "always" for other in specs):
             return True
         return await super().needs_approval(conversation, call, spec)
@@ -105,9 +105,9 @@ class RequestShowsTheFirstSibling(Fault):
     source = ("BloopAI/vibe-kanban#977",)
     caught_by = "request-shows-the-call"
 
-    def request_for(self, conversation: ConversationState, call: CallState) -> Request:
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
         first = next(other for other in conversation.calls if other.tool == call.tool)
-        return replace(super().request_for(conversation, call), arguments=first.arguments)
+        return replace(super().build_request(conversation, call), arguments=first.arguments)
 
 
 class RequestHidesTheArguments(Fault):
@@ -116,8 +116,8 @@ class RequestHidesTheArguments(Fault):
     source = ("deepset-ai/haystack#12060",)
     caught_by = "request-shows-the-call"
 
-    def request_for(self, conversation: ConversationState, call: CallState) -> Request:
-        return replace(super().request_for(conversation, call), arguments={})
+    def build_request(self, conversation: ConversationState, call: CallState) -> Request:
+        return replace(super().build_request(conversation, call), arguments={})
 
 
 class RequestIdIsTheNameOfTheTool(Fault):
@@ -126,8 +126,8 @@ class RequestIdIsTheNameOfTheTool(Fault):
     source = ("pydantic/pydantic-ai#5761",)
     caught_by = "request-ids-unique"
 
-    def number_requests(self) -> None:
-        super().number_requests()
+    def assign_request_ids(self) -> None:
+        super().assign_request_ids()
         for _, call in waiting_calls(self.state.main):
             call.request = call.tool
 
@@ -138,8 +138,8 @@ class RequestIdIsTheCallId(Fault):
     source = ("mastra-ai/mastra#24733",)
     caught_by = "request-ids-unique"
 
-    def number_requests(self) -> None:
-        super().number_requests()
+    def assign_request_ids(self) -> None:
+        super().assign_request_ids()
         for _, call in waiting_calls(self.state.main):
             call.request = call.id
 
@@ -150,18 +150,18 @@ class OnlyTheLastRequestSurfaces(Fault):
     source = ("letta-ai/letta-code#101", "mastra-ai/mastra#19435")
     caught_by = "every-gated-call-asked"
 
-    def open_requests(self) -> list[Request]:
-        return super().open_requests()[-1:]
+    def list_open_requests(self) -> list[Request]:
+        return super().list_open_requests()[-1:]
 
 
 class TextBesideACallEndsTheTurn(Fault):
-    """When the model says something beside a gated call, that text is the output and nobody is asked."""
+    """If the model says something next to a gated call, that text is the output and nobody is asked."""
 
     source = ("microsoft/agent-framework#5535",)
     caught_by = "nothing-left-pending"
 
-    def outcome(self, turn: TurnContext) -> Outcome:
-        outcome = super().outcome(turn)
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        outcome = super().build_outcome(turn)
         return outcome if self.state.main.output is None else Finished(output=self.state.main.output)
 
 
@@ -171,7 +171,7 @@ class ApprovedCallIsAskedAgain(Fault):
     source = ("openai/openai-agents-python#2487", "lvndry/jazz#521")
     caught_by = "asked-once"
 
-    def approve(self, call: CallState) -> None:
+    def approve_call(self, call: CallState) -> None:
         call.request = None
 
 
@@ -182,10 +182,10 @@ class PartialAnswerLooksFinished(Fault):
     caught_by = "unanswered-stays-pending"
     _partial = False
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        super().settle(answers, turn)
-        self._partial = bool(answers)
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        self._partial = bool(accepted)
 
-    def outcome(self, turn: TurnContext) -> Outcome:
+    def build_outcome(self, turn: TurnContext) -> Outcome:
         partial, self._partial = self._partial, False
-        return Finished(output=None) if partial and self.open_requests() else super().outcome(turn)
+        return Finished(output=None) if partial and self.list_open_requests() else super().build_outcome(turn)

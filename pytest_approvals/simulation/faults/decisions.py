@@ -8,9 +8,9 @@ from dataclasses import replace
 from pytest_approvals.agent_side.contract.types import Decision, Outcome
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import feedback
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
+from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, MalformedDecision, Refused, UnknownRequest
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
 class TruthyVerdictApproves(Fault):
@@ -19,10 +19,10 @@ class TruthyVerdictApproves(Fault):
     source = ("pydantic/pydantic-ai#6922",)
     caught_by = "invalid-decision-refused"
 
-    def judge(self, decision: Decision) -> AcceptedDecision:
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
         if decision.verdict == "raw" and decision.raw:
             decision = replace(decision, verdict="approve")
-        return super().judge(decision)
+        return super().validate_decision(decision)
 
 
 class MissingVerdictApproves(Fault):
@@ -31,10 +31,10 @@ class MissingVerdictApproves(Fault):
     source = ("pydantic/pydantic-ai#8060",)
     caught_by = "invalid-decision-refused"
 
-    def judge(self, decision: Decision) -> AcceptedDecision:
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
         if decision.verdict == "raw" and decision.raw is None:
             decision = replace(decision, verdict="approve")
-        return super().judge(decision)
+        return super().validate_decision(decision)
 
 
 class UnknownRequestMeansTheFirstOpenOne(Fault):
@@ -43,25 +43,25 @@ class UnknownRequestMeansTheFirstOpenOne(Fault):
     source = ("langchain-ai/langgraph#8579", "langchain-ai/langchain#40206")
     caught_by = "invalid-decision-refused"
 
-    def find(self, request: object) -> tuple[ConversationState, CallState]:
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
         try:
-            return super().find(request)
+            return super().find_call(request)
         except UnknownRequest:
             return next(waiting_calls(self.state.main))
 
 
 class UnknownRequestIsIgnored(Fault):
-    """A decision about a request that was never made is passed over in silence."""
+    """A decision about a request that was never made is silently ignored."""
 
     source = ("langchain-ai/langgraph#8836",)
     caught_by = "invalid-decision-refused"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
-        return super().judge_all([decision for decision in decisions if self._is_known(decision)])
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+        return super().validate_decisions([decision for decision in decisions if self._is_known(decision)])
 
     def _is_known(self, decision: Decision) -> bool:
         try:
-            self.judge(decision)
+            self.validate_decision(decision)
         except UnknownRequest:
             return False
         except Refused:
@@ -75,9 +75,9 @@ class NoRequestMeansAll(Fault):
     source = ("pydantic/pydantic-ai#7815",)
     caught_by = "invalid-decision-refused"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
-            return super().judge_all(decisions)
+            return super().validate_decisions(decisions)
         except MalformedDecision:
             if all(decision.request is not None for decision in decisions):
                 raise
@@ -94,49 +94,50 @@ class RefusalKillsTheSession(Fault):
     caught_by = "usable-after-refusal"
     _dead = False
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
             if self._dead:
                 raise MalformedDecision("the session is in an error state")
-            return super().judge_all(decisions)
+            return super().validate_decisions(decisions)
         except Refused:
             self._dead = True
             raise
 
 
 class RefusedDecisionClosesTheRequest(Fault):
-    """A decision that was refused cannot be made rightly afterwards."""
+    """After a refused decision, a valid one about the same request is impossible."""
 
     source = ("respawn-llc/kent#780",)
     caught_by = "usable-after-refusal"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
-            return super().judge_all(decisions)
+            return super().validate_decisions(decisions)
         except Refused:
             for _, call in list(waiting_calls(self.state.main)):
-                self.refuse(call, feedback.CANCELLED, TurnContext(stream=False))
+                self.close_call(call, feedback.CANCELLED, TurnContext(stream=False))
             raise
 
 
 class GoodPartOfARefusedSubmissionCounts(Fault):
-    """Of a submission that is refused, the decisions that are not bad take effect."""
+    """The valid decisions of a refused submission take effect."""
 
     source = ("letta-ai/letta-code#101",)
     caught_by = "pending-survives"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
-            return super().judge_all(decisions)
+            return super().validate_decisions(decisions)
         except Refused:
-            self.settle(
-                [self.judge(decision) for decision in decisions if self._is_good(decision)], TurnContext(stream=False)
+            self.apply_decisions(
+                [self.validate_decision(decision) for decision in decisions if self._is_good(decision)],
+                TurnContext(stream=False),
             )
             raise
 
     def _is_good(self, decision: Decision) -> bool:
         try:
-            self.judge(decision)
+            self.validate_decision(decision)
         except Refused:
             return False
         return True
@@ -152,15 +153,15 @@ class SettledRequestIsTakenAgain(Fault):
         super().__init__(*given)  # type: ignore[arg-type]
         self._settled: dict[str, CallState] = {}
 
-    def apply(
-        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
     ) -> None:
-        self._settled[answer.request] = replace(call)
-        super().apply(conversation, call, answer, turn)
+        self._settled[decision.request] = replace(call)
+        super().apply_decision(conversation, call, decision, turn)
 
-    def find(self, request: object) -> tuple[ConversationState, CallState]:
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
         try:
-            return super().find(request)
+            return super().find_call(request)
         except AlreadySettled:
             if request not in self._settled:
                 raise
@@ -176,13 +177,13 @@ class SupersededRequestCanBeApproved(Fault):
     caught_by = "settled-stays-settled"
     _superseded: dict[str, CallState] | None = None
 
-    def close_open(self, text: str, turn: TurnContext) -> None:
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
         self._superseded = {call.request or "": replace(call) for _, call in waiting_calls(self.state.main)}
-        super().close_open(text, turn)
+        super().close_open_requests(text, turn)
 
-    def find(self, request: object) -> tuple[ConversationState, CallState]:
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
         try:
-            return super().find(request)
+            return super().find_call(request)
         except AlreadySettled:
             if self._superseded is None or request not in self._superseded:
                 raise
@@ -197,12 +198,12 @@ class ApprovalWinsInOneSubmission(Fault):
     source = ("microsoft/agent-framework#7111",)
     caught_by = "contradiction-not-executed"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
-        answers: dict[str, AcceptedDecision] = {}
-        for answer in map(self.judge, decisions):
-            if answer.verdict != "reject" or answer.request not in answers:
-                answers[answer.request] = answer
-        return list(answers.values())
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+        accepted: dict[str, AcceptedDecision] = {}
+        for decision in map(self.validate_decision, decisions):
+            if decision.verdict != "reject" or decision.request not in accepted:
+                accepted[decision.request] = decision
+        return list(accepted.values())
 
 
 class LastDecisionOfASubmissionCounts(Fault):
@@ -211,8 +212,8 @@ class LastDecisionOfASubmissionCounts(Fault):
     source = ("microsoft/agent-framework#7111",)
     caught_by = "contradiction-not-executed"
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
-        return list({answer.request: answer for answer in map(self.judge, decisions)}.values())
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+        return list({decision.request: decision for decision in map(self.validate_decision, decisions)}.values())
 
 
 class FirstStagedDecisionStands(Fault):
@@ -221,20 +222,20 @@ class FirstStagedDecisionStands(Fault):
     source = ("langchain-ai/langgraph#6663",)
     caught_by = "rejected-never-runs"
 
-    def with_staged(self, answers: list[AcceptedDecision]) -> list[AcceptedDecision]:
-        older = {answer.request for answer in self.state.staged}
-        return self.state.staged + [answer for answer in answers if answer.request not in older]
+    def merge_staged(self, accepted: list[AcceptedDecision]) -> list[AcceptedDecision]:
+        older = {decision.request for decision in self.state.staged}
+        return self.state.staged + [decision for decision in accepted if decision.request not in older]
 
 
 class GoingOnRejects(Fault):
-    """Going on without an answer rejects what is pending."""
+    """Resuming without a decision rejects what is pending."""
 
     source = ("vercel/eve#312",)
     caught_by = "unanswered-stays-pending"
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         if text is None and not decisions and not self.state.staged:
-            self.close_open(feedback.rejection_text(None), TurnContext(stream=False))
+            self.close_open_requests(feedback.rejection_text(None), TurnContext(stream=False))
         return await super().turn(text, decisions, stream=stream)
 
 
@@ -244,24 +245,24 @@ class PartialAnswerRejectsTheRest(Fault):
     source = ("letta-ai/letta-code#101",)
     caught_by = "unanswered-stays-pending"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        super().settle(answers, turn)
-        if answers:
-            self.close_open(feedback.rejection_text(None), turn)
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        if accepted:
+            self.close_open_requests(feedback.rejection_text(None), turn)
 
 
 class CancelKeepsTheRequestsOpen(Fault):
-    """What was given up is still pending."""
+    """Cancelled requests are still pending."""
 
     source = ("cline/cline#13814", "pingdotgg/t3code#7113")
     caught_by = "settled-stays-settled"
 
     async def cancel(self) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
 
 class CancelledCallHasNoResult(Fault):
-    """The model is sent the call that was given up without a result."""
+    """The model input has the cancelled call without a result."""
 
     source = ("umbraco/Umbraco.AI#381",)
     caught_by = "model-input-well-formed"
@@ -272,13 +273,13 @@ class CancelledCallHasNoResult(Fault):
 
 
 class MessageOutweighsAnswers(Fault):
-    """Decisions that come together with a message do not count: the calls are closed."""
+    """Decisions submitted together with a message do not count: the calls are closed."""
 
     source = ("vercel/eve#312",)
     caught_by = "approved-runs"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        super().settle([] if self._has_message else answers, turn)
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions([] if self._has_message else accepted, turn)
 
     _has_message = False
 

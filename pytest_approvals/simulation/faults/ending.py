@@ -1,4 +1,4 @@
-"""Faults of ending: turns that do not end, sessions of no use afterwards, questions in the middle of a tool."""
+"""Faults of ending: turns that do not end, unusable sessions, questions in the middle of a tool."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, cast
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.types import Decision
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
+from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, LimitReached
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
 class FailingToolHangs(Fault):
@@ -21,30 +21,30 @@ class FailingToolHangs(Fault):
     source = ("microsoft/autogen#7956",)
     caught_by = "run-ends"
 
-    def finish(self, call: CallState, text: str, turn: TurnContext) -> None:
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
         if text.startswith("Error: ") and call.entered:
             raise asyncio.InvalidStateError
-        super().finish(call, text, turn)
+        super().finish_call(call, text, turn)
 
-    async def run_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         try:
-            await super().run_tool(conversation, call, turn)
+            await super().execute_tool(conversation, call, turn)
         except asyncio.InvalidStateError:
             await asyncio.Event().wait()
 
 
 class FailingToolLosesTheRequests(Fault):
-    """When an ungated tool raises, the requests of the same reply are gone."""
+    """If an ungated tool raises, the requests of the same reply are gone."""
 
     source = ("huggingface/smolagents#2554",)
     caught_by = "every-gated-call-asked"
 
-    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
-        await super().work_off(conversation, turn)
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        await super().process_calls(conversation, turn)
         if any((call.result or "").startswith("Error: ") and call.entered for call in conversation.calls):
             for call in conversation.calls:
                 if call.stage == "waiting":
-                    self.refuse(call, "Error: another call failed.", turn)
+                    self.close_call(call, "Error: another call failed.", turn)
 
 
 class FirstAnswerIsGivenAgain(Fault):
@@ -54,36 +54,36 @@ class FirstAnswerIsGivenAgain(Fault):
     caught_by = "answer-given"
     first: object = None
 
-    def take_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
-        super().take_answer(conversation, answer)
+    def record_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
+        super().record_answer(conversation, answer)
         if not conversation.asks_model:
             self.first = conversation.output = self.first or conversation.output
 
 
 class LimitLosesTheCalls(Fault):
-    """A turn that reaches its limit forgets the calls that it was at, open requests among them."""
+    """A turn that reaches its limit forgets its current calls, including open requests."""
 
     source = ("Cloudgeni-ai/opengeni#41",)
     caught_by = "model-input-well-formed"
 
-    async def go_on(self, conversation: ConversationState, turn: TurnContext) -> bool:
+    async def run_conversation(self, conversation: ConversationState, turn: TurnContext) -> bool:
         try:
-            return await super().go_on(conversation, turn)
+            return await super().run_conversation(conversation, turn)
         except LimitReached:
             conversation.calls, conversation.asks_model = [], True
             raise
 
 
 class SecondQuestionIsSkipped(Fault):
-    """A tool that asks again in its middle goes on without being answered."""
+    """A tool that asks again in its middle continues without an answer."""
 
     source = ("langchain-ai/langchain#40206",)
     caught_by = "approval-before-execution"
 
-    async def run_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        await super().run_tool(conversation, call, turn)
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().execute_tool(conversation, call, turn)
         if call.stage == "waiting":
-            await super().run_tool(conversation, call, turn)
+            await super().execute_tool(conversation, call, turn)
 
 
 class ToolThatIsGoneLeavesTheCallOpen(Fault):
@@ -92,13 +92,13 @@ class ToolThatIsGoneLeavesTheCallOpen(Fault):
     source = ("pipecat-ai/pipecat#4300",)
     caught_by = "model-input-well-formed"
 
-    async def carry_out(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        if call.kind != "hosted_mcp" and self.spec_of(conversation, call) is None:
+    async def execute_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        if call.kind != "hosted_mcp" and self.find_spec(conversation, call) is None:
             call.stage = "done"
             conversation.calls = [other for other in conversation.calls if other is not call]
             conversation.asks_model = True
         else:
-            await super().carry_out(conversation, call, turn)
+            await super().execute_call(conversation, call, turn)
 
 
 class SecondTurnRunsTheSameCalls(Fault):
@@ -108,17 +108,17 @@ class SecondTurnRunsTheSameCalls(Fault):
     caught_by = "runs-at-most-once"
 
     @contextmanager
-    def one_at_a_time(self) -> Iterator[None]:
-        running, self.running = self.running, False
-        if self.durable and running:
+    def exclusive_input(self) -> Iterator[None]:
+        running, self.is_running = self.is_running, False
+        if self.is_durable and running:
             yield
         else:
-            with super().one_at_a_time():
+            with super().exclusive_input():
                 yield
 
-    def judge_all(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
+    def validate_decisions(self, decisions: Sequence[Decision]) -> list[AcceptedDecision]:
         try:
-            return super().judge_all(decisions)
+            return super().validate_decisions(decisions)
         except AlreadySettled:
             if any(call.stage == "approved" for call in self.state.main.calls):
                 return []
@@ -147,10 +147,10 @@ class RequestsOutliveTheirCalls(Fault):
         super().__init__(*given)  # type: ignore[arg-type]
         self._listed: dict[str, tuple[ConversationState, CallState]] = {}
 
-    def number_requests(self) -> None:
-        super().number_requests()
+    def assign_request_ids(self) -> None:
+        super().assign_request_ids()
         for conversation, call in waiting_calls(self.state.main):
             self._listed[call.request or ""] = conversation, call
 
     async def pending(self) -> Sequence[object]:  # type: ignore[override]
-        return [self.request_for(conversation, call) for conversation, call in self._listed.values()]
+        return [self.build_request(conversation, call) for conversation, call in self._listed.values()]

@@ -1,4 +1,4 @@
-"""Faults of execution: calls that run without approval, not at all, more than once, or as something else."""
+"""Faults of execution: calls that run without approval, not at all, repeatedly, or as something else."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from dataclasses import replace
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.agent_side.contract.types import Decision, ToolSpec
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
+from pytest_approvals.simulation.reference.agent import TurnContext
 from pytest_approvals.simulation.reference.refusals import UnknownRequest
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, copy_json
+from pytest_approvals.simulation.reference.state import (
+    AcceptedDecision,
+    CallState,
+    ConversationState,
+    copy_json,
+    waiting_calls,
+)
 
 
 class GatedCallRunsUnasked(Fault):
-    """A gate that is always closed stands open."""
+    """A call that always needs approval runs without it."""
 
     source = ("langchain-ai/langchain#38838",)
     caught_by = "approval-before-execution"
@@ -31,11 +37,11 @@ class OneApprovalReleasesAll(Fault):
     source = ("pydantic/pydantic-ai#3350",)
     caught_by = "approval-before-execution"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        super().settle(answers, turn)
-        if any(answer.verdict == "approve" for answer in answers):
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        super().apply_decisions(accepted, turn)
+        if any(decision.verdict == "approve" for decision in accepted):
             for _, call in list(waiting_calls(self.state.main)):
-                self.approve(call)
+                self.approve_call(call)
 
 
 class RejectedCallRuns(Fault):
@@ -44,12 +50,12 @@ class RejectedCallRuns(Fault):
     source = ("google/adk-python#7148", "mastra-ai/mastra#20470")
     caught_by = "rejected-never-runs"
 
-    def apply(
-        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
     ) -> None:
-        if answer.verdict == "reject":
-            return self.approve(call)
-        return super().apply(conversation, call, answer, turn)
+        if decision.verdict == "reject":
+            return self.approve_call(call)
+        return super().apply_decision(conversation, call, decision, turn)
 
 
 class ApprovedCallNeverRuns(Fault):
@@ -58,24 +64,24 @@ class ApprovedCallNeverRuns(Fault):
     source = ("agno-agi/agno#8029", "microsoft/agent-framework#4963")
     caught_by = "approved-runs"
 
-    def apply(
-        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
     ) -> None:
-        if answer.verdict == "approve" and call.kind != "hosted_mcp":
-            return self.finish(call, "done", turn)
-        return super().apply(conversation, call, answer, turn)
+        if decision.verdict == "approve" and call.kind != "hosted_mcp":
+            return self.finish_call(call, "done", turn)
+        return super().apply_decision(conversation, call, decision, turn)
 
 
 class ApprovedCallRunsAgainOnRetry(Fault):
-    """When the model fails after an approved call ran, the retry runs the call again."""
+    """If the model fails after an approved call ran, the retry runs the call again."""
 
     source = ("langchain-ai/langgraph#7361", "langchain-ai/langgraph#7561")
     caught_by = "runs-at-most-once"
     _told: tuple[int, int, list[CallState]] | None = None
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         self._told = len(conversation.items), conversation.messages, conversation.calls
-        super().tell(conversation)
+        super().deliver_results(conversation)
 
     async def ask_model(self, conversation: ConversationState, turn: TurnContext) -> None:
         try:
@@ -99,12 +105,12 @@ class DecidedCallRunsAgainWithTheRest(Fault):
     source = ("google/adk-python#7108",)
     caught_by = "runs-at-most-once"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         for call in self.state.main.calls:
-            spec = self.spec_of(self.state.main, call)
+            spec = self.find_spec(self.state.main, call)
             if call.entered and call.stage == "done" and spec is not None and spec.approval == "always":
                 call.stage = "approved"
-        super().settle(answers, turn)
+        super().apply_decisions(accepted, turn)
 
 
 class UngatedSiblingRunsAgain(Fault):
@@ -113,28 +119,28 @@ class UngatedSiblingRunsAgain(Fault):
     source = ("langchain-ai/langgraph#7361",)
     caught_by = "ungated-runs-once"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        for call in self.state.main.calls if answers else ():
-            spec = self.spec_of(self.state.main, call)
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        for call in self.state.main.calls if accepted else ():
+            spec = self.find_spec(self.state.main, call)
             if call.entered and call.stage == "done" and spec is not None and spec.approval == "never":
                 call.stage = "approved"
-        super().settle(answers, turn)
+        super().apply_decisions(accepted, turn)
 
 
 class UngatedSiblingNeverRuns(Fault):
-    """An ungated call beside a gated one is answered without being run."""
+    """An ungated call next to a gated one gets a result without being executed."""
 
     source = ("HybridAIOne/hybridclaw#1470", "microsoft/agent-framework#7388")
     caught_by = "ungated-runs-once"
 
-    async def work_on(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+    async def process_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         gates = {other.tool: self._approval(conversation, other) for other in conversation.calls}
         if "always" in gates.values() and gates[call.tool] == "never":
-            return self.finish(call, "", turn)
-        return await super().work_on(conversation, call, turn)
+            return self.finish_call(call, "", turn)
+        return await super().process_call(conversation, call, turn)
 
     def _approval(self, conversation: ConversationState, call: CallState) -> object:
-        spec = self.spec_of(conversation, call)
+        spec = self.find_spec(conversation, call)
         return spec.approval if spec is not None and spec.runs is None else None
 
 
@@ -144,10 +150,10 @@ class ApprovedCallIsDroppedBesideARejectedOne(Fault):
     source = ("microsoft/agent-framework#6910",)
     caught_by = "approved-runs"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        if any(answer.verdict == "reject" for answer in answers):
-            answers = [replace(answer, verdict="reject") for answer in answers]
-        super().settle(answers, turn)
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        if any(decision.verdict == "reject" for decision in accepted):
+            accepted = [replace(decision, verdict="reject") for decision in accepted]
+        super().apply_decisions(accepted, turn)
 
 
 class EditRunsWhatTheModelWrote(Fault):
@@ -156,10 +162,10 @@ class EditRunsWhatTheModelWrote(Fault):
     source = ("cymoo/lovia#40",)
     caught_by = "arguments-as-approved"
 
-    def change(self, conversation: ConversationState, call: CallState, answer: AcceptedDecision) -> None:
-        if answer.tool == call.tool:
-            answer = replace(answer, arguments=call.arguments)
-        super().change(conversation, call, answer)
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        if decision.tool == call.tool:
+            decision = replace(decision, arguments=call.arguments)
+        super().apply_edit(conversation, call, decision)
 
 
 class EditKeepsTheModelsTool(Fault):
@@ -168,8 +174,8 @@ class EditKeepsTheModelsTool(Fault):
     source = ("langchain-ai/langchain#32988",)
     caught_by = "arguments-as-approved"
 
-    def change(self, conversation: ConversationState, call: CallState, answer: AcceptedDecision) -> None:
-        super().change(conversation, call, replace(answer, tool=call.tool))
+    def apply_edit(self, conversation: ConversationState, call: CallState, decision: AcceptedDecision) -> None:
+        super().apply_edit(conversation, call, replace(decision, tool=call.tool))
 
 
 class ToolGetsOtherArgumentsThanShown(Fault):
@@ -178,8 +184,8 @@ class ToolGetsOtherArgumentsThanShown(Fault):
     source = ("pydantic/pydantic-ai#6968", "deepset-ai/haystack#12060")
     caught_by = "arguments-as-approved"
 
-    def approve(self, call: CallState) -> None:
-        super().approve(call)
+    def approve_call(self, call: CallState) -> None:
+        super().approve_call(call)
         if isinstance(call.arguments, dict):
             call.arguments = {name: alter_value(value) for name, value in call.arguments.items()}
 
@@ -190,34 +196,34 @@ class TamperedCopyRuns(Fault):
     source = ("microsoft/agent-framework#7383", "openai/openai-agents-python#4257")
     caught_by = "arguments-as-approved"
 
-    def judge(self, decision: Decision) -> AcceptedDecision:
-        answer = super().judge(decision)
-        if decision.request is not None and answer.verdict == "approve":
-            _, call = self.find(decision.request.id)
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
+        accepted = super().validate_decision(decision)
+        if decision.request is not None and accepted.verdict == "approve":
+            _, call = self.find_call(decision.request.id)
             call.tool, call.arguments = decision.request.tool, copy_json(decision.request.arguments)
-        return answer
+        return accepted
 
 
 class StoredCallIsNotCheckedAgain(Fault):
-    """A call was held against its tool when it came, and runs as it is saved."""
+    """A call is validated when it arrives, and runs as it was saved."""
 
     source = ("vercel/ai#15947",)
     caught_by = "arguments-as-approved"
 
-    def tool_for(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
-        spec = self.spec_of(conversation, call)
-        return spec if spec is not None and call.stage == "approved" else super().tool_for(conversation, call, turn)
+    def resolve_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
+        spec = self.find_spec(conversation, call)
+        return spec if spec is not None and call.stage == "approved" else super().resolve_tool(conversation, call, turn)
 
 
 class ForgedApprovalRuns(Fault):
-    """The approval of a request that was never made runs what the approval holds."""
+    """The approval of a request that was never made runs the call in that approval."""
 
     source = ("microsoft/agent-framework#7383", "vercel/ai#15947")
     caught_by = "only-model-calls-run"
 
-    def judge(self, decision: Decision) -> AcceptedDecision:
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
         try:
-            return super().judge(decision)
+            return super().validate_decision(decision)
         except UnknownRequest:
             if decision.request is None:
                 raise
@@ -228,14 +234,14 @@ class ForgedApprovalRuns(Fault):
             self.state.main.calls.append(call)
             return AcceptedDecision(request=forged.id, verdict="approve")
 
-    async def carry_out(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        if self.spec_of(conversation, call) is not None:
-            return await super().carry_out(conversation, call, turn)
-        return await self.run_tool(conversation, call, turn)
+    async def execute_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        if self.find_spec(conversation, call) is not None:
+            return await super().execute_call(conversation, call, turn)
+        return await self.execute_tool(conversation, call, turn)
 
 
 def alter_value(value: object) -> object:
-    """Gives another value of the same type."""
+    """Return a different value of the same type."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value
     return f"{value}~" if isinstance(value, str) else value + 1

@@ -1,4 +1,4 @@
-"""What a seeded fault is."""
+"""Base class of seeded faults."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from pytest_approvals.simulation.reference import ReferenceAgent
 
 
 class Fault(ReferenceAgent):
-    """
-    The reference agent with a single defect, which a check must catch.
+    """The reference agent with a single defect, which a check must catch.
 
     A subclass overrides one of the reference agent's small methods. The first line of its docstring states the defect
     as a fact.
 
     Attributes:
-        source: The public reports that it is modelled on, `OWNER/REPO#NUMBER`.
-        caught_by: The slug of the check that must catch it in the stock catalogue; others may, too.
+        source: Public reports that the defect is modelled on, `OWNER/REPO#NUMBER`.
+        caught_by: Slug of the check that must catch it in the built-in catalogue; others may, too.
     """
 
     source: ClassVar[tuple[str, ...]] = ()

@@ -1,4 +1,4 @@
-"""Faults of hand-offs and of structured answers: pauses that another way to go on or to end gets in the way of."""
+"""Faults of hand-offs and structured answers: pauses that conflict with another way to continue or end."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class HandOffForgetsWhatWaits(Fault):
     source = ("openai/openai-agents-python#2151",)
     caught_by = "every-gated-call-asked"
 
-    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
-        await super().work_off(conversation, turn)
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        await super().process_calls(conversation, turn)
         if any(call.hands_over_to for call in conversation.calls):
             for call in conversation.calls:
                 if call.stage == "waiting":
-                    self.finish(call, "The conversation was handed over.", turn)
+                    self.finish_call(call, "The conversation was handed over.", turn)
 
 
 class HandOffIsLostAfterRestoring(Fault):
@@ -39,17 +39,17 @@ class HandOffIsLostAfterRestoring(Fault):
 
 
 class RefusedAnswerStandsInTheWay(Fault):
-    """A structured answer that did not fit has to be decided, too, before the calls beside it can be."""
+    """A structured answer that did not fit has to be decided, too, before its sibling calls can be."""
 
     source = ("pydantic/pydantic-ai#6486",)
     caught_by = "usable-after-refusal"
     _refused = False
 
-    def take_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
-        super().take_answer(conversation, answer)
+    def record_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
+        super().record_answer(conversation, answer)
         self._refused = conversation.asks_model and bool(conversation.calls)
 
-    def judge(self, decision: Decision) -> AcceptedDecision:
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
         if self._refused:
             raise UnknownRequest("the answer")
-        return super().judge(decision)
+        return super().validate_decision(decision)

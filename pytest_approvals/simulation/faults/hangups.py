@@ -1,4 +1,4 @@
-"""Faults of agents whose caller hangs up: calls that run again, are left open or forgotten, and sessions that lock."""
+"""Faults of disconnects: calls that run again, are left open or forgotten, and sessions that lock."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class CancelledCallRunsAgain(Fault):
     source = ("strands-agents/harness-sdk#3615",)
     caught_by = "runs-at-most-once"
 
-    def finish(self, call: CallState, text: str, turn: TurnContext) -> None:
+    def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
         if text != INTERRUPTED:
-            super().finish(call, text, turn)
+            super().finish_call(call, text, turn)
 
 
 class CancelledCallStaysOpen(Fault):
@@ -29,9 +29,9 @@ class CancelledCallStaysOpen(Fault):
     source = ("langchain-ai/langgraph#6726", "google/adk-python#2425")
     caught_by = "model-input-well-formed"
 
-    async def run_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+    async def execute_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         try:
-            await super().run_tool(conversation, call, turn)
+            await super().execute_tool(conversation, call, turn)
         except asyncio.CancelledError:
             conversation.calls = [other for other in conversation.calls if other is not call]
             conversation.asks_model = True
@@ -39,14 +39,14 @@ class CancelledCallStaysOpen(Fault):
 
 
 class CancelledTurnIsForgotten(Fault):
-    """A turn that is cancelled is undone in the history, with the calls that it ran."""
+    """A cancelled turn is removed from the history, with the calls that it executed."""
 
     source = ("microsoft/agent-framework#2889", "agno-agi/agno#8290")
     caught_by = "cancelled-calls-told"
 
-    async def go_on(self, conversation: ConversationState, turn: TurnContext) -> bool:
+    async def run_conversation(self, conversation: ConversationState, turn: TurnContext) -> bool:
         try:
-            return await super().go_on(conversation, turn)
+            return await super().run_conversation(conversation, turn)
         except asyncio.CancelledError:
             conversation.items = [item for item in conversation.items if item.kind in ("user", "say")]
             conversation.calls, conversation.asks_model = [], True
@@ -54,7 +54,7 @@ class CancelledTurnIsForgotten(Fault):
 
 
 class CancelledTurnGoesOnForEver(Fault):
-    """A turn that was cancelled counts as running, so that nothing else is taken up."""
+    """A cancelled turn counts as running, so that no further input is accepted."""
 
     source = ("langgenius/dify#41616",)
     caught_by = "usable-after-hang-up"
@@ -63,5 +63,5 @@ class CancelledTurnGoesOnForEver(Fault):
         try:
             return await super().turn(text, decisions, stream=stream)
         except asyncio.CancelledError:
-            self.running = True
+            self.is_running = True
             raise

@@ -26,9 +26,9 @@ class HostedDecisionIsNotSent(Fault):
     source = ("microsoft/agent-framework#7125", "openai/openai-agents-python#2230")
     caught_by = "approved-runs"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         conversation.calls = [call for call in conversation.calls if call.kind != "hosted_mcp"]
-        super().tell(conversation)
+        super().deliver_results(conversation)
 
 
 class HostedRejectionApproves(Fault):
@@ -37,8 +37,8 @@ class HostedRejectionApproves(Fault):
     source = ("smg-project/smg#1246",)
     caught_by = "rejected-never-runs"
 
-    def response_item(self, call: CallState, message: int) -> Item:
-        return replace(super().response_item(call, message), approved=True)
+    def build_response_item(self, call: CallState, message: int) -> Item:
+        return replace(super().build_response_item(call, message), approved=True)
 
 
 class HostedDecisionIsSentTwice(Fault):
@@ -47,19 +47,19 @@ class HostedDecisionIsSentTwice(Fault):
     source = ("vercel/ai#18605",)
     caught_by = "model-input-well-formed"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         hosted = [call for call in conversation.calls if call.kind == "hosted_mcp"]
-        super().tell(conversation)
-        self.remember(conversation, [self.response_item(call, conversation.messages) for call in hosted])
+        super().deliver_results(conversation)
+        self.add_message(conversation, [self.build_response_item(call, conversation.messages) for call in hosted])
 
 
 class HostedRequestIsLostBesideOthers(Fault):
-    """Beside calls of functions, a hosted call is forgotten."""
+    """A hosted call next to function calls is forgotten."""
 
     source = ("microsoft/agent-framework#5535",)
     caught_by = "every-gated-call-asked"
 
-    async def work_off(self, conversation: ConversationState, turn: TurnContext) -> None:
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         conversation.calls = functions or conversation.calls
-        await super().work_off(conversation, turn)
+        await super().process_calls(conversation, turn)

@@ -1,4 +1,4 @@
-"""Faults of identity: call ids that are repeated, missing, or taken for more than they are."""
+"""Faults of identity: call ids that are repeated, missing, or trusted too much."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from pytest_approvals.agent_side.contract.types import ModelCall, Reply
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
 class ReusedIdIsApprovedAlready(Fault):
-    """A call whose id was used by an earlier call runs on that one's approval."""
+    """A call whose id an earlier call had runs on the approval of that one."""
 
     source = ("openai/openai-agents-python#4257",)
     caught_by = "approval-before-execution"
 
-    async def look_at(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
-        await super().look_at(conversation, call, turn)
+    async def examine_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        await super().examine_call(conversation, call, turn)
         if call.stage == "waiting" and any(item.kind == "result" and item.id == call.id for item in conversation.items):
-            self.approve(call)
+            self.approve_call(call)
 
 
 class CallsWithOneIdShareADecision(Fault):
@@ -28,17 +28,17 @@ class CallsWithOneIdShareADecision(Fault):
     source = ("pydantic/pydantic-ai#6241", "pydantic/pydantic-ai#5761")
     caught_by = "approval-before-execution"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         decided = {
-            call.id.partition("-")[0] for _, call in waiting_calls(self.state.main) if self._answers(answers, call)
+            call.id.partition("-")[0] for _, call in waiting_calls(self.state.main) if self._answers(accepted, call)
         }
-        super().settle(answers, turn)
+        super().apply_decisions(accepted, turn)
         for _, call in list(waiting_calls(self.state.main)):
             if call.id.partition("-")[0] in decided:
-                self.approve(call)
+                self.approve_call(call)
 
-    def _answers(self, answers: Sequence[AcceptedDecision], call: CallState) -> bool:
-        return any(answer.request == call.request and answer.verdict == "approve" for answer in answers)
+    def _answers(self, accepted: Sequence[AcceptedDecision], call: CallState) -> bool:
+        return any(decision.request == call.request and decision.verdict == "approve" for decision in accepted)
 
 
 class CallsWithOneIdAreMerged(Fault):
@@ -47,13 +47,13 @@ class CallsWithOneIdAreMerged(Fault):
     source = ("huggingface/smolagents#2683",)
     caught_by = "every-gated-call-asked"
 
-    def calls_of(self, conversation: ConversationState, reply: Reply) -> list[CallState]:
+    def build_calls(self, conversation: ConversationState, reply: Reply) -> list[CallState]:
         return list(
             {given.id: call for given, call in zip(reply.calls, self._all(conversation, reply), strict=True)}.values()
         )
 
     def _all(self, conversation: ConversationState, reply: Reply) -> list[CallState]:
-        return super().calls_of(conversation, reply)
+        return super().build_calls(conversation, reply)
 
 
 class MissingIdStaysMissing(Fault):
@@ -62,17 +62,17 @@ class MissingIdStaysMissing(Fault):
     source = ("microsoft/autogen#5508",)
     caught_by = "model-input-well-formed"
 
-    def own_id(self, conversation: ConversationState, given: ModelCall, taken: Sequence[str]) -> str:
-        return "" if given.id is None else super().own_id(conversation, given, taken)
+    def assign_call_id(self, conversation: ConversationState, given: ModelCall, taken: Sequence[str]) -> str:
+        return "" if given.id is None else super().assign_call_id(conversation, given, taken)
 
 
 class RepeatedIdHasNoSecondResult(Fault):
-    """When an id comes again in a later reply, the result of the later call is left out."""
+    """If a later reply repeats an id, the result of the later call is missing."""
 
     source = ("can1357/oh-my-pi#2055",)
     caught_by = "model-input-well-formed"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         told = {item.id for item in conversation.items if item.kind == "result"}
         conversation.calls = [call for call in conversation.calls if call.id not in told]
-        super().tell(conversation)
+        super().deliver_results(conversation)

@@ -1,4 +1,4 @@
-"""Faults of nested agents: requests that do not come out, answers that do not go in, agents that start over."""
+"""Faults of nested agents: requests and decisions that get lost, agents that start over."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import cast
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
-from pytest_approvals.simulation.reference.state import CallState, ConversationState
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import CallState, ConversationState, waiting_calls
 
 
 class NestedPauseBecomesAResult(Fault):
@@ -17,43 +17,43 @@ class NestedPauseBecomesAResult(Fault):
     source = ("sagents-ai/sagents#7", "openai/openai-agents-js#243", "microsoft/agent-framework#4963")
     caught_by = "every-gated-call-asked"
 
-    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
-        await super().run_agent(agent, call, turn)
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        await super().execute_agent(agent, call, turn)
         if call.inner is not None:
-            self.finish(call, "The agent has nothing to say.", turn)
+            self.finish_call(call, "The agent has nothing to say.", turn)
             call.inner = None
 
 
 class NestedAgentStartsOver(Fault):
-    """A nested agent that is answered begins its conversation anew."""
+    """A nested agent restarts its conversation after a decision."""
 
     source = ("langchain-ai/langgraph#7561", "strands-agents/harness-sdk#3076")
     caught_by = "approved-runs"
 
-    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         if call.inner is not None and not any(waiting_calls(call.inner)):
             call.inner = None
-        await super().run_agent(agent, call, turn)
+        await super().execute_agent(agent, call, turn)
 
 
 class OnlyTheFirstNestedAgentIsHeard(Fault):
-    """Of nested agents that wait side by side, only the first is waited for."""
+    """Of parallel nested agents that wait, only the first is waited for."""
 
     source = ("mastra-ai/mastra#19435", "MODSetter/SurfSense#1393")
     caught_by = "every-gated-call-asked"
 
-    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
-        await super().run_agent(agent, call, turn)
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+        await super().execute_agent(agent, call, turn)
         others = [other for other in self.state.main.calls if other is not call and other.inner is not None]
         if call.inner is not None and any(
             any(waiting_calls(other.inner)) for other in others if other.inner is not None
         ):
-            self.finish(call, "The agent has nothing to say.", turn)
+            self.finish_call(call, "The agent has nothing to say.", turn)
             call.inner = None
 
 
 class NestedDecisionIsLostAfterRestoring(Fault):
-    """After the state was loaded, an approval of a nested agent's call only leads to a new request."""
+    """After restoring the state, approving a nested agent's call only leads to a new request."""
 
     source = ("openai/openai-agents-python#2487", "openai/openai-agents-python#5141")
     caught_by = "asked-once"
@@ -63,15 +63,15 @@ class NestedDecisionIsLostAfterRestoring(Fault):
         await super().load(parts)
         self._loaded = True
 
-    def approve(self, call: CallState) -> None:
+    def approve_call(self, call: CallState) -> None:
         if self._loaded and not any(call is own for own in self.state.main.calls):
             call.request = None
         else:
-            super().approve(call)
+            super().approve_call(call)
 
 
 class SessionsShareNestedConversations(Fault):
-    """A nested agent whose call has the same id in another session goes on with the first one's conversation."""
+    """A nested agent whose call has the same id in another session continues the first one's conversation."""
 
     source = ("openai/openai-agents-python#5123",)
     caught_by = "sessions-isolated"
@@ -85,11 +85,11 @@ class SessionsShareNestedConversations(Fault):
         other._shared = self._shared
         return other
 
-    async def run_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
+    async def execute_agent(self, agent: str, call: CallState, turn: TurnContext) -> None:
         key = agent, call.id
         if call.inner is None and key in self._shared:
             call.inner = self._shared[key]
-        await super().run_agent(agent, call, turn)
+        await super().execute_agent(agent, call, turn)
         if call.inner is not None:
             self._shared[key] = call.inner
 
@@ -100,9 +100,9 @@ class AnswerGoesToTheFirstCallWithThatId(Fault):
     source = ("mastra-ai/mastra#24733", "pydantic/pydantic-ai#6241")
     caught_by = "approval-before-execution"
 
-    def find(self, request: object) -> tuple[ConversationState, CallState]:
-        _, meant = super().find(request)
+    def find_call(self, request: object) -> tuple[ConversationState, CallState]:
+        _, meant = super().find_call(request)
         return next((where, call) for where, call in waiting_calls(self.state.main) if call.id == meant.id)
 
-    def judge_repetition(self, answer: object, before: object) -> None:
-        """Lets both answers pass."""
+    def reject_repetition(self, decision: object, before: object) -> None:
+        """Let both answers pass."""

@@ -7,8 +7,8 @@ from typing import cast
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import TurnContext, waiting_calls
-from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
 class StandingDecisionCrossesAgents(Fault):
@@ -17,8 +17,8 @@ class StandingDecisionCrossesAgents(Fault):
     source = ("openai/openai-agents-python#5144",)
     caught_by = "approval-before-execution"
 
-    def stands_for(self, conversation: ConversationState, call: CallState) -> list[str | None]:
-        return super().stands_for(conversation, call)[1:]
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        return super().standing_scope(conversation, call)[1:]
 
 
 class StandingDecisionCrossesServers(Fault):
@@ -27,8 +27,8 @@ class StandingDecisionCrossesServers(Fault):
     source = ("openai/openai-agents-python#4256",)
     caught_by = "approval-before-execution"
 
-    def stands_for(self, conversation: ConversationState, call: CallState) -> list[str | None]:
-        agent, _, tool = super().stands_for(conversation, call)
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        agent, _, tool = super().standing_scope(conversation, call)
         return [agent, tool]
 
 
@@ -38,8 +38,8 @@ class StandingDecisionCrossesTools(Fault):
     source = ("microsoft/agent-framework#6486",)
     caught_by = "approval-before-execution"
 
-    def stands_for(self, conversation: ConversationState, call: CallState) -> list[str | None]:
-        return super().stands_for(conversation, call)[:2]
+    def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
+        return super().standing_scope(conversation, call)[:2]
 
 
 class StandingDecisionBeatsAnExplicitOne(Fault):
@@ -48,14 +48,14 @@ class StandingDecisionBeatsAnExplicitOne(Fault):
     source = ("openai/openai-agents-python#4429", "openai/openai-agents-js#1694")
     caught_by = "rejected-never-runs"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
-        released = {answer.request for answer in answers if answer.verdict == "always"}
-        kept = [answer for answer in answers if not released or answer.request in released]
-        super().settle(kept, turn)
-        explicit = {answer.request: answer for answer in answers}
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        released = {decision.request for decision in accepted if decision.verdict == "always"}
+        kept = [decision for decision in accepted if not released or decision.request in released]
+        super().apply_decisions(kept, turn)
+        explicit = {decision.request: decision for decision in accepted}
         for conversation, call in list(waiting_calls(self.state.main)):
             if call.request in explicit:
-                self.apply(conversation, call, explicit[call.request], turn)
+                self.apply_decision(conversation, call, explicit[call.request], turn)
 
 
 class StandingDecisionCrossesSessions(Fault):

@@ -1,4 +1,4 @@
-"""Faults of state: what gets lost, shared or taken up twice between two turns."""
+"""Faults of state: what gets lost, shared or restored twice between two turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import Keeping
+from pytest_approvals.simulation.reference.persistence import StatefulAgent
 from pytest_approvals.simulation.reference.state import CallState, SessionState, state_to_json
 
 
@@ -35,7 +35,7 @@ class StagedDecisionIsLostInTheDump(Fault):
 
 
 class StandingDecisionIsLostInTheDump(Fault):
-    """What was decided for all further calls holds until the state is saved."""
+    """Standing decisions hold only until the state is saved."""
 
     source = ("lvndry/jazz#521",)
     caught_by = "same-outcome-in-every-mode"
@@ -70,7 +70,7 @@ class NestedConversationIsLostInTheDump(Fault):
 
 
 class DumpIsNeverTheSame(Fault):
-    """Saving what was just loaded gives something else."""
+    """Saving the state that was just loaded changes it."""
 
     source = ("microsoft/agent-framework#5189",)
     caught_by = "round-trip-stable"
@@ -86,12 +86,12 @@ class CopySharesTheState(Fault):
     caught_by = "pending-survives"
 
     async def copy_from(self, other: Agent) -> None:
-        assert isinstance(other, Keeping)
+        assert isinstance(other, StatefulAgent)
         self.state = other.state
 
 
 class AdditionsLackTheResults(Fault):
-    """A caller who keeps what each turn added never gets the results that the turn began with."""
+    """The additions of a turn lack the results that the turn began with."""
 
     source = ("openai/openai-agents-python#4827",)
     caught_by = "model-input-well-formed"
@@ -104,13 +104,13 @@ class AdditionsLackTheResults(Fault):
 
 
 class AdditionsRepeatTheHistory(Fault):
-    """What each turn added begins too early, so that messages come twice when all additions are put together."""
+    """The additions of a turn begin too early, so messages are duplicated when they are merged."""
 
     source = ("microsoft/agent-framework#7267",)
     caught_by = "history-not-rewritten"
 
-    def fold(self, additions: Sequence[dict[str, Any]]) -> SessionState:
-        session = super().fold(additions)
+    def merge_additions(self, additions: Sequence[dict[str, Any]]) -> SessionState:
+        session = super().merge_additions(additions)
         session.main.items = [item for part in additions for item in self._items(part, session)]
         return session
 
@@ -120,18 +120,18 @@ class AdditionsRepeatTheHistory(Fault):
 
 
 class StoreLetsTwoCopiesAnswer(Fault):
-    """Two copies of a stored session both take the same decision."""
+    """Two copies of a stored session both accept the same decision."""
 
     source = ("agno-agi/agno#9448", "mastra-ai/mastra#20443")
     caught_by = "runs-at-most-once"
 
     @contextmanager
-    def one_at_a_time(self) -> Iterator[None]:
-        if self.durable:
+    def exclusive_input(self) -> Iterator[None]:
+        if self.is_durable:
             yield
-            self.keep()
+            self.store_state()
         else:
-            with super().one_at_a_time():
+            with super().exclusive_input():
                 yield
 
     async def load(self, parts: Sequence[str]) -> None:
@@ -140,25 +140,25 @@ class StoreLetsTwoCopiesAnswer(Fault):
 
     _loaded = False
 
-    def catch_up(self) -> None:
+    def reload_state(self) -> None:
         if not self._loaded:
-            super().catch_up()
+            super().reload_state()
 
 
 class OldReferenceBringsBackTheOldState(Fault):
-    """The reference into the store names a moment, so that an older one takes decisions that were taken already."""
+    """A store reference names a moment, so an older one accepts decisions that were already made."""
 
     source = ("langchain-ai/langgraph#7256", "langchain-ai/langgraph#6663")
     caught_by = "runs-at-most-once"
 
     async def dump(self) -> str:
-        return self.encode(self.state) if self.durable else await super().dump()
+        return self.encode(self.state) if self.is_durable else await super().dump()
 
     async def load(self, parts: Sequence[str]) -> None:
-        if not self.durable:
+        if not self.is_durable:
             return await super().load(parts)
         self.state = self.decode(parts[-1])
-        return self.keep()
+        return self.store_state()
 
-    def catch_up(self) -> None:
-        """Goes by what was loaded."""
+    def reload_state(self) -> None:
+        """Keep what was loaded."""

@@ -1,4 +1,4 @@
-"""Faults of streaming: what is not shown, and chunks that are put together wrongly."""
+"""Faults of streaming: what is not shown, and chunks that are assembled wrongly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from pytest_approvals.agent_side.contract.types import Chunk, Finished, Outcome, Paused, Reply
 from pytest_approvals.simulation.faults.fault import Fault
-from pytest_approvals.simulation.reference.agent import PartialCall, TurnContext
+from pytest_approvals.simulation.reference.agent import TurnContext
+from pytest_approvals.simulation.reference.state import PartialCall
 
 
 class StreamHidesRequests(Fault):
@@ -15,8 +16,8 @@ class StreamHidesRequests(Fault):
     source = ("langchain-ai/langgraph#5409",)
     caught_by = "stream-shows-everything"
 
-    def outcome(self, turn: TurnContext) -> Outcome:
-        outcome = super().outcome(replace(turn, stream=False))
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        outcome = super().build_outcome(replace(turn, stream=False))
         if not turn.stream or not isinstance(outcome, Paused):
             return outcome
         self.world.shown("request", id=outcome.requests[0].id)
@@ -30,8 +31,8 @@ class StreamedPauseLooksFinished(Fault):
     source = ("microsoft/agent-framework#5535", "dotnet/extensions#6903")
     caught_by = "every-gated-call-asked"
 
-    def outcome(self, turn: TurnContext) -> Outcome:
-        outcome = super().outcome(turn)
+    def build_outcome(self, turn: TurnContext) -> Outcome:
+        outcome = super().build_outcome(turn)
         return Finished(output=self.state.main.output) if turn.stream else outcome
 
 
@@ -53,18 +54,18 @@ class StreamedCallsWithOneIdAreMerged(Fault):
     source = ("langchain-ai/langchain#34807", "vercel/ai#14277")
     caught_by = "every-gated-call-asked"
 
-    def play(self, reply: Reply) -> Reply:
-        whole = super().play(reply)
+    def assemble_reply(self, reply: Reply) -> Reply:
+        whole = super().assemble_reply(reply)
         named = {call.id: call for call in reversed(whole.calls) if call.id is not None}
         calls = tuple(call for call in whole.calls if call.id is None or named[call.id] is call)
         return replace(whole, calls=calls)
 
 
 class BrokenStreamIsTakenAsReply(Fault):
-    """What came of a stream before it broke counts as the model's reply, and its calls run."""
+    """The part of a stream before it broke counts as the model's reply, and its calls run."""
 
     source = ("NousResearch/hermes-agent#6638", "NousResearch/hermes-agent#80498")
     caught_by = "request-shows-the-call"
 
-    def play(self, reply: Reply) -> Reply:
-        return super().play(replace(reply, breaks=False))
+    def assemble_reply(self, reply: Reply) -> Reply:
+        return super().assemble_reply(replace(reply, breaks=False))

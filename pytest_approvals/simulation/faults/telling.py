@@ -1,4 +1,4 @@
-"""Faults of telling: what the model is sent is wrong, incomplete, or out of order."""
+"""Faults of telling: model inputs that are wrong, incomplete, or out of order."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pytest_approvals.simulation.reference.state import AcceptedDecision, CallSt
 
 
 class ResultIsDeliveredTwice(Fault):
-    """The model is sent every result twice."""
+    """The model input has every result twice."""
 
     source = ("microsoft/agent-framework#7267",)
     caught_by = "result-delivered-once"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
-        super().tell(conversation)
+        super().deliver_results(conversation)
         for call in functions:
-            self.remember(conversation, [self.result_item(call, conversation.messages)])
+            self.add_message(conversation, [self.build_result_item(call, conversation.messages)])
 
 
 class ResultsAreSwapped(Fault):
@@ -32,34 +32,34 @@ class ResultsAreSwapped(Fault):
     source = ("UKGovernmentBEIS/inspect_ai#3866",)
     caught_by = "result-matches-its-call"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         functions = [call for call in conversation.calls if call.kind != "hosted_mcp"]
         for call, result in zip(functions, [call.result for call in reversed(functions)], strict=True):
             call.result = result
-        super().tell(conversation)
+        super().deliver_results(conversation)
 
 
 class ResultOfAnEarlierTurnIsReplaced(Fault):
-    """What ran before the pause is told to the model as skipped."""
+    """Calls executed before the pause are reported to the model as skipped."""
 
     source = ("microsoft/agent-framework#6910", "openai/openai-agents-python#3004")
     caught_by = "result-matches-its-call"
 
-    def settle(self, answers: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+    def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
         for call in self.state.main.calls:
             if call.stage == "done" and call.entered:
                 call.result = "skipped"
-        super().settle(answers, turn)
+        super().apply_decisions(accepted, turn)
 
 
 class RejectionIsAnEmptyResult(Fault):
-    """The result of a rejected call is empty, so that it reads like one of a tool that has nothing to say."""
+    """The result of a rejected call is empty, like that of a tool without output."""
 
     source = ("NousResearch/hermes-agent#14806", "vercel/eve#312")
     caught_by = "rejection-told"
 
-    def refuse(self, call: CallState, text: str, turn: TurnContext) -> None:
-        super().refuse(call, "", turn)
+    def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().close_call(call, "", turn)
 
 
 class ReasonIsDropped(Fault):
@@ -68,10 +68,10 @@ class ReasonIsDropped(Fault):
     source = ("dotnet/extensions#7139",)
     caught_by = "reason-told"
 
-    def apply(
-        self, conversation: ConversationState, call: CallState, answer: AcceptedDecision, turn: TurnContext
+    def apply_decision(
+        self, conversation: ConversationState, call: CallState, decision: AcceptedDecision, turn: TurnContext
     ) -> None:
-        super().apply(conversation, call, replace(answer, reason=None), turn)
+        super().apply_decision(conversation, call, replace(decision, reason=None), turn)
 
 
 class RejectedCallHasNoResult(Fault):
@@ -80,8 +80,8 @@ class RejectedCallHasNoResult(Fault):
     source = ("vercel/ai#14428",)
     caught_by = "model-input-well-formed"
 
-    def refuse(self, call: CallState, text: str, turn: TurnContext) -> None:
-        super().refuse(call, text, turn)
+    def close_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        super().close_call(call, text, turn)
         if call.kind != "hosted_mcp":
             self.state.main.calls = [other for other in self.state.main.calls if other is not call]
             self.state.main.asks_model = True
@@ -93,40 +93,40 @@ class NewMessageLeavesTheCallOpen(Fault):
     source = ("pydantic/pydantic-ai#6319",)
     caught_by = "model-input-well-formed"
 
-    def close_open(self, text: str, turn: TurnContext) -> None:
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
         self.state.main.calls = []
 
 
 class NewMessageDropsResults(Fault):
-    """When a new message closes what is pending, the results of the calls that ran are lost with it."""
+    """If a new message closes pending requests, the results of executed calls are lost, too."""
 
     source = ("2witstudios/PageSpace#2629",)
     caught_by = "result-matches-its-call"
 
-    def close_open(self, text: str, turn: TurnContext) -> None:
-        super().close_open(text, turn)
+    def close_open_requests(self, text: str, turn: TurnContext) -> None:
+        super().close_open_requests(text, turn)
         for call in self.state.main.calls:
             if call.entered and call.stage == "done":
                 call.result = text
 
 
 class DecisionGoesToTheModel(Fault):
-    """The human's decision about a function stands in the model's input."""
+    """The model input has the human's decision about a function."""
 
     source = ("Agenta-AI/agenta#5089",)
     caught_by = "no-function-approvals-in-model-input"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         gated = [call for call in conversation.calls if call.kind == "function"]
-        super().tell(conversation)
+        super().deliver_results(conversation)
         said = [
             Item(kind="approval_response", id=call.id, approved=True, message=conversation.messages) for call in gated
         ]
-        self.remember(conversation, said)
+        self.add_message(conversation, said)
 
 
 class MessageWithAnswersIsDropped(Fault):
-    """A message that comes together with decisions never reaches the model."""
+    """A message submitted together with decisions never reaches the model."""
 
     source = ("openJiuwen-ai/agent-core#959",)
     caught_by = "caller-messages-kept"
@@ -136,26 +136,26 @@ class MessageWithAnswersIsDropped(Fault):
 
 
 class MessageComesBeforeTheResults(Fault, ReferenceAgentOverChat):
-    """A message that comes together with decisions stands between a call and its result."""
+    """A message submitted together with decisions is placed between a call and its result."""
 
     source = ("dotnet/extensions#7616",)
     caught_by = "model-input-well-formed"
 
-    def tell(self, conversation: ConversationState) -> None:
+    def deliver_results(self, conversation: ConversationState) -> None:
         for text in conversation.inbox:
-            self.hear(conversation, text)
+            self.add_user_message(conversation, text)
         conversation.inbox = []
-        super().tell(conversation)
+        super().deliver_results(conversation)
 
 
 class RejectionIsForgottenLater(Fault):
-    """In later turns a rejected call reads as if its tool had failed."""
+    """In later turns a rejected call looks as if its tool had failed."""
 
     source = ("mastra-ai/mastra#17218",)
     caught_by = "history-not-rewritten"
 
-    def hear(self, conversation: ConversationState, text: str) -> None:
-        super().hear(conversation, text)
+    def add_user_message(self, conversation: ConversationState, text: str) -> None:
+        super().add_user_message(conversation, text)
         conversation.items = [
             replace(item, text="Error: the tool failed.") if (item.text or "").startswith("Not executed") else item
             for item in conversation.items
@@ -168,13 +168,13 @@ class TrimmingPartsCallsFromResults(Fault):
     source = ("langchain-ai/langchain#33245",)
     caught_by = "model-input-well-formed"
 
-    def items_to_forget(self, conversation: ConversationState, keep: int) -> int:
+    def count_trimmable_items(self, conversation: ConversationState, keep: int) -> int:
         oldest = conversation.messages - keep
         return sum(item.message < oldest for item in conversation.items)
 
 
 class FailedModelLosesResults(Fault):
-    """When the model fails after the calls ran, their results are lost and the calls stay in the history."""
+    """If the model fails after the calls ran, their results are lost and the calls stay in the history."""
 
     source = ("agno-agi/agno#10461",)
     caught_by = "model-input-well-formed"

@@ -1,12 +1,12 @@
-"""
-Whether arguments fit a tool.
+"""Whether arguments fit a tool.
 
-Lenient where no meaning can be lost (the text "5" for the number 5), strict elsewhere: an argument that nobody declared
-is not dropped in silence, because the human would be shown something else than the model meant.
+Lenient if no meaning can be lost (the text "5" for the number 5), strict elsewhere: an undeclared argument is not
+dropped silently, because the human would see something else than the model meant.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,12 +18,12 @@ class Misfit(Exception):
 
 
 def fit_arguments(spec: ToolSpec, arguments: Any) -> dict[str, Any]:
-    """
-    Gives *arguments* as the tool's body gets them: coerced to the declared types, defaults filled in. A tool that
-    declares no parameters takes what it gets, and an empty text is how some providers send no arguments.
+    """Return *arguments* as the tool's body gets them: coerced to the declared types, with defaults.
 
-    Errors:
-        Misfit: They are no object, lack something, hold something undeclared, or something of another type.
+    A tool without declared parameters accepts anything. Some providers send an empty text for no arguments.
+
+    Raises:
+        Misfit: The arguments are not an object, are incomplete, undeclared or of another type.
     """
     if arguments == "":
         arguments = {}
@@ -40,10 +40,10 @@ def fit_arguments(spec: ToolSpec, arguments: Any) -> dict[str, Any]:
 def _fit_value(name: str, parameter: Parameter, arguments: Mapping[str, Any]) -> Any:
     if name not in arguments and parameter.required:
         raise Misfit(f"{name!r} is missing")
-    given = arguments.get(name, parameter.default)
-    if given is None and parameter.default is None and not parameter.required:
+    value = arguments.get(name, parameter.default)
+    if value is None and parameter.default is None and not parameter.required:
         return None
-    return _coerce(name, parameter.type, given)
+    return _coerce(name, parameter.type, value)
 
 
 def _coerce(name: str, declared: str, value: Any) -> Any:
@@ -79,10 +79,10 @@ def _to_number(value: Any) -> float:
 
 
 def _to_boolean(value: Any) -> bool:
-    written = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
-    if not isinstance(written, bool):
+    parsed = {"true": True, "false": False}.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(parsed, bool):
         raise TypeError
-    return written
+    return parsed
 
 
 _COERCIONS: dict[str, Callable[[Any], Any]] = {
@@ -94,3 +94,16 @@ _COERCIONS: dict[str, Callable[[Any], Any]] = {
     "object": _require_type(dict, Mapping),
     "null": _require_type(type(None)),
 }
+
+
+def parse_arguments(text: str) -> dict[str, Any] | str:
+    """Return arguments as an object, or as text if they are not a JSON object."""
+    try:
+        value = json.loads(text, parse_constant=_reject_constant)
+    except ValueError:
+        return text
+    return value if isinstance(value, dict) else text
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"invalid JSON constant {name}")

@@ -1,4 +1,4 @@
-"""What the model is told about calls that did not simply return."""
+"""Texts that the model gets for calls that did not simply return."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INTERRUPTED = "Error: the call was cancelled while it ran; it may have had effec
 
 
 def rejection_text(reason: str | None) -> str:
-    """Says that the user rejected the call, and why."""
+    """Return the text for a rejected call, with the reason."""
     return (
         f"Not executed: the user rejected this call. Reason: {reason}"
         if reason
@@ -20,30 +20,30 @@ def rejection_text(reason: str | None) -> str:
 
 
 def edit_note(tool: str, arguments: Any) -> str:
-    """Says that something else ran than the model wrote."""
+    """Return the note that another call was executed than the model wrote."""
     return f"The user changed this call to {tool}({json.dumps(arguments, ensure_ascii=False)}). Its result:"
 
 
 def unknown_tool_text(tool: str) -> str:
-    """Says that there is no such tool."""
+    """Return the text for an unknown tool."""
     return f"Error: there is no tool {tool!r}."
 
 
 def misfit_text(tool: str, why: str) -> str:
-    """Says that the arguments do not fit."""
+    """Return the text for arguments that do not fit."""
     return f"Error: the arguments do not fit {tool!r}: {why}."
 
 
 def hand_off_text(agent: str) -> str:
-    """Says that another agent goes on."""
+    """Return the text for a hand-over to another agent."""
     return f"The conversation is handed over to {agent}."
 
 
 def error_text(error: Exception) -> str:
-    """Says that the tool failed."""
+    """Return the text for a failed tool."""
     return f"Error: {error}"
 
 
 def result_text(value: Any) -> str:
-    """Gives what a tool returned, as text."""
+    """Return the result of a tool as text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

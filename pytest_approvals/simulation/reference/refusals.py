@@ -1,26 +1,25 @@
-"""
-What the reference agent refuses, always before anything was changed or run.
+"""Inputs that the reference agent refuses, always before anything was changed or executed.
 
-    Refused
-    ├── MalformedDecision    no decision, or none that can be carried out
-    ├── UnknownRequest       a decision about a request that was never made
-    ├── AlreadySettled       a decision about a request that was decided or closed before
-    ├── Contradiction        two decisions about one request in one submission
-    ├── NothingToGoOn        a turn without a message, a decision, or anything left to do
-    └── Busy                 a turn while another one runs in the same session
+Refused
+├── MalformedDecision    not a decision, or one that cannot be carried out
+├── UnknownRequest       a decision about a request that was never made
+├── AlreadySettled       a decision about a request that was decided or closed before
+├── Contradiction        two decisions about one request in one submission
+├── NothingToGoOn        a turn without a message, a decision, or anything left to do
+└── Busy                 a turn while another one runs in the same session
 
-    LimitReached             a turn was stopped by a limit; it can go on with the next one
+LimitReached             a turn was stopped by a limit; the next one can continue
 """
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """The caller's input cannot be taken; the state is what it was before."""
+    """The caller's input is refused; the state is unchanged."""
 
 
 class MalformedDecision(Refused):
-    """Something that stands where a decision goes is none, or cannot be carried out: *why* says what is wrong."""
+    """A value is not a decision, or cannot be carried out: *why* says what is wrong."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"this is no decision: {why}")
@@ -34,7 +33,7 @@ class UnknownRequest(Refused):
 
 
 class AlreadySettled(Refused):
-    """A decision comes for a request that was decided or closed before."""
+    """A decision is about a request that was decided or closed before."""
 
     def __init__(self, request: str) -> None:
         super().__init__(f"approval request {request!r} is not open any more")
@@ -48,7 +47,7 @@ class Contradiction(Refused):
 
 
 class NothingToGoOn(Refused):
-    """A turn was asked for, and there is nothing to do in it."""
+    """A turn has nothing to do."""
 
     def __init__(self) -> None:
         super().__init__("there is nothing to go on with: send a message")
@@ -62,7 +61,7 @@ class Busy(Refused):
 
 
 class LimitReached(Exception):
-    """A turn needs more than its limit of *what* allows; what was done is kept."""
+    """A turn needs more than its limit of *what* allows; completed work is kept."""
 
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(f"the limit of {limit} {what} in one turn is reached")

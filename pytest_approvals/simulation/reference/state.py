@@ -1,38 +1,37 @@
-"""
-The state of a session: everything that an agent with approvals has to remember between two turns.
+"""State of a session: everything that an agent with approvals has to remember between two turns.
 
-Plain values that go to JSON and back without loss. Whatever is not in here is not remembered.
+Plain values that convert to JSON and back without loss. Nothing else is remembered.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal
 
-from pytest_approvals.agent_side.contract.types import MAIN, Item, Kind, Verdict
+from pytest_approvals.agent_side.contract.types import MAIN, HostedResult, Item, Kind, ModelCall, Verdict
+from pytest_approvals.simulation.reference.arguments import parse_arguments
 
 CallStage = Literal["new", "waiting", "approved", "done"]
-"""Where a call stands: nobody looked at it, it waits for a decision, it may run, the model can be told."""
+"""Progress of a call: not examined, waiting for a decision, free to execute, ready for the model."""
 
 
 @dataclass(slots=True, kw_only=True)
 class CallState:
-    """
-    One call of the model's last reply.
+    """One call of the model's last reply.
 
     Attributes:
-        id: The call id, made unique within its reply.
-        tool, arguments: What is going to run: validated once *stage* is past `new`, and changed by an edit.
-        request: The id of the open approval request, while it waits.
-        entered: Its tool's body was entered before.
-        note: What the model is told in front of the result.
-        result: What the model is told; for a hosted call, the reason of a rejection.
-        approved: For a hosted call: the decision that goes to the provider.
-        inner: The conversation that the call runs, for a tool that is an agent.
-        hands_over_to: The agent that goes on when the model is told about this call.
+        id: Call id, unique within its reply.
+        tool, arguments: What is going to be executed: validated once *stage* is past `new`, and changed by an edit.
+        request: Id of the open approval request, while the call waits.
+        entered: The tool's body was entered before.
+        note: Text for the model in front of the result.
+        result: Text for the model; for a hosted call, the reason of a rejection.
+        approved: For a hosted call: the decision for the provider.
+        inner: Conversation that the call runs, for a tool that is an agent.
+        hands_over_to: Agent that continues once the model has the results.
     """
 
     id: str
@@ -52,19 +51,18 @@ class CallState:
 
 @dataclass(slots=True, kw_only=True)
 class ConversationState:
-    """
-    A conversation with a model.
+    """A conversation with a model.
 
     Attributes:
-        agent: Whose model it is; a call can hand it over to another one.
-        items: All that was said, as the model is sent it.
-        messages: How many messages there were; the number of the next one.
-        calls: The calls of the last reply, until the model was told about all of them.
-        inbox: The caller's messages that wait until then.
+        agent: Agent of the model; a call can hand the conversation over to another one.
+        items: The model's complete input.
+        messages: Number of messages so far, and of the next one.
+        calls: Calls of the last reply, until the model has all their results.
+        inbox: Messages of the caller that wait until then.
         asks_model: The model has something to reply to.
-        output: What the model said last, or answered.
-        named: How many calls got an id from this agent, because the model gave none.
-        trimmed: How many items trimming has taken off the front.
+        output: Last text or answer of the model.
+        named: Number of calls that got an id from this agent, because the model gave none.
+        trimmed: Number of items that trimming has removed from the front.
     """
 
     agent: str = MAIN
@@ -80,7 +78,7 @@ class ConversationState:
 
 @dataclass(slots=True, kw_only=True)
 class AcceptedDecision:
-    """A decision that was found to be one: about an open request, with a verdict that exists."""
+    """A valid decision: about an open request, with a known verdict."""
 
     request: str
     verdict: Verdict
@@ -91,7 +89,7 @@ class AcceptedDecision:
 
 @dataclass(slots=True, kw_only=True)
 class StandingDecision:
-    """`always` or `never`, and what it is about: agent, server and tool."""
+    """`always` or `never`, and its scope: agent, server and tool."""
 
     about: list[str | None]
     verdict: Verdict
@@ -100,13 +98,12 @@ class StandingDecision:
 
 @dataclass(slots=True, kw_only=True)
 class SessionState:
-    """
-    The whole state.
+    """The whole state.
 
     Attributes:
-        asked: How many requests were made; their ids are `req-1` up to this number.
-        staged: The decisions that were handed in ahead of the next turn.
-        standing: The decisions for all further calls of a tool; the last one about it stands.
+        asked: Number of requests so far; their ids are `req-1` up to this number.
+        staged: Decisions that were submitted ahead of the next turn.
+        standing: Decisions for all further calls of a tool; the last one about it counts.
     """
 
     main: ConversationState = field(default_factory=ConversationState)
@@ -116,12 +113,12 @@ class SessionState:
 
 
 def state_to_json(state: Any) -> str:
-    """Gives a state, or a part of one, as JSON."""
+    """Return a state, or a part of one, as JSON."""
     return _ENCODER.encode(state)
 
 
 def state_fields(value: Any) -> dict[str, Any]:
-    """Gives the fields of one of the classes above; those that are None are left out."""
+    """Return the fields of one of the classes above; those that are None are left out."""
     cls = type(value)
     return {
         name: part for name, part in zip(cls.__slots__, _FIELD_GETTERS[cls](value), strict=True) if part is not None
@@ -138,7 +135,7 @@ _ENCODER = json.JSONEncoder(default=state_fields, ensure_ascii=False, check_circ
 
 
 def session_from_fields(written: Mapping[str, Any]) -> SessionState:
-    """Makes a session of what `state_to_json` wrote, parsed."""
+    """Build a session from the parsed output of `state_to_json`."""
     return SessionState(
         main=conversation_from_fields(written["main"]),
         asked=written["asked"],
@@ -148,25 +145,67 @@ def session_from_fields(written: Mapping[str, Any]) -> SessionState:
 
 
 def conversation_from_fields(written: Mapping[str, Any]) -> ConversationState:
-    """Makes a conversation of its fields."""
-    given = dict(written)
-    given["items"] = [Item(**item) for item in given["items"]]
-    given["calls"] = [_call_from_fields(call) for call in given["calls"]]
-    return ConversationState(**given)
+    """Build a conversation from its fields."""
+    fields = dict(written)
+    fields["items"] = [Item(**item) for item in fields["items"]]
+    fields["calls"] = [_call_from_fields(call) for call in fields["calls"]]
+    return ConversationState(**fields)
 
 
 def _call_from_fields(written: Mapping[str, Any]) -> CallState:
-    given = dict(written)
-    if "inner" in given:
-        given["inner"] = conversation_from_fields(given["inner"])
-    given.setdefault("arguments", None)
-    return CallState(**given)
+    fields = dict(written)
+    if "inner" in fields:
+        fields["inner"] = conversation_from_fields(fields["inner"])
+    # None is left out when a state is written, and `arguments` has no default.
+    fields.setdefault("arguments", None)
+    return CallState(**fields)
 
 
 def copy_json(value: Any) -> Any:
-    """Gives a copy of a JSON value that shares nothing with it, so that nobody outside can change what will run."""
+    """Return a deep copy of a JSON value, so that nobody outside can change what will be executed."""
     if isinstance(value, Mapping):
         return {name: copy_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [copy_json(part) for part in value]
     return value
+
+
+def waiting_calls(conversation: ConversationState) -> Iterator[tuple[ConversationState, CallState]]:
+    """Yield the calls that wait for a decision, in the order of the model's calls, nested ones in place."""
+    for call in conversation.calls:
+        if call.stage == "waiting":
+            yield conversation, call
+        elif call.inner is not None:
+            yield from waiting_calls(call.inner)
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A streamed call of which not all chunks have arrived."""
+
+    id: str | None = None
+    tool: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    def complete(self, whole: ModelCall) -> ModelCall:
+        """Return the assembled call; kind and server are not streamed and come from *whole*."""
+        arguments = parse_arguments("".join(self.arguments))
+        return ModelCall(id=self.id, tool=self.tool, arguments=arguments, kind=whole.kind, server=whole.server)
+
+
+def build_call_item(call: CallState, message: int) -> Item:
+    """Return the item of a call in the model's reply; for a hosted call it is the provider's request."""
+    kind = "approval_request" if call.kind == "hosted_mcp" else "call"
+    return Item(kind=kind, id=call.id, tool=call.tool, arguments=call.arguments, message=message)
+
+
+def build_hosted_item(result: HostedResult, message: int) -> Item:
+    """Return the item of a call that the provider executed."""
+    return Item(
+        kind="hosted_result",
+        id=result.call_id,
+        tool=result.tool,
+        arguments=dict(result.arguments),
+        text=result.output if result.error is None else result.error,
+        message=message,
+    )

@@ -1,9 +1,8 @@
-"""
-The durable store: sessions in one SQLite file.
+"""Durable store: sessions in one SQLite file.
 
-A reference names a session, not a moment of it, so that an older reference leads to the present state and a decision
-settles once. A turn holds its session; the hold ends with the process at the latest. What was written survives the end
-of the process, not a power cut.
+A reference names a session, not a moment of it: an older reference leads to the present state, and a decision settles
+once. A turn locks its session; the lock ends with the process at the latest. What was written survives the end of the
+process, not a power cut.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ from pytest_approvals.simulation.reference.refusals import Busy
 
 
 class Store:
-    """
-    The sessions in one folder.
+    """The sessions in one folder.
 
-    Arguments:
-        directory: Where the files are.
-        name: A session that is in there already; without it, a new one is made.
+    Args:
+        directory: Folder of the files.
+        name: An existing session; default: a new one.
     """
 
     def __init__(self, directory: str, name: str | None = None) -> None:
@@ -37,29 +35,27 @@ class Store:
         return self._file.execute("INSERT INTO sessions (state) VALUES (NULL)").lastrowid
 
     def read(self) -> str | None:
-        """
-        Gives what was written last; None where nothing was.
+        """Return the last written state; None for a new session.
 
-        Errors:
-            KeyError: There is no such session.
+        Raises:
+            KeyError: Unknown session.
         """
-        found = self._file.execute("SELECT state FROM sessions WHERE number = ?", (self._number,)).fetchone()
-        if found is None:
+        row = self._file.execute("SELECT state FROM sessions WHERE number = ?", (self._number,)).fetchone()
+        if row is None:
             raise KeyError(self.name)
-        state: str | None = found[0]
+        state: str | None = row[0]
         return state
 
     def write(self, state: str) -> None:
-        """Writes the state; it is durable when this returns."""
+        """Write the state; it is durable when this returns."""
         self._file.execute("UPDATE sessions SET state = ? WHERE number = ?", (state, self._number))
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """
-        Keeps everybody else from taking a turn in the session.
+        """Lock the session against other turns.
 
-        Errors:
-            Busy: Somebody else holds it.
+        Raises:
+            Busy: It is locked.
         """
         try:
             self._lock.execute("BEGIN EXCLUSIVE")
@@ -71,6 +67,6 @@ class Store:
             self._lock.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Closes the files."""
+        """Close the files."""
         self._file.close()
         self._lock.close()

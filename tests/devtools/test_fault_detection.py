@@ -13,11 +13,10 @@ from pytest_approvals.devtools.fault_detection import (
     in_process_variants,
     is_detected_again,
 )
-from pytest_approvals.devtools.pages import faults
+from pytest_approvals.devtools.pages import faults as faults_page
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_scenario
-from pytest_approvals.simulation import faults
-from pytest_approvals.simulation.faults import Fault
+from pytest_approvals.simulation.faults import FAULTS, Fault
 from pytest_approvals.simulation.faults.execution import RejectedCallRuns
 from pytest_approvals.simulation.faults.state import StandingDecisionIsLostInTheDump
 
@@ -90,13 +89,13 @@ def test_the_command_writes_the_record_and_the_page(stories, monkeypatch, tmp_pa
     """It finds where each fault is caught; a fault that is not caught makes it fail."""
     (tmp_path / "docs").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fault_detection, "DETECTIONS_FILE", tmp_path / "killers.json")
-    monkeypatch.setattr(faults, "DETECTIONS_FILE", tmp_path / "killers.json")
-    monkeypatch.setattr(faults, "load_catalogue", lambda folders: stories(REJECTED))
-    monkeypatch.setattr(faults, "FAULTS", {"RejectedCallRuns": RejectedCallRuns, "Harmless": Harmless})
+    monkeypatch.setattr(fault_detection, "DETECTIONS_FILE", tmp_path / "detections.json")
+    monkeypatch.setattr(faults_page, "DETECTIONS_FILE", tmp_path / "detections.json")
+    monkeypatch.setattr(faults_page, "load_catalogue", lambda folders: stories(REJECTED))
+    monkeypatch.setattr(faults_page, "FAULTS", {"RejectedCallRuns": RejectedCallRuns, "Harmless": Harmless})
 
-    assert 1 == faults.main()
+    assert 1 == faults_page.main()
     assert "Harmless is not caught by rejected-never-runs\n" == capsys.readouterr().err
     assert ["RejectedCallRuns"] == list(fault_detection.load_detections())
     assert f"`{REJECTED}` none-held" in (tmp_path / "docs" / "faults.md").read_text(encoding="utf-8")
-    assert "Harmless" not in faults.FAULTS
+    assert "Harmless" not in FAULTS

@@ -1,0 +1,175 @@
+"""Persistence of the reference agent: one input at a time, and the ways to save its state.
+
+The state is saved as JSON, as what each turn added, as a reference into a durable store, or as a copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, ClassVar
+
+from pytest_approvals.agent_side.contract import Blueprint
+from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
+from pytest_approvals.simulation.reference.refusals import Busy
+from pytest_approvals.simulation.reference.state import (
+    ConversationState,
+    SessionState,
+    session_from_fields,
+    state_fields,
+    state_to_json,
+)
+from pytest_approvals.simulation.reference.store import Store
+
+
+class StatefulAgent(Agent):
+    """An agent whose whole memory is one state, apart from what it does with it.
+
+    Attributes:
+        state: Everything to remember.
+        is_running: A turn is in progress.
+    """
+
+    stores: ClassVar = {"sqlite": "one SQLite file with all sessions of a folder"}
+    capabilities = frozenset(CAPABILITIES) | {"native.sqlite"}
+    wire_rules = "responses"
+
+    def __init__(self, world: World, blueprint: Blueprint) -> None:
+        super().__init__(world, blueprint)
+        self.state = SessionState()
+        self.is_running = False
+        self._first_new = 0
+        self._dumped = False
+        self._store: Store | None = None
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether the state lives in the store and not in this object."""
+        return self.blueprint.serialize == "native.sqlite"
+
+    # --- one at a time ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def exclusive_input(self) -> Iterator[None]:
+        """Process one input at a time, on the present state, and store the result, also after an error.
+
+        Raises:
+            Busy: Another input is being processed.
+        """
+        if self.is_running:
+            raise Busy
+        with self.open_store().hold() if self.is_durable else nullcontext():
+            self.is_running = True
+            try:
+                self.reload_state()
+                self.mark_turn_start()
+                yield
+            finally:
+                self.store_state()
+                self.is_running = False
+
+    def reload_state(self) -> None:
+        """Read the present state from the store, in case another copy has advanced it."""
+        if self.is_durable:
+            written = self.open_store().read()
+            self.state = self.decode(written) if written else SessionState()
+
+    def store_state(self) -> None:
+        """Write the present state to the store."""
+        if self.is_durable:
+            self.open_store().write(self.encode(self.state))
+
+    def open_store(self) -> Store:
+        """Return the open store with this session in it."""
+        if self._store is None:
+            self._store = Store(self.blueprint.directory)
+        return self._store
+
+    # --- to text and back ---------------------------------------------------------------------------------------------
+
+    def encode(self, state: SessionState) -> str:
+        """Return a state as text."""
+        return state_to_json(state)
+
+    def decode(self, written: str) -> SessionState:
+        """Return the state that `encode` wrote."""
+        return session_from_fields(json.loads(written))
+
+    async def dump(self) -> str:
+        if self.is_durable:
+            return self.open_store().name
+        self._dumped = True
+        if self.blueprint.history == "append":
+            return self.encode_addition()
+        return self.encode(self.state)
+
+    async def load(self, parts: Sequence[str]) -> None:
+        if self.is_durable:
+            self._store = Store(self.blueprint.directory, parts[-1])
+            self.reload_state()
+        elif self.blueprint.history == "append":
+            self.state = self.merge_additions([json.loads(part) for part in parts])
+        else:
+            self.state = self.decode(parts[-1])
+
+    async def copy_from(self, other: Agent) -> None:
+        assert isinstance(other, StatefulAgent)
+        self.state = self.decode(self.encode(other.state))
+
+    async def another_session(self, world: World) -> Agent:
+        return type(self)(world, self.blueprint)
+
+    async def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    # --- additions of a turn ------------------------------------------------------------------------------------------
+
+    def mark_turn_start(self) -> None:
+        """Remember where the additions of this turn begin, if everything before was dumped."""
+        if self._dumped:
+            self._first_new = self.state.main.trimmed + len(self.state.main.items)
+            self._dumped = False
+
+    def encode_addition(self) -> str:
+        """Return the items since the previous turn with their position, and the rest of the state, which is small."""
+        main = self.state.main
+        first = max(self._first_new, main.trimmed)
+        rest = {**state_fields(self.state), "main": {**state_fields(main), "items": []}}
+        return state_to_json({"first": first, "items": main.items[first - main.trimmed :], "rest": rest})
+
+    def merge_additions(self, additions: Sequence[dict[str, Any]]) -> SessionState:
+        """Return the state of all additions in order; items have positions, so a repeated addition is harmless."""
+        last = additions[-1]
+        items = {place: item for part in additions for place, item in enumerate(part["items"], part["first"])}
+        main = last["rest"]["main"]
+        end = last["first"] + len(last["items"])
+        main["items"] = [items[place] for place in range(main["trimmed"], end)]
+        self._first_new, self._dumped = last["first"], True
+        return session_from_fields(last["rest"])
+
+    # --- trimming -----------------------------------------------------------------------------------------------------
+
+    async def trim(self, keep: int) -> None:
+        with self.exclusive_input():
+            main = self.state.main
+            count = self.count_trimmable_items(main, keep)
+            del main.items[:count]
+            main.trimmed += count
+
+    def count_trimmable_items(self, conversation: ConversationState, keep: int) -> int:
+        """Return the number of items before the last *keep* messages that can be removed.
+
+        Only up to a message of the user, because every call stays with its result, and what is pending with its call.
+        """
+        numbers = sorted({item.message for item in conversation.items})
+        if not 0 < keep < len(numbers):
+            return 0
+        oldest = numbers[-keep]
+        heads = [
+            place for place, item in enumerate(conversation.items) if item.kind == "user" and item.message <= oldest
+        ]
+        return heads[-1] if heads else 0
