@@ -5,6 +5,7 @@ Names are looked for, not version numbers: a checkout has no number that says wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,19 @@ def has_source(package: str, path: str, text: str = "") -> bool:
     """
     folder = find_package_folder(package)
     return folder is None or (text in _read_source(folder / path) if text else (folder / path).exists())
+
+
+def find_missing_imports(package: str, path: str, modules: Iterable[str]) -> list[str]:
+    """Return those of *modules* that a source file of a package imports and that are not installed.
+
+    Args:
+        package: The import name of the package; one that is not installed lacks nothing.
+        path: The path of the file below the package.
+        modules: The optional modules to look for.
+    """
+    folder = find_package_folder(package)
+    text = "" if folder is None else _read_source(folder / path)
+    return [name for name in modules if f"from {name} " in text.replace(".", " ") and find_spec(name) is None]
 
 
 @cache

@@ -245,7 +245,7 @@ class ServerClient:
 
     async def create(self, body: dict[str, Any]) -> dict[str, Any]:
         """Request a response and wait for it."""
-        return _check_completed(await self._asked("POST", "/responses", body))
+        return _check_completed(await self._request("POST", "/responses", body))
 
     async def stream(self, body: dict[str, Any], shown: ShowEvent) -> dict[str, Any]:
         """Request a response and follow its stream.
@@ -263,12 +263,12 @@ class ServerClient:
 
     async def get(self, response: str) -> dict[str, Any]:
         """Request an earlier response."""
-        return await self._asked("GET", f"/responses/{response}", None)
+        return await self._request("GET", f"/responses/{response}", None)
 
-    async def _asked(self, method: str, path: str, body: Any) -> dict[str, Any]:
-        async with open_exchange(self._application, method, path, body) as one:
-            text = await one.text()
-        return _read_response(one.status, text)
+    async def _request(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        async with open_exchange(self._application, method, path, body) as request:
+            text = await request.text()
+        return _read_response(request.status, text)
 
 
 def _read_response(status: int, text: str) -> dict[str, Any]:

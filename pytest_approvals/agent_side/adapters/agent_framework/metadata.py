@@ -3,49 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
+
+from ...kit.feature_detection import find_missing_imports, has_source
 
 FRAMEWORK = "agent-framework-core"
 ISSUES = "https://github.com/microsoft/agent-framework/issues"
 PACKAGES = ("agent_framework",)
 
 
-def _release_offers(name: str) -> bool:
-    """Return whether the installed release exports a name; True if none is installed."""
-    spec = find_spec("agent_framework")
-    if spec is None or spec.origin is None:
-        return True
-    return f'"{name}"' in Path(spec.origin).read_text(encoding="utf-8")
-
-
-def _mcp_missing() -> dict[str, str]:
-    """Return what the framework's MCP client would import and cannot."""
-    spec = find_spec("agent_framework")
-    if spec is None or spec.origin is None:
-        return {}
-    client = Path(spec.origin).with_name("_mcp.py").read_text(encoding="utf-8")
-    absent = [name for name in ("mcp", "tenacity") if f"from {name} import" in client and find_spec(name) is None]
-    return {"mcp": f"`MCPTool` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
-
-
-STORES: Mapping[str, str] = {"file": "`FileSessionStore` in a folder"} if _release_offers("FileSessionStore") else {}
+STORES: Mapping[str, str] = (
+    {"file": "`FileSessionStore` in a folder"}
+    if has_source("agent_framework", "__init__.py", '"FileSessionStore"')
+    else {}
+)
 
 CHECKPOINTS: Mapping[str, str] = {"file": "`FileCheckpointStorage` in a folder"}
 
 _OVER_RESPONSES: Mapping[str, str] = {
-    "go_on_without_answer": "a run without a message asks the model anew, or is refused where the provider keeps all",
+    "go_on_without_answer": "a run without a message asks the model anew, or is refused if the provider stores all",
     "structured_answer": "the provider's own client fails at an answer that does not fit, before the framework sees it",
 }
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}, "responses": _OVER_RESPONSES, "messages": {}}
-"""Over which the framework's own clients reach the model, with what is missing there."""
+"""Protocols of the framework's own clients, with what is missing over each."""
 
 RESPONSES_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"responses": _OVER_RESPONSES}
-"""That of a flavour whose scripted client answers as the one for Responses."""
+"""For a flavour whose scripted client streams as Responses does."""
 
 CHAT_PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": {}}
-"""That of a flavour whose scripted client answers as the one for Chat Completions."""
+"""For a flavour whose scripted client streams as Chat Completions does."""
+
+_ABSENT = find_missing_imports("agent_framework", "_mcp.py", ("mcp", "tenacity"))
 
 _ALL: Mapping[str, str] = {
     "edit": "a response runs the call as it was asked; arguments in it are not read",
@@ -55,9 +43,13 @@ _ALL: Mapping[str, str] = {
     "cancel": "nothing gives up a request",
     "history.append": "`AgentSession.to_dict` gives the whole session each time",
     "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
-    **({} if _release_offers("CompactionProvider") else {"trim": "this release has no compaction of stored histories"}),
+    **(
+        {}
+        if has_source("agent_framework", "__init__.py", '"CompactionProvider"')
+        else {"trim": "this release has no compaction of stored histories"}
+    ),
     "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
-    **_mcp_missing(),
+    **({"mcp": f"`MCPTool` needs {' and '.join(_ABSENT)}, and that is not installed here"} if _ABSENT else {}),
 }
 
 _ASKING_AGAIN: Mapping[str, str] = {
@@ -80,16 +72,16 @@ MIDDLEWARE_MISSING: Mapping[str, str] = {
     **_ALL,
     **_ASKING_AGAIN,
     **_CHAT,
-    "partial_answers": "one request is shown at a time, so that there is no other one to leave open",
+    "partial_answers": "one request is shown at a time, so there is no other one to leave open",
     "slow_conditions": "a rule is awaited before any call of its reply starts, and so cannot wait for one of them",
 }
 """With `ToolApprovalMiddleware`."""
 
 REPLAYED_MISSING: Mapping[str, str] = {
-    **{name: why for name, why in MISSING.items() if name != "history.append"},
+    **{name: reason for name, reason in MISSING.items() if name != "history.append"},
     "trim": "the messages are the caller's, and so is their trimming",
 }
-"""Where the caller keeps the messages."""
+"""For the flavour whose caller keeps the messages."""
 
 _STORED: Mapping[str, str] = {
     "trim": "the provider keeps the conversation; compaction works on histories that the session holds",
@@ -106,9 +98,9 @@ RESPONSES_MISSING: Mapping[str, str] = {
 """With the client for Responses."""
 
 UNSTORED_MISSING: Mapping[str, str] = {
-    name: why for name, why in RESPONSES_MISSING.items() if name in _ALL or name not in _STORED
+    name: reason for name, reason in RESPONSES_MISSING.items() if name in _ALL or name not in _STORED
 }
-"""With the client for Responses, where the session holds the history."""
+"""With the client for Responses, if the session holds the history."""
 
 _CHECKPOINT = "a workflow is kept in checkpoints, which a storage keeps; nothing gives one as text"
 
@@ -122,7 +114,26 @@ WORKFLOW_MISSING: Mapping[str, str] = {
     "trim": "the session of an agent in a workflow is the workflow's own",
     "structured_answer": "an executor's output is a response with text and messages",
 }
-"""Where a workflow runs the agent."""
+"""For the flavour in which a workflow runs the agent."""
+
+
+_NESTED = "`Agent.as_tool` is documented to fail closed if an inner call needs a person"
+
+_SERVED: Mapping[str, str] = {
+    **_ASKING_AGAIN,
+    **{name: reason for name, reason in _NO_POLICY.items() if name != "always"},
+    "limit_model_replies": _ALL["limit_model_replies"],
+    "hand_offs": _ALL["hand_offs"],
+    "nested": _NESTED,
+    "nested_parallel": _NESTED,
+    "missing_ids": "Responses has an id for every call",
+}
+"""Missing behind any server."""
+
+
+def _over_chat(missing: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is missing over Chat Completions in place of Responses."""
+    return {**{name: reason for name, reason in missing.items() if name != "missing_ids"}, **_CHAT}
 
 
 HOSTING_FRAMEWORK = "agent-framework-foundry-hosting"
@@ -130,11 +141,10 @@ HOSTING_FRAMEWORK = "agent-framework-foundry-hosting"
 HOSTING_STORES: Mapping[str, str] = {"files": "the server's own files below `AGENTSERVER_STATE_ROOT`"}
 
 _HOSTING_ANSWER = "an `mcp_approval_response` says yes or no, and why"
-_HOSTING_NESTED = "`Agent.as_tool` is documented to fail closed where an inner call needs a person"
-_HOSTING_MODE = "`approval_mode` is always or never"
 _HOSTING_STORE = "the server keeps its state in its own store"
 
 HOSTING_MISSING: Mapping[str, str] = {
+    **_SERVED,
     "edit": _HOSTING_ANSWER,
     "edit_tool": _HOSTING_ANSWER,
     "always": _HOSTING_ANSWER,
@@ -143,33 +153,21 @@ HOSTING_MISSING: Mapping[str, str] = {
     "stage": "an `mcp_approval_response` goes in with the input that it is part of",
     "cancel": "`POST /responses/{id}/cancel` ends a response that still runs in the background, and no request",
     "trim": "the server reads the whole transcript each time",
-    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
-    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
-    "nested": _HOSTING_NESTED,
-    "nested_parallel": _HOSTING_NESTED,
-    "conditional_approval": _HOSTING_MODE,
-    "slow_conditions": _HOSTING_MODE,
-    "raising_conditions": _HOSTING_MODE,
-    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
     "serialize.copy": _HOSTING_STORE,
     "serialize.json": f"{_HOSTING_STORE}; nothing gives it as text",
     "history.append": _HOSTING_STORE,
-    "missing_ids": "Responses has an id for every call",
     "mcp": "tools of a server that an agent connects to are the business of the flavours without a server in front",
 }
-"""Where a client goes on with `previous_response_id`."""
+"""Behind a server, for a client that continues with `previous_response_id`."""
 
-HOSTING_CHAT_MISSING: Mapping[str, str] = {
-    **{name: why for name, why in HOSTING_MISSING.items() if name != "missing_ids"},
-    "hosted_mcp": "Chat Completions has no hosted servers",
-}
-"""Where the model is reached with Chat Completions."""
+HOSTING_CHAT_MISSING = _over_chat(HOSTING_MISSING)
+"""Behind a server, if the model speaks Chat Completions."""
 
 HOSTING_CONVERSATION_MISSING: Mapping[str, str] = {
     **HOSTING_MISSING,
     "rewind": "a conversation has one end, and nothing takes it back to an earlier place",
 }
-"""Where a client goes on with `conversation`."""
+"""Behind a server, for a client that continues with `conversation`."""
 
 HOSTING_WORKFLOW_MISSING: Mapping[str, str] = {
     **HOSTING_MISSING,
@@ -177,21 +175,20 @@ HOSTING_WORKFLOW_MISSING: Mapping[str, str] = {
     "message_with_answers": "an agent made of a workflow takes a message or answers, and refuses both together",
     "structured_answer": "an agent made of a workflow takes no options for a run",
 }
-"""Where the agent is made of a workflow."""
+"""Behind a server, for an agent made of a workflow."""
 
 
 AGUI_FRAMEWORK = "agent-framework-ag-ui"
 
 _AGUI_ENTRY = "an entry of `resume` is about one interrupt"
 _AGUI_MEMORY = "`InMemoryAGUIApprovalStateStore` is documented as local to one process, and there is no other store"
-_AGUI_NESTED = "`Agent.as_tool` is documented to fail closed where an inner call needs a person"
-_AGUI_MODE = "`approval_mode` is always or never"
 
 AGUI_MISSING: Mapping[str, str] = {
+    **_SERVED,
     "partial_answers": "a `resume` has to say something about every open interrupt, or is refused",
     "go_on_without_answer": "a run without answers is refused while interrupts are open",
     "structured_answer": "a structured answer becomes state that is shared with the interface, and no message",
-    "reject_reason": "a payload with a reason is refused: fields besides the answer are taken for edited arguments",
+    "reject_reason": "a payload with a reason is refused: other fields than the answer are read as edited arguments",
     "edit_tool": "`editedArgs` replaces the arguments, and nothing replaces the tool",
     "always": _AGUI_ENTRY,
     "never": _AGUI_ENTRY,
@@ -199,14 +196,6 @@ AGUI_MISSING: Mapping[str, str] = {
     "stage": "an entry of `resume` goes in with the run that it resumes",
     "cancel": "`cancelled` is an answer, which the run goes on with as with a rejection",
     "trim": "the interface sends the whole thread each time",
-    "asks_again": "a function has no way to ask; `UserInputRequiredException` is for tools that run agents",
-    "limit_model_replies": "`max_iterations` limits rounds of tool calls; the model is asked once more afterwards",
-    "nested": _AGUI_NESTED,
-    "nested_parallel": _AGUI_NESTED,
-    "conditional_approval": _AGUI_MODE,
-    "slow_conditions": _AGUI_MODE,
-    "raising_conditions": _AGUI_MODE,
-    "hand_offs": "agents hand over in workflows of another distribution, agent-framework-orchestrations",
     "serialize.copy": _AGUI_MEMORY,
     "serialize.json": _AGUI_MEMORY,
     "history.append": _AGUI_MEMORY,
@@ -214,13 +203,9 @@ AGUI_MISSING: Mapping[str, str] = {
     "rewind": _AGUI_MEMORY,
     "tools_change": _AGUI_MEMORY,
     "answer.restored": _AGUI_MEMORY,
-    "missing_ids": "Responses has an id for every call",
     "mcp": "tools of a server that an agent connects to are the business of the flavours without an interface",
 }
-"""Where the model is reached with Responses."""
+"""Behind AG-UI, if the model speaks Responses."""
 
-AGUI_CHAT_MISSING: Mapping[str, str] = {
-    **{name: why for name, why in AGUI_MISSING.items() if name != "missing_ids"},
-    "hosted_mcp": "Chat Completions has no hosted servers",
-}
-"""Where the model is reached with Chat Completions."""
+AGUI_CHAT_MISSING = _over_chat(AGUI_MISSING)
+"""Behind AG-UI, if the model speaks Chat Completions."""

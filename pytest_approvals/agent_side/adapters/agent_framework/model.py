@@ -88,8 +88,8 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
         return await current_world().model(items, agent=self.agent, stream=stream, tools=offered_names(options))
 
 
-def _new_id(what: str) -> str:
-    return f"{what}_{uuid4().hex}"
+def _new_id(prefix: str) -> str:
+    return f"{prefix}_{uuid4().hex}"
 
 
 def offered_names(options: Any) -> list[str]:

@@ -213,8 +213,8 @@ class ReplayedSession(Session):
     stores: ClassVar[Mapping[str, str]] = {}
     missing = metadata.REPLAYED_MISSING
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._saved = 0
 
     def _create_agents(self, blueprint: Blueprint) -> AgentGraph:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 
 from ...kit.clients import list_installed_protocols
+from ...kit.feature_detection import find_missing_imports
 
 ISSUES = "https://github.com/agno-agi/agno/issues"
 
@@ -27,19 +26,10 @@ _OUTPUT = "`as_tool` is for servers; a body that runs an agent gets the output o
 _CALL = "a team takes the decision from the requirement that is handed in, and the call from its own run"
 
 
-def _mcp_missing() -> dict[str, str]:
-    """Return what the framework's MCP client would import and cannot."""
-    found = find_spec("agno")
-    if found is None or found.origin is None:
-        return {}
-    client = Path(found.origin).with_name("tools") / "mcp" / "mcp.py"
-    text = client.read_text(encoding="utf-8") if client.is_file() else ""
-    absent = [name for name in ("mcp", "fastmcp") if f"from {name}" in text and find_spec(name) is None]
-    return {"mcp": f"`MCPTools` needs {' and '.join(absent)}, and that is not installed here"} if absent else {}
-
+_ABSENT = find_missing_imports("agno", "tools/mcp/mcp.py", ("mcp", "fastmcp"))
 
 _ALL: Mapping[str, str] = {
-    **_mcp_missing(),
+    **({"mcp": f"`MCPTools` needs {' and '.join(_ABSENT)}, and that is not installed here"} if _ABSENT else {}),
     "always": "a requirement is about one call; nothing approves further ones",
     "never": "a requirement is about one call; nothing rejects further ones",
     "stage": "a decision goes in with the call that continues the run",

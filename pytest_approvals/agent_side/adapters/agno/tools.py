@@ -49,9 +49,8 @@ def build_tools(
     """
     functions = [spec for spec in specs if spec.kind != "mcp"]
     tools = [build_tool(spec, **((marks or {}) if spec.approval != "never" else {})) for spec in functions]
-    for address in servers:
-        tools.append(build_toolkit(address, [spec for spec in specs if spec.server == address.name]))
-    return tools
+    toolkits = [build_toolkit(address, [spec for spec in specs if spec.server == address.name]) for address in servers]
+    return [*tools, *toolkits]
 
 
 def with_signature(body: Callable[..., Any], spec: ToolSpec) -> Callable[..., Any]:

@@ -91,7 +91,7 @@ class AttachedAgents:
 
     def trim(self, name: str, keep: int) -> None:
         """Refuse: how an attached agent trims is the user's choice."""
-        raise Unsupported("trim", "the context of a person's own agent is made with its size")
+        raise Unsupported("trim", "the context of an attached agent has the size that its user gave it")
 
     async def close(self) -> None:
         """Remove the probes."""
@@ -121,15 +121,15 @@ class ProbedWorkbench(ApprovingWorkbench):
         self, name: str, arguments: Mapping[str, Any] | None, token: CancellationToken | None, call_id: str | None
     ) -> ToolResult:
         """See `ApprovingWorkbench.run_approved`."""
-        given = arguments or {}
+        call_arguments = arguments or {}
         results: list[ToolResult] = []
 
         async def real() -> str:
-            results.append(await self._inner.call_tool(name, given, token, **call_id_option(call_id)))
+            results.append(await self._inner.call_tool(name, call_arguments, token, **call_id_option(call_id)))
             return str(results[0].to_text())
 
         stubbed = name in self._stubs
-        value = await self._world.run(name, given, call_id, agent=self._agent, real=None if stubbed else real)
+        value = await self._world.run(name, call_arguments, call_id, agent=self._agent, real=None if stubbed else real)
         return results[0] if results else text_result(name, str(value), failed=False)
 
 
@@ -139,7 +139,9 @@ class ProbedWorkbench(ApprovingWorkbench):
 def _resolve_subject(subject: Any, model: ScriptedClient) -> Any:
     agent = subject if hasattr(subject, "run_stream") else subject(model)
     if not hasattr(agent, "_workbench") or not hasattr(agent, "model_context"):
-        raise Unsupported("attach", f"{type(agent).__name__} is no AssistantAgent, and shows neither model nor tools")
+        raise Unsupported(
+            "attach", f"{type(agent).__name__} is not an AssistantAgent and exposes neither model nor tools"
+        )
     return agent
 
 

@@ -32,7 +32,7 @@ def _assistant_items(message: Any, number: int) -> Iterator[Item]:
     if isinstance(message.content, str):
         yield Item(kind="say", text=message.content, message=number)
         return
-    # What a model says beside calls is its thought here, and goes out as the content of the message.
+    # Text in a message with calls is a thought here; clients send it as the content of the message.
     if message.thought:
         yield Item(kind="say", text=message.thought, message=number)
     for call in message.content:

@@ -35,7 +35,7 @@ _INSIDE: Mapping[str, str] = {
 
 MISSING: Mapping[str, str] = {
     **_INSIDE,
-    "nested_parallel": "the documentation of `AgentTool` forbids parallel calls beside it: agents cannot run "
+    "nested_parallel": "the documentation of `AgentTool` forbids parallel calls next to it: agents cannot run "
     "concurrently",
     "hand_offs": "an `AssistantAgent` ends with a `HandoffMessage`; another one goes on in a team, as in `swarm`",
 }
@@ -128,7 +128,7 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
 """Protocols of the model clients whose own client is installed; none speaks Responses."""
 
 _BROKEN: Mapping[str, str] = {
-    "broken_arguments": "`AnthropicChatCompletionClient` fails where the arguments of a call are no object, and a team "
+    "broken_arguments": "`AnthropicChatCompletionClient` fails if arguments are not an object, and a team "
     "whose run failed cannot be run again"
 }
 

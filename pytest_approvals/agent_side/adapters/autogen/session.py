@@ -408,8 +408,8 @@ class CodeExecutorSession(Session):
 
         call = read_call(code_request.code)
         with self._progress.entered(call.id, call.tool):
-            crew: Any = self._agents
-            if not await crew.gated(call):
+            team: Any = self._agents
+            if not await team.gated(call):
                 return ApprovalResponse(approved=True, reason="")
             request = ToolApprovalRequest(agent=MAIN, tool=call.tool, arguments=call.arguments, call_id=call.id)
             question = Question(request=request, answer=asyncio.Future())
@@ -443,7 +443,7 @@ class InterventionSession(GatedSession):
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         if blueprint.attachment is not None:
             raise Unsupported(
-                "attach", "a loop of autogen-core is a person's own code, with no agent object to hand over"
+                "attach", "a loop of autogen-core is the user's own code, without an agent object to attach"
             )
         super().__init__(world, blueprint)
         self._runtime: Any = None
@@ -484,12 +484,12 @@ class InterventionSession(GatedSession):
         from .agents import AgentGraph
         from .gates import ApprovalHandler
 
-        crew = self._agents
-        assert isinstance(crew, AgentGraph)
+        agents = self._agents
+        assert isinstance(agents, AgentGraph)
         specs = [spec for spec in self.blueprint.tools if spec.agent == MAIN]
-        tools = crew.ungated_tools(specs)
+        tools = agents.ungated_tools(specs)
         if self._runtime is None:
-            handler = ApprovalHandler(crew.approvals(MAIN, specs), self._progress, self.blueprint.options)
+            handler = ApprovalHandler(agents.approvals(MAIN, specs), self._progress, self.blueprint.options)
             self._runtime = SingleThreadedAgentRuntime(intervention_handlers=[handler])
             await ToolAgent.register(self._runtime, TOOL_AGENT_TYPE, lambda: ToolAgent("Runs tools.", list(tools)))
             self._runtime.start()

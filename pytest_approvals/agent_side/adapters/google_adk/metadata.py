@@ -53,7 +53,7 @@ DYNAMIC_MISSING: Mapping[str, str] = {**_ALL, **_NOT_RESUMABLE}
 """For the flavour whose tools ask themselves and read the payload of the answer."""
 
 
-_AS_TEXT = "a provider is told as a user's text what agents beside the one that asks were asked, or did"
+_AS_TEXT = "a provider gets the inputs and the actions of other agents as a user's text"
 
 _LACKS: Mapping[str, str] = {
     "nested": _AS_TEXT,

@@ -69,11 +69,11 @@ INTERRUPT_MISSING: Mapping[str, str] = {
 }
 """For flavours whose tools ask themselves."""
 
-_BARE = "a graph of one's own has no middleware; what it does besides is its owner's"
+_BARE = "a custom graph has no middleware; its other behaviour is up to its author"
 
 OWN_MISSING: Mapping[str, str] = {
     **INTERRUPT_MISSING,
-    "broken_arguments": "`tools_condition` passes calls over whose arguments are no JSON; what then is its owner's",
+    "broken_arguments": "`tools_condition` skips calls whose arguments are not JSON; the rest is up to its author",
     "partial_answers": "of the questions in one `ToolNode` only the first one shows until it is answered",
     "hand_offs": _BARE,
     "limit_model_replies": _BARE,
@@ -90,7 +90,9 @@ PROTOCOLS: Mapping[str, Mapping[str, str]] = {
 }
 """Protocols of the installed chat model classes, which are separate distributions."""
 
-_RACE = {"nested_parallel": "in one `ToolNode` an answer goes to whoever asks first; over a network that is a race"}
+_RACE = {
+    "nested_parallel": "in one `ToolNode` an answer goes to the tool that asks first; over a network that is a race"
+}
 
 OWN_PROTOCOLS: Mapping[str, Mapping[str, str]] = dict.fromkeys(PROTOCOLS, _RACE)
 """The same if one node runs all calls of a reply."""

@@ -52,7 +52,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
 
 def _refuse_manager(manager: Any) -> None:
     if manager is not None:
-        raise Unsupported("attach", "an agent gets its session manager where it is made; give yours one, or use `json`")
+        raise Unsupported("attach", "an agent gets its session manager on construction; give yours one, or use `json`")
 
 
 # --- finding ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ MISSING: Mapping[str, str] = {
     "stage": "responses go in with the invocation that they resume",
     "cancel": "`Agent.cancel` stops an invocation that runs; nothing gives up an interrupt",
     "tampered_request": "an `interruptResponse` holds the id of an interrupt; nothing else of it is handed over",
-    "message_with_answers": "beside an `interruptResponse` every other block is refused with `TypeError`",
+    "message_with_answers": "with an `interruptResponse` every other block is refused with `TypeError`",
     "nested_parallel": "an agent runs one call at a time; a second one is told `is already processing a request`",
     "missing_ids": "a tool use without `toolUseId` is skipped as incomplete; model classes fill in missing ids",
     "hosted_mcp": "hooks see the tools that the agent runs, and none that a provider runs",

@@ -164,7 +164,7 @@ class Session(Agent):
     async def another_session(self, world: World) -> Agent:
         """Return a session with an agent object of its own, on the same model, tools and gate."""
         if self.blueprint.attachment is not None:
-            raise Unsupported("sessions", "a person's own agent object is one session")
+            raise Unsupported("sessions", "an attached agent object is one session")
         return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
