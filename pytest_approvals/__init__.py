@@ -1,5 +1,4 @@
-"""
-Tests for the tool-approval flows of agents: the public API of the pytest plugin.
+"""Tests for the tool-approval flows of agents: the public API of the pytest plugin.
 
 Everything that a test needs can be imported from here. Each name is imported when it is first used, because this
 package is loaded in every pytest run of everybody who installed it.
@@ -13,10 +12,10 @@ if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract import Request
     from pytest_approvals.checks import CheckFailed
     from pytest_approvals.errors import ApprovalsError, ScenarioError, UsageError
-    from pytest_approvals.plugin.approvals import Approvals
+    from pytest_approvals.plugin.model_script import ScriptedModel
     from pytest_approvals.plugin.run_result import RunResult
-    from pytest_approvals.plugin.scripted_model import ScriptedModel
     from pytest_approvals.plugin.servers import ModelServer, ToolServer
+    from pytest_approvals.plugin.user_runs import Approvals
     from pytest_approvals.runner import oracles
     from pytest_approvals.runner.oracles import (
         Oracle,

@@ -1,15 +1,14 @@
-"""
-What others bring: adapters, checks, oracles and reporters.
+"""Registry of third-party adapters, checks, oracles and reporters.
 
 Installed distributions offer them as entry points of the groups `pytest_approvals.adapters`, `.checks`, `.oracles` and
-`.reporters`; a project brings them with the pytest hooks of the same names.
+`.reporters`; a project registers them with the pytest hooks of the same names.
 
-| kind | what an entry point or a hook gives under a name |
+| kind | what an entry point or a hook offers under a name |
 |---|---|
 | adapters | a module with `FLAVOURS`, or the dictionary itself |
 | checks | a check |
-| oracles | a function of the text behind the colon in `NAME:TEXT` that makes an oracle |
-| reporters | a function of a folder of results, called once at the end |
+| oracles | a function of the text behind the colon in `NAME:TEXT` that creates an oracle |
+| reporters | a function of the lines of the report and the config, called once at the end |
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _registered: dict[str, dict[str, Any]] = {kind: {} for kind in EXTENSION_KINDS}
 
 
 class ExtensionError(ApprovalsError):
-    """What another distribution offers cannot be imported."""
+    """An extension that cannot be imported."""
 
     def __init__(self, kind: str, name: str, error: Exception) -> None:
         what = f"{type(error).__name__}: {error}"
@@ -34,17 +33,16 @@ class ExtensionError(ApprovalsError):
 
 
 def available_names(kind: str) -> tuple[str, ...]:
-    """Names what others bring of a kind; nothing is imported."""
+    """Return the names of the extensions of a kind; nothing is imported."""
     return tuple(sorted({*_entry_points(kind), *_registered[kind]}))
 
 
 def load(kind: str, name: str) -> Any:
-    """
-    Gives what others bring under *name*; a project's own comes before an installed one.
+    """Return an extension; a project's own takes precedence over an installed one.
 
-    Errors:
+    Raises:
         ExtensionError: It cannot be imported.
-        KeyError: Nobody brings it.
+        KeyError: Not registered.
     """
     if name in _registered[kind]:
         return _registered[kind][name]
@@ -57,16 +55,15 @@ def load(kind: str, name: str) -> Any:
 
 
 def load_all(kind: str) -> dict[str, Any]:
-    """Gives everything that others bring of a kind, by name."""
+    """Return all extensions of a kind, by name."""
     return {name: load(kind, name) for name in available_names(kind)}
 
 
 def register(kind: str, name: str, what: Any) -> None:
-    """
-    Adds something for as long as this process runs.
+    """Register an extension for as long as this process runs.
 
-    Errors:
-        UsageError: Something else was brought under that name.
+    Raises:
+        UsageError: Another extension has that name.
     """
     if _registered[kind].get(name, what) is not what:
         raise UsageError(f"two different {kind} are called {name!r}")
@@ -74,7 +71,7 @@ def register(kind: str, name: str, what: Any) -> None:
 
 
 def unregister_all() -> None:
-    """Forgets all that was added by `register`."""
+    """Forget the extensions that were added by `register`."""
     for names in _registered.values():
         names.clear()
 

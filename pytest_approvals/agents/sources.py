@@ -1,18 +1,25 @@
-"""To be described."""
+"""Sources of agents that run in this environment."""
 
 from __future__ import annotations
 
 from pytest_approvals.agent_side.contract import Attachment
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.adapters import LocalAgent
-from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, ProcessFactory, describe_adapter
+from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, ProcessFactory
 from pytest_approvals.processes.remote_agents import SubprocessFactory
 
 REFERENCE = "reference"
+"""The agent of this package, which seeded faults are for."""
 
 
 def create_source(local: LocalAgent, attachment: Attachment | None = None) -> AgentSource:
-    """Gives what builds an agent for the harness."""
+    """Return the source that builds an agent in this process, or in processes that it starts.
+
+    Args:
+        local: The agent.
+        attachment: A user's own agent, which every built agent drives.
+    """
     return InProcessSource(
         name=str(local.spec),
         adapter=local.adapter,
@@ -23,4 +30,5 @@ def create_source(local: LocalAgent, attachment: Attachment | None = None) -> Ag
 
 
 def subprocess_factory(adapter: type[Agent]) -> ProcessFactory:
+    """Return what starts processes in which an adapter class drives agents."""
     return SubprocessFactory(agent=f"{adapter.__module__}:{adapter.__qualname__}")

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Campaigns: many runs on several releases of an agent, without pytest."""

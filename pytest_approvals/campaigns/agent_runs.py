@@ -1,4 +1,4 @@
-"""The agents of a table: each is started once, and each of its runs is made once, however many rows need it."""
+"""Cached runs of a release of an agent: the agent is started once, and each of its runs is made once."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.variants import plan_variants
 
 FAILED_STATUSES = frozenset({"fail", "warning"})
-"""The statuses in which a check says that its requirement does not hold; a waiver does not matter here."""
+"""The statuses of a verdict whose requirement does not hold; waivers are ignored here."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ScenarioRuns:
-    """
-    What came of the runs of one scenario on one agent.
+    """The results of the runs of one scenario on one agent.
 
     Attributes:
-        broken: For each variant that ran the checks that failed.
-        clean: The histories of the runs in which none did.
+        broken: The checks that failed, for each variant that ran.
+        clean: The histories of the runs in which none failed.
     """
 
     broken: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -41,12 +40,12 @@ class ScenarioRuns:
 
 
 class AgentRuns:
-    """
-    An agent of a table.
+    """The runs of one release of an agent.
 
-    Arguments:
+    Args:
+        release: The release.
         catalogue: The scenarios, by id.
-        limit: How far one run may go, or its seconds.
+        limit: The limits of one run, or its seconds.
     """
 
     def __init__(self, release: AgentRelease, catalogue: Mapping[str, Scenario], limit: float | RunLimits) -> None:
@@ -59,7 +58,7 @@ class AgentRuns:
 
     @cached_property
     def unavailable(self) -> str | None:
-        """Why it cannot be started; None where it can."""
+        """Why the agent cannot be started; None if it can."""
         try:
             _ = self.source
         except ApprovalsError as error:
@@ -68,10 +67,9 @@ class AgentRuns:
 
     @cached_property
     def source(self) -> AgentSource:
-        """
-        What builds it.
+        """The source that builds the agent.
 
-        Errors:
+        Raises:
             ApprovalsError: It cannot be started.
         """
         spec = self.release.spec
@@ -82,16 +80,16 @@ class AgentRuns:
                 raise AgentUnavailable(str(spec), why, f"name its release: {spec}==VERSION")
             return create_source(resolve_local_agent(spec))
         source = create_environment_source(spec, recipe)
-        self._loop.wait_for(source.ask())
+        self._loop.run(source.fetch_facts())
         return source
 
     @property
     def number_of_runs(self) -> int:
-        """How many runs were made."""
+        """The number of runs that were made."""
         return sum(len(runs.broken) for runs in self._runs.values())
 
     def variants(self, scenario: str) -> tuple[Variant, ...]:
-        """Gives the variants in which it runs a scenario; none where it cannot."""
+        """Return the variants in which the agent runs a scenario; none if it cannot."""
         if scenario not in self._variants:
             facts = self.source.facts
             upgrade = (self.release.spec.base, facts.version) if facts.version else None
@@ -99,14 +97,14 @@ class AgentRuns:
         return self._variants[scenario]
 
     def history(self, scenario: str, variant: Variant) -> History:
-        """Plays a scenario, and gives what happened."""
+        """Run a scenario, and return what happened."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run = run_scenario(self._catalogue[scenario], variant, self.source, limit=self._limit)
-            return read_history(self._loop.wait_for(run).events)
+            return read_history(self._loop.run(run).events)
 
     def broken(self, scenario: str, variant: Variant) -> frozenset[str]:
-        """Gives the checks that fail in a run."""
+        """Return the checks that fail in a run."""
         runs = self._runs.setdefault(scenario, ScenarioRuns())
         if variant.id not in runs.broken:
             history = self.history(scenario, variant)
@@ -117,7 +115,7 @@ class AgentRuns:
         return runs.broken[variant.id]
 
     def failed_group_checks(self, scenario: str) -> frozenset[str]:
-        """Gives the checks that fail on all runs of a scenario together."""
+        """Return the checks that fail on all runs of a scenario together."""
         for variant in self.variants(scenario):
             self.broken(scenario, variant)
         clean = self._runs[scenario].clean if scenario in self._runs else []
@@ -125,7 +123,7 @@ class AgentRuns:
         return frozenset(one.check for one in verdicts if one.status in FAILED_STATUSES)
 
     def failure_counts(self) -> dict[str, int]:
-        """Counts the runs in which each check failed, the most frequent first."""
+        """Return the number of runs in which each check failed, the most frequent first."""
         counts: dict[str, int] = {}
         for runs in self._runs.values():
             for slugs in runs.broken.values():
@@ -136,11 +134,10 @@ class AgentRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRelease:
-    """
-    An agent in the release that a row names.
+    """An agent in a release, with the environment that it needs.
 
     Attributes:
-        requirements: What its environment has besides.
+        requirements: Further requirements of its environment.
         python: The Python of its environment; empty: the one that runs this.
     """
 

@@ -1,6 +1,4 @@
-"""
-Which release changed a verdict: first a run that tells the two ends apart, then a binary search with that one run.
-"""
+"""Bisection of releases: find a run that distinguishes two releases, then search between them with that run."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from pytest_approvals.errors import AgentUnavailable, UsageError
 from pytest_approvals.scenario.model import Scenario, Variant
 
 ProgressCallback = Callable[[str, str], None]
-"""Is told of every release that was tried, and what came of it."""
+"""Called with every release that was tried, and its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +23,7 @@ class DistinguishingRun:
     variant: Variant | None
 
     def fails_on(self, suspect: AgentRuns) -> bool:
-        """Says whether the check fails there."""
+        """Return whether the check fails there."""
         if self.variant is None:
             return self.check in suspect.failed_group_checks(self.scenario)
         return self.check in suspect.broken(self.scenario, self.variant)
@@ -36,8 +34,7 @@ class DistinguishingRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictChange:
-    """
-    Between which releases the verdict changed.
+    """The releases between which the verdict changed.
 
     Attributes:
         last, first: The last release on the good side, and the first on the bad side.
@@ -53,15 +50,18 @@ class VerdictChange:
 def find_distinguishing_run(
     check: str, good: AgentRuns, bad: AgentRuns, catalogue: Mapping[str, Scenario], *, together: bool
 ) -> DistinguishingRun:
-    """
-    Finds a run that tells the two apart, plain variants first.
+    """Find a run that distinguishes two releases, plain variants first.
 
-    Arguments:
-        together: The check judges all variants of a scenario together.
+    Args:
+        check: The slug of the check.
+        good: The release in which it holds.
+        bad: The release in which it fails.
+        catalogue: The scenarios, by id.
+        together: Whether the check judges all variants of a scenario together.
 
-    Errors:
+    Raises:
         AgentUnavailable: One of them cannot be started.
-        UsageError: No run tells them apart; it is said which of them the check fails on.
+        UsageError: No run distinguishes them; the message says on which of them the check fails.
     """
     for suspect in (good, bad):
         _ = suspect.source
@@ -93,13 +93,13 @@ def _possible_runs(check: str, bad: AgentRuns, catalogue: Iterable[str], togethe
 def bisect_releases(
     witness: DistinguishingRun, versions: Sequence[str], suspect: Callable[[str], AgentRuns], step: ProgressCallback
 ) -> VerdictChange:
-    """
-    Finds where the verdict changes.
+    """Find the releases between which the verdict changes.
 
-    Arguments:
+    Args:
+        witness: The run that distinguishes the first release from the last one.
         versions: From the good release to the bad one, both included.
-        suspect: Gives the agent in a release.
-        step: Is told of every release that is tried.
+        suspect: Returns the runs of a release.
+        step: Called with every release that was tried.
     """
     low, high = 0, len(versions) - 1
     unknown: set[int] = set()
@@ -118,6 +118,6 @@ def bisect_releases(
 
 
 def _nearest_untried(low: int, high: int, unknown: set[int]) -> int | None:
-    """Gives the untried position nearest to the middle; None where there is none."""
+    """Return the untried position nearest to the middle; None if there is none."""
     middle = (low + high) / 2
     return min((at for at in range(low + 1, high) if at not in unknown), key=lambda at: abs(at - middle), default=None)

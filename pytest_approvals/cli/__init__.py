@@ -1,8 +1,7 @@
-"""
-The command line `pytest-approvals`: a command a file.
+"""Command line `pytest-approvals`.
 
-A command's module has `add_arguments(parser)` and `execute(args) -> int`, which gives the exit code: 0, or 1 where
-something failed. What cannot be used ends with a sentence on stderr and exit code 2.
+For each command NAME a module has `add_NAME_arguments(parser)` and `execute_NAME(args) -> int`. The exit code is 0, or
+1 if something failed. An invalid argument ends with a message on stderr and exit code 2.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ from importlib import import_module
 from pytest_approvals.errors import ApprovalsError, UnknownName
 
 COMMANDS = {
-    "run": ("run", "run scenarios on agents; ends with the matrix"),
+    "run": ("run", "run scenarios on agents and print the matrix"),
     "list": ("scenarios", "list the scenarios"),
-    "show": ("scenarios", "tell the story of a scenario, its requirements and its variants"),
+    "show": ("scenarios", "show a scenario, its requirements and its variants"),
     "schema": ("scenarios", "print the JSON Schema of scenario files"),
-    "agents": ("agents", "say which agents can run here, and what they can and cannot do"),
-    "smoke": ("run", "see whether an agent runs at all"),
+    "agents": ("agents", "list the agents, whether they can run here, and what they can and cannot do"),
+    "smoke": ("run", "run a smoke test on an agent"),
     "serve": ("servers", "serve the scripted model on the loopback, for agents in any language"),
-    "record": ("servers", "make scenarios of what passes between a client and a provider"),
-    "conformance": ("conformance", "see whether an agent process in any language keeps the host protocol"),
-    "check": ("check", "take the verdicts on recorded journals again"),
-    "lint": ("conversations", "find what is wrong with approvals in stored conversations"),
-    "reproduce": ("conversations", "make a small scenario that fails as a stored conversation does"),
-    "matrix": ("releases", "see which check fails in which release of an agent"),
+    "record": ("servers", "record scenarios from the traffic between a client and a provider"),
+    "conformance": ("conformance", "test whether an agent process in any language conforms to the host protocol"),
+    "check": ("check", "re-evaluate recorded journals"),
+    "lint": ("conversations", "find approval mistakes in stored conversations"),
+    "reproduce": ("conversations", "reduce a stored conversation to a small scenario that fails in the same way"),
+    "matrix": ("releases", "show which check fails in which release of an agent"),
     "bisect": ("releases", "find the release of an agent that changed a verdict"),
-    "recall": ("recall", "see whether the catalogue finds known bugs: a table of bad and good releases"),
-    "keep-state": ("releases", "store what a release saves while it is paused, for newer ones to take up"),
-    "environments": ("agents", "list the environments that were made for agents, or remove old ones"),
+    "recall": ("recall", "measure how many known bugs the catalogue detects"),
+    "keep-state": ("releases", "store the paused state of a release, for newer releases to restore"),
+    "environments": ("agents", "list the environments of agents, or remove old ones"),
     "new-adapter": ("agents", "write a commented adapter and its test into this folder"),
 }
-"""The commands: the module and what it does."""
+"""The commands: the module and the help text."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line; *words* are what follows the program's name."""
-    given = list(sys.argv[1:] if words is None else words)
+    """Run the command line; *words* are the arguments."""
+    words = list(sys.argv[1:] if words is None else words)
     try:
-        return _run_command(given)
+        return _run_command(words)
     except ApprovalsError as error:
         print(f"pytest-approvals: {error}", file=sys.stderr)
         return 2
@@ -53,25 +52,25 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _run_command(given: list[str]) -> int:
-    if given[:1] in ([], ["-h"], ["--help"], ["help"]):
+def _run_command(words: list[str]) -> int:
+    if words[:1] in ([], ["-h"], ["--help"], ["help"]):
         print(_format_overview())
-        return 0 if given else 2
-    if given[0] == "--version":
+        return 0 if words else 2
+    if words[0] == "--version":
         from importlib.metadata import version
 
         print(f"pytest-approvals {version('pytest-approvals')}")
         return 0
-    if given[0] not in COMMANDS:
-        raise UnknownName("command", given[0], COMMANDS)
+    if words[0] not in COMMANDS:
+        raise UnknownName("command", words[0], COMMANDS)
     from pytest_approvals.cli.parser import CommandParser
 
-    module_name, purpose = COMMANDS[given[0]]
+    module_name, purpose = COMMANDS[words[0]]
     command = import_module(f"pytest_approvals.cli.{module_name}")
-    parser = CommandParser(given[0], purpose)
-    suffix = given[0].replace("-", "_")
+    parser = CommandParser(words[0], purpose)
+    suffix = words[0].replace("-", "_")
     getattr(command, f"add_{suffix}_arguments")(parser)
-    code = getattr(command, f"execute_{suffix}")(parser.parse(given[1:]))
+    code = getattr(command, f"execute_{suffix}")(parser.parse(words[1:]))
     return int(code)
 
 

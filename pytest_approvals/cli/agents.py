@@ -1,9 +1,4 @@
-"""`pytest-approvals agents`: which agents can run here, and what they can and cannot do.
-
-`pytest-approvals environments`: the environments that were made for agents, and how they are removed.
-
-`pytest-approvals new-adapter NAME`: a commented adapter and its test, to be filled in.
-"""
+"""Commands on agents: `agents`, `environments` and `new-adapter`."""
 
 from __future__ import annotations
 
@@ -30,14 +25,14 @@ from pytest_approvals.errors import AdapterError, UsageError
 
 
 def add_agents_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument(
-        "agents", nargs="*", metavar="SPEC", help="tell all about these agents (default: a line for each)"
+        "agents", nargs="*", metavar="SPEC", help="show everything about these agents (default: a line for each)"
     )
 
 
 def execute_agents(args: argparse.Namespace) -> int:
-    """Prints a line for each agent, or all about those that were named."""
+    """Print a line for each agent, or everything about the named ones."""
     if args.agents:
         print("\n\n".join(_describe_agent(find_local_agent(AgentSpec.parse(spec))) for spec in args.agents))
         return 0
@@ -45,7 +40,7 @@ def execute_agents(args: argparse.Namespace) -> int:
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     for name, state, more in rows:
         print(f"{name:{widths[0]}}  {state:{widths[1]}}  {more}".rstrip())
-    print("\npytest-approvals agents SPEC tells what an agent can and cannot do.")
+    print("\npytest-approvals agents SPEC shows what an agent can and cannot do.")
     return 0
 
 
@@ -101,19 +96,23 @@ DAY = 24 * 3600.0
 
 
 def add_environments_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
-    parser.add_argument("--prune", action="store_true", help="remove those that nobody uses and nobody used for long")
+    """Add the arguments of the command."""
+    parser.add_argument("--prune", action="store_true", help="remove environments that were not used for a long time")
     parser.add_argument(
-        "--older-than", type=float, default=30.0, metavar="DAYS", help="how long is long, for --prune (default: 30)"
+        "--older-than",
+        type=float,
+        default=30.0,
+        metavar="DAYS",
+        help="days without use after which --prune removes an environment (default: 30)",
     )
 
 
 def execute_environments(args: argparse.Namespace) -> int:
-    """Lists the environments, or removes old ones."""
+    """List the environments, or remove old ones."""
     from pytest_approvals.agents.environments import EnvironmentCache
 
     if args.older_than < 0:
-        raise UsageError(f"--older-than: {args.older_than:g} is too small")
+        raise UsageError(f"--older-than: invalid number {args.older_than:g}: too small")
     cache, now = EnvironmentCache(), time.time()
     if args.prune:
         gone = [print(f"removed {one.key}  {one.recipe}") for one in cache.prune(args.older_than * DAY)]
@@ -131,22 +130,22 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def add_new_adapter_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
-    parser.add_argument("name", metavar="NAME", help="what the agent will be called: small letters, digits and _")
+    """Add the arguments of the command."""
+    parser.add_argument("name", metavar="NAME", help="the name of the agent: lower-case letters, digits and _")
 
 
 def execute_new_adapter(args: argparse.Namespace) -> int:
-    """Writes both files into the current folder, and says what comes next."""
+    """Write both files into the current folder, and print the next step."""
     name: str = args.name
     if not _ADAPTER_NAME.fullmatch(name):
-        raise UsageError(f"{name!r} cannot be the name of an adapter; write small letters, digits and single _")
+        raise UsageError(f"invalid adapter name {name!r}: expected lower-case letters, digits and single _")
     files = {
         Path(f"{name}{PROJECT_SUFFIX}.py"): "adapter.txt",
         Path(f"test_{name}{PROJECT_SUFFIX}.py"): "test.txt",
     }
     for path in files:
         if path.exists():
-            raise UsageError(f"{path} is there already")
+            raise UsageError(f"{path} exists already")
     if name in list_adapter_names():
         raise UsageError(f"there is an agent called {name!r} already; pytest-approvals agents lists them")
     for path, template in files.items():

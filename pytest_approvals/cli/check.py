@@ -1,4 +1,4 @@
-"""`pytest-approvals check`: the verdicts on recorded journals, taken again."""
+"""Command `check`: re-evaluate recorded journals."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def add_check_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("journals", nargs="*", metavar="JOURNAL", help="files with journals, or folders of them")
-    parser.add_argument("--explain", metavar="SLUG", help="tell what a check requires and why, with examples")
-    parser.add_argument("--strict", action="store_true", help="let a failed `should` count as a failure")
+    parser.add_argument("--explain", metavar="SLUG", help="explain what a check requires and why, with examples")
+    parser.add_argument("--strict", action="store_true", help="treat warnings (`should`) as failures")
     parser.add_argument("--all", action="store_true", help="show the verdict of every check")
 
 
 def execute_check(args: argparse.Namespace) -> int:
-    """Judges journals; gives 1 where a requirement is broken."""
+    """Judge journals; return 1 if a requirement is broken."""
     from pytest_approvals.checks import explain
     from pytest_approvals.reporting.judged_run import load_extension_checks
 
@@ -54,7 +54,7 @@ def _read_journals(words: list[str]) -> Iterator[StoredJournal]:
 
 
 def _judge_journal(stored: StoredJournal, *, strict: bool, everything: bool) -> bool:
-    """Prints what a journal breaks, and says whether it breaks something."""
+    """Print what a journal breaks, and return whether it breaks something."""
     from pytest_approvals.reporting.judged_run import judge_run
     from pytest_approvals.reporting.subject import Subject
 
@@ -65,6 +65,6 @@ def _judge_journal(stored: StoredJournal, *, strict: bool, everything: bool) -> 
         print("\n".join(f"  {one.status:15} {one.check}" for one in result.verdicts))
     if not stored.complete:
         print(f"{stored.path}: its writer was cut off; what was written is judged")
-    if result.found:
-        print(f"{result.printed(result.found)}\n")
+    if result.findings:
+        print(f"{result.render(result.findings)}\n")
     return bool(result.failing)

@@ -1,4 +1,4 @@
-"""`pytest-approvals conformance`: whether an agent process in any language keeps the host protocol."""
+"""Command `conformance`: test whether an agent process in any language conforms to the host protocol."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pytest_approvals.errors import UsageError
 
 
 def add_conformance_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.usage = "pytest-approvals conformance [OPTIONS] -- COMMAND [ARGUMENTS]"
     parser.add_argument(
         "--agent", default="agent", metavar="NAME", help="what the process is to drive, as `hello` says"
@@ -25,7 +25,7 @@ def add_conformance_arguments(parser: CommandParser) -> None:
 
 
 def execute_conformance(args: argparse.Namespace) -> int:
-    """Prints a line for each rule, and one for each story that fails; gives 1 where something does."""
+    """Print a line for each rule, and one for each scenario that fails; return 1 if something does."""
     from pytest_approvals.testing.host import FAMILIES, RULES
     from pytest_approvals.testing.host.catalogue import run_catalogue
     from pytest_approvals.testing.host.rules import check_rules

@@ -1,7 +1,4 @@
-"""`pytest-approvals lint`: what is wrong with approvals in stored conversations.
-
-`pytest-approvals reproduce`: a small scenario that fails as a stored conversation does.
-"""
+"""Commands on stored conversations: `lint` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_lint_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     from pytest_approvals.conversations.histories.readers import FORMATS
 
     parser.add_argument(
@@ -41,7 +38,7 @@ def add_lint_arguments(parser: CommandParser) -> None:
 
 
 def execute_lint(args: argparse.Namespace) -> int:
-    """Looks at each conversation; gives 1 where something was found, or could not be read."""
+    """Check each conversation; return 1 if something was found or could not be read."""
     from pytest_approvals.conversations.histories.readers import get_reader
     from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
     from pytest_approvals.errors import UsageError
@@ -73,7 +70,7 @@ def _format_count(count: int, what: str) -> str:
 
 
 def add_reproduce_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", help="a stored conversation; - for standard input")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the scenario to this file (default: print it)")
     parser.add_argument(
@@ -104,7 +101,7 @@ def add_reproduce_arguments(parser: CommandParser) -> None:
 
 
 def execute_reproduce(args: argparse.Namespace) -> int:
-    """Writes the scenario; gives 1 where nothing fails."""
+    """Write the scenario; return 1 if nothing fails."""
     from pytest_approvals.agents.adapters import list_default_agents
     from pytest_approvals.checks import CHECKS
     from pytest_approvals.conversations.reproduce.anonymize import anonymize
@@ -115,25 +112,25 @@ def execute_reproduce(args: argparse.Namespace) -> int:
     if args.check is not None and args.check not in CHECKS:
         raise UnknownName("check", args.check, CHECKS)
     if args.time_limit <= 0:
-        raise UsageError(f"--time-limit: {args.time_limit:g} is too small")
+        raise UsageError(f"--time-limit: invalid number {args.time_limit:g}: too small")
     conversation = _read_conversation(args)
     draft = build_draft(conversation, args.gated)
     questions = 2 * len(list(draft.replies()))
     limit = RunLimits(seconds=args.time_limit, model_calls=max(questions, RunLimits().model_calls))
     reproducer = Reproducer(
-        args.agent or list_default_agents(), limit=limit, most=args.most_trials, tell=_print_progress
+        args.agent or list_default_agents(), limit=limit, most_trials=args.most_trials, report_progress=_print_progress
     )
     origin = f"Made from a stored conversation ({conversation.format})."
     found = reproducer.reproduce(anonymize(draft, GENERATED_TEXTS) if args.anonymise else draft, origin, args.check)
     _write_reproduction(found, args.output)
-    return int(found.witness is None)
+    return int(found.failing_check is None)
 
 
 def _read_conversation(args: argparse.Namespace) -> StoredConversation:
     from pytest_approvals.conversations.histories.files import SkippedFile, read_conversations
 
     number = 0
-    for found in read_conversations([args.file], form=args.format):
+    for found in read_conversations([args.file], format_name=args.format):
         if isinstance(found, HistoryError):
             raise found
         if not isinstance(found, SkippedFile):
@@ -144,7 +141,7 @@ def _read_conversation(args: argparse.Namespace) -> StoredConversation:
 
 
 def _write_reproduction(found: Reproduction, output: str | None) -> None:
-    if found.witness is None:
+    if found.failing_check is None:
         what = "no check fails" if not output else f"no check fails; {output} tells the whole conversation"
     else:
         what = f"the smallest of {found.trials + 1} scenarios on which it does"

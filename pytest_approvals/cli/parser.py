@@ -1,4 +1,4 @@
-"""The argument parser of all commands: an unknown option is answered with the nearest valid one."""
+"""Argument parser of all commands, whose errors suggest the nearest valid option."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pytest_approvals.errors import UnknownName, UsageError
 
 
 class CommandParser(argparse.ArgumentParser):
-    """
-    Parses the words of one command.
+    """Parser of the words of one command.
 
     Attributes:
-        passes_on: Whether words that the command does not know are for somebody else; they are then in `args.others`.
-        alone: The options that may stand without a value: the values that they know, and the one that is then meant.
+        passes_on: Whether the command hands on the words that it does not know; they are then in `args.others`.
+        alone: Options that may have no value: the values that they know, and the value that is then used.
     """
 
     def __init__(self, command: str, purpose: str) -> None:
@@ -29,11 +28,10 @@ class CommandParser(argparse.ArgumentParser):
         self.alone: dict[str, tuple[tuple[str, ...], str]] = {}
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """
-        Parses *words*.
+        """Parse *words*.
 
-        Errors:
-            UsageError: A word cannot be used; the nearest valid one is named.
+        Raises:
+            UsageError: A word is invalid; the message suggests the nearest valid one.
         """
         args, others = self.parse_known_args([*self._completed(words)])
         if others and not self.passes_on:
@@ -42,21 +40,21 @@ class CommandParser(argparse.ArgumentParser):
         return args
 
     def _completed(self, words: Sequence[str]) -> Iterator[str]:
-        """Gives an option that may stand alone its value, so that it does not take the next word for it."""
+        """Yield the words, with a value for each option that has none, so that it does not take the next word."""
         for word, following in zip_longest(words, words[1:]):
             values, alone = self.alone.get(word, ((), ""))
             yield f"{word}={alone}" if word in self.alone and following not in values else word
 
     def unknown(self, word: str) -> UsageError:
-        """Gives the error about a word that cannot be used."""
+        """Return the error for an invalid word."""
         if word.startswith("-"):
             return UnknownName("option", word.partition("=")[0], self.options())
-        return UsageError(f"{self.prog} does not know what to do with {word!r}")
+        return UsageError(f"{self.prog}: unexpected argument {word!r}")
 
     def options(self) -> list[str]:
-        """Lists the long options of the command."""
+        """Return the long options of the command."""
         return [text for action in self._actions for text in action.option_strings if text.startswith("--")]
 
     def error(self, message: str) -> NoReturn:
-        """Raises what argparse would print, so that all errors read alike."""
+        """Raise what argparse would print, so that all errors read alike."""
         raise UsageError(f"{self.prog}: {message}")

@@ -1,10 +1,11 @@
-"""`pytest-approvals recall`: whether the catalogue finds known bugs."""
+"""Command `recall`: measure how many known bugs the catalogue detects."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_recall_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("table", metavar="TABLE.yaml", help="known bugs, with a bad and a good release each")
     parser.add_argument("--only", nargs="+", action="extend", metavar="ID", help="only the rows with these ids")
     parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON lines, to this file")
@@ -27,7 +28,9 @@ def add_recall_arguments(parser: CommandParser) -> None:
 
 
 def execute_recall(args: argparse.Namespace) -> int:
-    """Looks for the bug of each row; gives 1 where one was missed."""
+    """Search for the bug of each row; return 1 if one was missed."""
+    if find_spec("pytest_approvals.devtools") is None:
+        raise UsageError("recall needs a checkout of pytest-approvals: the wheel has no pytest_approvals.devtools")
     from pytest_approvals.checks import CHECKS
     from pytest_approvals.devtools.known_bugs.search import KnownBugSearch
     from pytest_approvals.devtools.known_bugs.table import load_known_bugs
@@ -35,7 +38,7 @@ def execute_recall(args: argparse.Namespace) -> int:
     from pytest_approvals.scenario.load import load_catalogue
 
     if args.time_limit <= 0:
-        raise UsageError(f"--time-limit: {args.time_limit:g} is too small")
+        raise UsageError(f"--time-limit: invalid number {args.time_limit:g}: too small")
     rows = _select_rows(load_known_bugs(Path(args.table), CHECKS), args.only)
     hunt = KnownBugSearch({one.id: one for one in load_catalogue([stock_folder()])}, args.time_limit)
     answers = []

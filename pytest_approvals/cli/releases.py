@@ -1,9 +1,4 @@
-"""`pytest-approvals matrix`: which check fails in which release of an agent.
-
-`pytest-approvals bisect`: the release of an agent that changed a verdict.
-
-`pytest-approvals keep-state`: what a release saves while it is paused, to be taken up by newer ones.
-"""
+"""Commands on the releases of an agent: `matrix`, `bisect` and `keep-state`."""
 
 from __future__ import annotations
 
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.passes_on = True
     parser.add_argument(
         "--agent", required=True, action="append", metavar="NAME", help="the agent, NAME or NAME.FLAVOUR"
@@ -53,7 +48,7 @@ def add_matrix_arguments(parser: CommandParser) -> None:
 
 
 def execute_matrix(args: argparse.Namespace) -> int:
-    """Runs the scenarios on each release; gives 1 where one failed or could not be judged."""
+    """Run the scenarios on each release; return 1 if one failed or could not be judged."""
     from pytest_approvals.reporting.files import write_report
     from pytest_approvals.reporting.matrix import format_release_matrix
     from pytest_approvals.reporting.report import merge_reports
@@ -88,10 +83,9 @@ def _python_words(version: str) -> Iterable[str]:
 
 
 def _run_releases(specs: Sequence[AgentSpec], words: Sequence[str]) -> Iterator[Report]:
-    """
-    Runs each release in a process of its own, which ends before the next one begins.
+    """Run each release in a process of its own, which ends before the next one begins.
 
-    Errors:
+    Raises:
         UsageError: A run ended without a report.
     """
     from pytest_approvals.reporting.findings import format_counts
@@ -116,7 +110,7 @@ def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> Report:
 
 
 def add_bisect_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("--agent", required=True, metavar="NAME", help="the agent, NAME or NAME.FLAVOUR")
     parser.add_argument("--check", required=True, metavar="SLUG", help="the check whose verdict changed")
     parser.add_argument("--good", required=True, metavar="VERSION", help="a release on which it does not fail")
@@ -132,7 +126,7 @@ def add_bisect_arguments(parser: CommandParser) -> None:
 
 
 def execute_bisect(args: argparse.Namespace) -> int:
-    """Finds the release and says so."""
+    """Find the release and print it."""
     from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
     from pytest_approvals.campaigns.bisect import bisect_releases, find_distinguishing_run
     from pytest_approvals.checks import CHECKS
@@ -176,12 +170,12 @@ def _describe_change(agent: str, change: VerdictChange) -> str:
 
 
 def _root_folder(name: str, path: Path) -> Path:
-    """Gives the folder that the id of a scenario counts from."""
+    """Return the folder that the id of a scenario counts from."""
     return path.parents[name.count("/")]
 
 
 def _releases_between(args: argparse.Namespace) -> tuple[str, ...]:
-    """Gives the releases from the good one to the bad one, both included."""
+    """Return the releases from the good one to the bad one, both included."""
     from pytest_approvals.agents.releases import find_agent_releases
 
     spec = AgentSpec.parse(args.agent)
@@ -200,7 +194,7 @@ def _releases_between(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _release_position(option: str, text: str, played: Sequence[str]) -> tuple[bool, Version, str]:
-    """Gives the place of a release in the order of all: a version, or one of those that an agent plays itself."""
+    """Return the position of a release in the order of all: a version, or a release that the agent simulates."""
     order = release_sort_key(text)
     if (played and text not in played) or (not played and order[0]):
         raise UsageError(f"{option}: {text!r} is no version" + (f"; there are {', '.join(played)}" if played else ""))
@@ -208,16 +202,16 @@ def _release_position(option: str, text: str, played: Sequence[str]) -> tuple[bo
 
 
 def add_keep_state_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="ids, families, patterns, files or folders")
     parser.add_argument("--agent", required=True, metavar="NAME==VERSION", help="the agent in the release that saves")
     parser.add_argument("--with", dest="requirements", action="append", default=[], metavar="REQUIREMENT")
     parser.add_argument("--serialize", default="json", metavar="MODE", help="json (default) or native.NAME")
-    parser.epilog = "The states are stored beside the scenarios; newer releases take them up in variants of their own."
+    parser.epilog = "The states are stored next to the scenarios; newer releases restore them in variants of their own."
 
 
 def execute_keep_state(args: argparse.Namespace) -> int:
-    """Stores a state for each scenario in which the agent pauses; gives 1 where it does not."""
+    """Store a state for each scenario in which the agent pauses; return 1 if it does not pause in one."""
     from pytest_approvals.agent_side.contract.exceptions import Unsupported
     from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
     from pytest_approvals.scenario.catalogue import select_scenarios
@@ -241,12 +235,11 @@ def execute_keep_state(args: argparse.Namespace) -> int:
 
 
 def store_paused_state(scenario: Scenario, spec: AgentSpec, serialize: str, source: AgentSource) -> Path:
-    """
-    Stores what the agent saves in a scenario, and says where.
+    """Store the paused state of the agent in a scenario, and return the file.
 
-    Errors:
+    Raises:
         Unsupported: The agent cannot play it, or cannot save what it keeps.
-        UsageError: It does not pause there.
+        UsageError: It does not pause in the scenario.
     """
     from pytest_approvals.agent_side.contract.exceptions import Unsupported
     from pytest_approvals.runner.event_loops import get_session_loop
@@ -258,7 +251,7 @@ def store_paused_state(scenario: Scenario, spec: AgentSpec, serialize: str, sour
     if missing:
         raise Unsupported(", ".join(sorted(missing)), source.facts.missing.get(min(missing), ""))
     with TemporaryDirectory() as folder:
-        state = get_session_loop().wait_for(capture_paused_state(scenario, serialize, source, spec.base, folder))
+        state = get_session_loop().run(capture_paused_state(scenario, serialize, source, spec.base, folder))
     path = stored_state_path(scenario, spec.base, spec.version or "", serialize)
     assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)

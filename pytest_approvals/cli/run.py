@@ -1,7 +1,4 @@
-"""`pytest-approvals run`: scenarios on agents; pytest underneath.
-
-`pytest-approvals smoke`: whether an agent runs at all.
-"""
+"""Commands that start pytest on scenarios: `run` and `smoke`."""
 
 from __future__ import annotations
 
@@ -32,17 +29,17 @@ _PYTEST_OPTIONS_WITH_VALUE = (
     "--junitxml",
     "--durations",
 )
-"""The options of pytest and pytest-xdist that take a value as a word of its own; all others need `--option=value`."""
+"""Options of pytest and pytest-xdist whose value is a word of its own; all others need `--option=value`."""
 
 _REWRITE_WARNING_FILTER = "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"
 """This command imports the package before pytest looks at it; its plugin has nothing to rewrite."""
 
 _REQUIREMENT_WARNING_FILTER = "default::pytest_approvals.errors.RequirementWarning"
-"""A `should` that does not hold is in our summary; only `--strict` makes it a failure."""
+"""A `should` that does not hold is in the summary; only `--strict` makes it a failure."""
 
 
 def add_run_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.passes_on = True
     parser.alone["--stream"] = (("on", "off"), "on")
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="ids, families, patterns, files or folders")
@@ -54,7 +51,7 @@ def add_run_arguments(parser: CommandParser) -> None:
 
 
 def execute_run(args: argparse.Namespace) -> int:
-    """Runs the scenarios; gives 1 where one failed."""
+    """Run the scenarios; return 1 if one failed."""
     texts = {option.name: getattr(args, option.ini) for option in OPTIONS}
     parse_settings(
         texts, Path.cwd(), spell=lambda option: option.command, later=_options_a_project_may_extend(Path.cwd())
@@ -69,16 +66,16 @@ def execute_run(args: argparse.Namespace) -> int:
 
 
 def _options_a_project_may_extend(folder: Path) -> Container[str]:
-    """A conftest can bring agents and oracles; pytest reads it, and judges their names then."""
+    """Return the options whose names cannot be validated yet, because a conftest may register agents and oracles."""
     return ("agents", "oracle") if (folder / "conftest.py").exists() else ()
 
 
 def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable[str]) -> int:
-    """
-    Runs pytest on scenario files, and gives the exit code of a command.
+    """Run pytest on scenario files, and return the exit code of a command.
 
-    Arguments:
-        texts: Our options, by name.
+    Args:
+        texts: Options of this package, by name.
+        files: The scenario files.
         passed: Words for pytest itself.
     """
     import pytest
@@ -86,12 +83,12 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
     words = [*_pytest_words(texts), *(f"{CHOSEN_OPTION}={path}" for path in files), *passed]
     code = pytest.main(words)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
-        print("pytest-approvals: nothing ran: no agent can play any of these scenarios so", file=sys.stderr)
+        print("pytest-approvals: nothing ran: no agent can play any of these scenarios in this way", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
 
 
 class _KeepPytestOption(argparse.Action):
-    """Keeps an option of pytest as it was written."""
+    """Action that keeps an option of pytest as it was written."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         kept = [*(getattr(namespace, self.dest) or ()), str(option_string), str(values)]
@@ -108,7 +105,7 @@ def _add_option(parser: CommandParser, option: Option) -> None:
 
 
 def _pytest_words(texts: Mapping[str, Any]) -> Iterator[str]:
-    """Gives the pytest options that stand for ours; failures are shown in our summary, once for all variants."""
+    """Yield the pytest options for those of this package; the summary shows failures, once for all variants."""
     yield from (
         "-p",
         "approvals",
@@ -141,20 +138,20 @@ def _print_option_hint(others: list[str], parser: CommandParser) -> None:
     for word in others:
         hint = suggest_name(word.partition("=")[0], parser.options())
         if word.startswith("--") and "did you mean" in hint:
-            print(f"pytest-approvals: no option is called {word.partition('=')[0]!r}{hint}", file=sys.stderr)
+            print(f"pytest-approvals: unknown option {word.partition('=')[0]!r}{hint}", file=sys.stderr)
 
 
 SMOKE_FAMILY = "basics"
-"""The scenarios that every agent must be able to play."""
+"""The family of scenarios that every agent must be able to play."""
 
 
 def add_smoke_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("--agent", metavar="SPEC", action="append", required=True, help="the agents to try")
 
 
 def execute_smoke(args: argparse.Namespace) -> int:
-    """Runs the plainest scenarios in their plainest variants."""
+    """Run the plainest scenarios in their plainest variants."""
     from pytest_approvals.plugin.settings import parse_settings
 
     texts = {"agents": args.agent, "strength": "1", "serialize": ["none"], "stream": "off", "answer": ["held"]}

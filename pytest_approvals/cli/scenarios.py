@@ -1,9 +1,4 @@
-"""`pytest-approvals list`: the scenarios.
-
-`pytest-approvals show`: the story of a scenario, what it needs, and the variants in which agents run it.
-
-`pytest-approvals schema`: the JSON Schema of scenario files, for editors and other tools.
-"""
+"""Commands on scenario files: `list`, `show` and `schema`."""
 
 from __future__ import annotations
 
@@ -27,12 +22,12 @@ _TITLE = re.compile(r"^title:\s*(.+?)\s*$", re.MULTILINE)
 
 
 def add_list_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="ids, families, patterns, files or folders")
 
 
 def execute_list(args: argparse.Namespace) -> int:
-    """Prints id and title of each scenario, a paragraph a family."""
+    """Print id and title of each scenario, with a paragraph for each family."""
     found = select_scenarios(args.scenarios, Path.cwd())
     width = max(map(len, found))
     family = None
@@ -41,7 +36,7 @@ def execute_list(args: argparse.Namespace) -> int:
             print()
         family = name.rpartition("/")[0]
         print(f"{name:{width}}  {_read_title(path)}")
-    print(f"\n{len(found)} scenarios. pytest-approvals show SCENARIO tells one of them.")
+    print(f"\n{len(found)} scenarios. pytest-approvals show SCENARIO shows one of them.")
     return 0
 
 
@@ -55,13 +50,13 @@ TEXT_WIDTH = 100
 
 
 def add_show_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("scenarios", nargs="+", metavar="SCENARIO", help="ids, families, patterns, files or folders")
     parser.add_argument("--agent", metavar="SPEC", action="append", help="list the variants of these agents by name")
 
 
 def execute_show(args: argparse.Namespace) -> int:
-    """Tells each scenario."""
+    """Print each scenario, its transcript and its variants."""
     from pytest_approvals.agents.adapters import find_local_agent, list_local_agents
     from pytest_approvals.agents.spec import AgentSpec
     from pytest_approvals.scenario.load import load_scenario
@@ -103,7 +98,7 @@ def _describe_tool(tool: Tool) -> str:
 
 
 def _reference_transcript(scenario: Scenario) -> str:
-    """Plays the scenario on the reference agent, in its plainest variant."""
+    """Return the transcript of the scenario on the reference agent, in its plainest variant."""
     from pytest_approvals.agents.adapters import resolve_local_agent
     from pytest_approvals.agents.sources import REFERENCE, create_source
     from pytest_approvals.agents.spec import AgentSpec
@@ -138,11 +133,11 @@ def _relative_path(scenario: Scenario) -> str:
 
 
 def add_schema_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command: there are none."""
+    """Add the arguments of the command, which has none."""
 
 
 def execute_schema(args: argparse.Namespace) -> int:
-    """Prints the schema."""
+    """Print the schema."""
     from pytest_approvals.scenario.schema import json_schema
 
     print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

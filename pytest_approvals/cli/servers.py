@@ -1,7 +1,4 @@
-"""`pytest-approvals serve`: the scripted model on the loopback, for agents in any language.
-
-`pytest-approvals record`: what passes between a client and a provider becomes scenarios.
-"""
+"""Commands that serve until they are interrupted: `serve` and `record`."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_serve_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument("scenarios", metavar="SCENARIO", nargs="*", help="scenarios to play, each a conversation")
     parser.add_argument("--port", type=int, default=0, help="the port; a free one by default")
     parser.add_argument("--protocol", default="chat", help="chat, responses or messages")
@@ -32,7 +29,7 @@ def add_serve_arguments(parser: CommandParser) -> None:
 
 
 def execute_serve(args: argparse.Namespace) -> int:
-    """Prints an address for each scenario and serves until it is interrupted."""
+    """Print an address for each scenario and serve until interrupted."""
     from pytest_approvals.model_server.server import ScriptedModelServer
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -68,7 +65,7 @@ def _begin_conversation(server: ScriptedModelServer, word: str, args: argparse.N
 
 
 def _load_single_scenario(word: str) -> Scenario:
-    """Gives the one scenario that *word* names."""
+    """Return the one scenario that *word* names."""
     from pytest_approvals.errors import UsageError
     from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
     from pytest_approvals.scenario.load import load_scenario
@@ -80,7 +77,7 @@ def _load_single_scenario(word: str) -> Scenario:
 
 
 def add_record_arguments(parser: CommandParser) -> None:
-    """Adds the arguments of the command."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "--upstream", metavar="URL", required=True, help="the base address that clients take for the provider"
     )
@@ -90,9 +87,10 @@ def add_record_arguments(parser: CommandParser) -> None:
 
 
 def execute_record(args: argparse.Namespace) -> int:
-    """Passes requests on until it is interrupted, and says what was written."""
-    from pytest_approvals.conversations.recording.capture import SCENARIO_SUFFIX, Recorder
+    """Forward requests until interrupted, and print what was written."""
+    from pytest_approvals.conversations.recording.capture import Recorder
     from pytest_approvals.conversations.recording.proxy import RecordingProxy
+    from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     path = Path(args.out)
@@ -107,6 +105,6 @@ def execute_record(args: argparse.Namespace) -> int:
             print("stopped", flush=True)
     for written in recorder.written:
         print(f"wrote {written}")
-    for why in recorder.passed_over:
+    for why in recorder.problems:
         print(f"not recorded: {why}")
     return 0

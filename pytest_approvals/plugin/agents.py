@@ -1,4 +1,4 @@
-"""The agents of a session: what their specs come to here, and what the harness builds them from."""
+"""Agents under test of a session, resolved from the settings."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.adapters import LocalAgent, get_adapter, list_default_agents, resolve_local_agent
 from pytest_approvals.agents.environments import Recipe
 from pytest_approvals.agents.launch import create_environment_source, get_environment_cache, resolve_recipe
@@ -18,22 +19,19 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.waivers import Waiver, get_waiver_file, load_waivers
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError, UsageError
 from pytest_approvals.plugin.settings import Settings
-from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, describe_adapter
+from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop, run_coroutine
-
-"""The agent that seeded faults are for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentUnderTest:
-    """
-    An agent that scenarios run on.
+    """An agent that scenarios run on.
 
     Attributes:
         stored: The known failures of its adapter.
-        updates: They are being brought up to date, and none of them counts meanwhile.
-        has_transcripts: Its transcripts of the catalogue are stored, and so can be compared.
-        wait_for: Waits for a run on it.
+        updates: Whether they are being updated; none of them counts meanwhile.
+        has_transcripts: Whether its transcripts of the catalogue are stored.
+        run: Runs a coroutine, a run on it, to its end.
     """
 
     local: LocalAgent
@@ -41,7 +39,7 @@ class AgentUnderTest:
     stored: tuple[Waiver, ...] = ()
     updates: bool = False
     has_transcripts: bool = False
-    wait_for: Callable[[Coroutine[Any, Any, Any]], Any] = run_coroutine
+    run: Callable[[Coroutine[Any, Any, Any]], Any] = run_coroutine
 
     @property
     def name(self) -> str:
@@ -50,7 +48,7 @@ class AgentUnderTest:
 
     @property
     def waiver_file(self) -> Path:
-        """Where the known failures of its adapter stand."""
+        """The file with the known failures of its adapter."""
         return get_waiver_file(self.local.spec.name)
 
     @property
@@ -62,13 +60,15 @@ class AgentUnderTest:
 def resolve_agents(
     settings: Settings, checks: Iterable[str]
 ) -> tuple[tuple[AgentUnderTest, ...], dict[str, AgentUnavailable]]:
-    """
-    Gives the agents that the settings name, or else all that can run here; and for each that could not be started, the
-    reason.
+    """Return the agents that the settings name, or else all that can run here, and the errors of the absent ones.
 
-    Errors:
+    Args:
+        settings: The settings.
+        checks: The slugs of all checks, which waivers may name.
+
+    Raises:
         WaiverError: A file of waivers has a mistake.
-        UsageError: A fault is wanted, and the reference agent takes no part.
+        UsageError: A fault is switched on, and the reference agent takes no part.
     """
     slugs = frozenset(checks)
     specs = [AgentSpec.parse(spec) for spec in settings.agents or list_default_agents()]
@@ -78,18 +78,18 @@ def resolve_agents(
         )
     if settings.fault and not any(spec.name == REFERENCE for spec in specs):
         raise UsageError(f"a fault is switched on in the agent {REFERENCE}, which takes no part in this run")
-    found: list[AgentUnderTest] = []
+    agents: list[AgentUnderTest] = []
     absent: dict[str, AgentUnavailable] = {}
     for spec in specs:
         try:
-            found.append(_resolve_agent(spec, settings, slugs))
+            agents.append(_resolve_agent(spec, settings, slugs))
         except AgentUnavailable as error:
             absent[str(spec)] = error
-    return tuple(found), absent
+    return tuple(agents), absent
 
 
 def build_environments(settings: Settings) -> None:
-    """Makes the environments of the agents that the settings name, as far as that is possible."""
+    """Build the environments of the agents that the settings name, as far as that is possible."""
     for spec in map(AgentSpec.parse, settings.agents):
         with suppress(ApprovalsError):
             recipe = resolve_recipe(spec, settings.requirements, settings.python)
@@ -118,7 +118,7 @@ def _resolve_released_agent(
 ) -> AgentUnderTest:
     loop = get_session_loop()
     source = create_environment_source(spec, recipe)
-    loop.wait_for(source.ask())
+    loop.run(source.fetch_facts())
     facts = source.facts
     local = LocalAgent(spec=spec, adapter=get_adapter(spec), version=facts.version, where=facts.where)
     return AgentUnderTest(
@@ -127,7 +127,7 @@ def _resolve_released_agent(
         stored=load_waivers(get_waiver_file(spec.name), checks),
         updates=settings.update_waivers,
         has_transcripts=_has_stored_transcripts(local),
-        wait_for=loop.wait_for,
+        run=loop.run,
     )
 
 

@@ -1,9 +1,8 @@
-"""
-The pytest hooks that others can implement in a plugin or a conftest.py.
+"""Pytest hooks that a plugin or a conftest.py can implement.
 
-The first four bring things for as long as the session lasts; what an installed distribution brings for all sessions it
-offers as an entry point instead, see `extensions.py`. The last two tell what happens. Arguments that an implementation
-does not need can be left out of its signature.
+The first four register extensions for one session. An installed distribution registers extensions for all sessions as
+entry points instead, see `extensions.py`. The last two are called when something happens. An implementation can leave
+arguments that it does not need out of its signature.
 """
 
 from __future__ import annotations
@@ -19,39 +18,35 @@ if TYPE_CHECKING:
 
 
 def pytest_approvals_adapters(config: pytest.Config) -> Mapping[str, Mapping[str, type[Agent]]]:
-    """
-    Brings adapters: called once, before scenarios are collected.
+    """Return adapters: called once, before scenarios are collected.
 
     Returns:
-        By the name of the agent: its flavours, the default one first under `""`.
+        The flavours of each agent by its name, the default flavour first under `""`.
     """
     raise NotImplementedError
 
 
 def pytest_approvals_checks(config: pytest.Config) -> Mapping[str, Any]:
-    """
-    Brings checks: called once, before anything runs.
+    """Return checks: called once, before anything runs.
 
     Returns:
-        By slug: the check. A slug of this package cannot be taken.
+        The checks by slug. A slug of this package cannot be used.
     """
     raise NotImplementedError
 
 
 def pytest_approvals_oracles(config: pytest.Config) -> Mapping[str, Callable[[str], Oracle]]:
-    """
-    Brings oracles that variants and options can name: called once, before scenarios are collected.
+    """Return oracles that variants and options can name: called once, before scenarios are collected.
 
     Returns:
-        By name: a function that makes the oracle of the text behind the colon in `NAME:TEXT`, empty where there is
-        none.
+        By name: a function that creates the oracle from the text behind the colon in `NAME:TEXT`, which is empty if
+        there is none.
     """
     raise NotImplementedError
 
 
 def pytest_approvals_reporters(config: pytest.Config) -> Mapping[str, Callable[..., None]]:
-    """
-    Brings reporters: called once, before anything runs.
+    """Return reporters: called once, before anything runs.
 
     Returns:
         By name: a function that is called at the end of the session with the lines of the report, each a dictionary as
@@ -61,21 +56,21 @@ def pytest_approvals_reporters(config: pytest.Config) -> Mapping[str, Callable[.
 
 
 def pytest_approvals_run_begins(scenario: Any, variant: Any, agent: str, config: pytest.Config) -> None:
-    """
-    Tells that a run begins: called in the process that runs it, for scenario files and for people's own tests.
+    """Handle the begin of a run, in the process that runs it, for scenario files and for users' tests.
 
-    Arguments:
+    Args:
         scenario: The `Scenario`.
         variant: The `Variant`.
         agent: The agent as reports name it.
+        config: The config of pytest.
     """
 
 
 def pytest_approvals_run_ends(run: Any, verdicts: Sequence[Any], config: pytest.Config) -> None:
-    """
-    Tells that a run was judged: called in the process that ran it.
+    """Handle a judged run, in the process that ran it.
 
-    Arguments:
+    Args:
         run: The recorded `Run`; its journal is in `run.events`.
-        verdicts: What the checks say of it, waivers not applied yet.
+        verdicts: The verdicts of the checks, before waivers are applied.
+        config: The config of pytest.
     """

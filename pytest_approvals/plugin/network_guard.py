@@ -1,4 +1,4 @@
-"""The leak guard of a session: this process and those that are started for agents, watched test by test."""
+"""Network guard of a session: blocks and reports connections of this process and of agent processes, test by test."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ from pytest_approvals.agent_side.process.network_guard import (
 from pytest_approvals.errors import NetworkAccessDenied
 
 POSTGRES = "PYTEST_APPROVALS_POSTGRES"
-"""The environment variable with the server that native stores are tested on."""
+"""Environment variable with the server that native stores are tested on."""
 
 
 class NetworkWatch:
-    """What was refused in one test."""
+    """The connections that were refused in one test."""
 
     def __init__(self, session: SessionNetworkGuard) -> None:
         self._session = session
         self._leaks: list[BlockedHost] = []
 
     def noted(self, leak: BlockedHost) -> None:
-        """Takes in a leak."""
+        """Record a refused connection."""
         self._leaks.append(leak)
 
     def raise_leaks(self) -> None:
-        """
-        Raises what was refused since this was asked last.
+        """Raise what was refused since the last call.
 
-        Errors:
-            Leaked: Something was.
+        Raises:
+            NetworkAccessDenied: A connection was refused.
         """
         __tracebackhide__ = True
         found, self._leaks = [*self._leaks, *self._session.collect_subprocess_leaks()], []
@@ -49,10 +48,9 @@ class NetworkWatch:
 
 
 class SessionNetworkGuard:
-    """
-    Watches this process while tests ask it to, and the processes of agents always.
+    """Guards this process while tests ask for it, and the processes of agents always.
 
-    Arguments:
+    Args:
         allowed: Hosts that may be reached.
     """
 
@@ -62,25 +60,25 @@ class SessionNetworkGuard:
         self._file: IO[str] | None = None
 
     def guard_subprocesses(self) -> None:
-        """Lets processes that are started from now on watch themselves."""
+        """Make the processes that are started from now on guard themselves."""
         if self._file is None:
             self._file = tempfile.NamedTemporaryFile("r", prefix="approvals-leaks-")  # noqa: SIM115 -- `close` does
             os.environ[GUARD_VARIABLE] = encode_guard_settings(self._file.name, self._allowed)
 
     @contextmanager
     def watch(self) -> Iterator[NetworkWatch]:
-        """Watches this process until the block is over."""
+        """Guard this process in a `with` block."""
         self.guard_subprocesses()
         watch = NetworkWatch(self)
         with guard_network(NetworkGuard(self._allowed, watch.noted)):
             yield watch
 
     def collect_subprocess_leaks(self) -> list[BlockedHost]:
-        """Gives what other processes have told since this was asked last."""
+        """Return what other processes have reported since the last call."""
         return parse_blocked_hosts(self._file) if self._file is not None else []
 
     def close(self) -> None:
-        """Forgets all."""
+        """End the guard of processes that are started later."""
         if self._file is None:
             return
         self._file.close()
@@ -91,6 +89,6 @@ class SessionNetworkGuard:
 
 
 def hosts_from_environment() -> tuple[str, ...]:
-    """Gives the host of the database that the environment names for tests."""
+    """Return the host of the database that the environment names for tests."""
     host = urlsplit(os.environ.get(POSTGRES, "")).hostname
     return (host,) if host else ()

@@ -1,7 +1,6 @@
-"""
-The options of the plugin: one table, from which the pytest options, their ini twins and the command line are made.
+"""Options of the plugin: one table that defines the pytest options, their ini entries and the command line.
 
-Values travel as text, because pytest-xdist hands options to its workers; `settings.py` reads and judges them.
+Values are text, because pytest-xdist hands options to its workers; `settings.py` parses them.
 """
 
 from __future__ import annotations
@@ -14,15 +13,14 @@ if TYPE_CHECKING:
 
 
 class Option(NamedTuple):
-    """
-    One option; a tuple, because making a dataclass would take a third of the time that the idle plugin may take.
+    """One option; a tuple, because making a dataclass would take a third of the time that the idle plugin may take.
 
     Attributes:
         name: `agents` stands for `--approvals-agents` and the ini entry `approvals_agents`.
         kind: `words` (may be repeated, and each may hold several, with commas between), `text`, or `switch`.
-        metavar: What its value is called in the help.
+        metavar: The name of its value in the help.
         help: One sentence; the default is in it.
-        short: What `pytest-approvals run` calls it, where that is not its name.
+        short: Its name for `pytest-approvals run` if that differs.
     """
 
     name: str
@@ -33,17 +31,17 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """What pytest calls it."""
+        """Its name as a pytest option."""
         return f"--approvals-{self.name}"
 
     @property
     def ini(self) -> str:
-        """What its ini entry is called, which is also where pytest keeps the value of the option."""
+        """The name of its ini entry, which is also the `dest` of the option."""
         return f"approvals_{self.name.replace('-', '_')}"
 
     @property
     def command(self) -> str:
-        """What `pytest-approvals run` calls it."""
+        """Its name as an option of `pytest-approvals run`."""
         return f"--{self.short or self.name}"
 
 
@@ -75,17 +73,17 @@ OPTIONS = (
 )
 
 SCENARIO_SUFFIX = ".approval.yaml"
-"""What the name of a scenario file ends with."""
+"""End of the name of every scenario file."""
 
 SCENARIOS_INI = "approvals_scenarios"
-"""The ini entry with folders whose scenarios are collected besides those that pytest finds itself."""
+"""Ini entry with folders whose scenarios are collected in addition to those that pytest finds itself."""
 
 CHOSEN_OPTION = "--approvals-chosen"
-"""The option in which `pytest-approvals run` hands over a chosen file; only those are then collected."""
+"""Option in which `pytest-approvals run` hands over a chosen file; only those are then collected."""
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Adds all options and their ini twins to pytest's parser."""
+    """Add all options and their ini entries to pytest's parser."""
     group = parser.getgroup("approvals", "tool-approval flows of agents")
     for option in OPTIONS:
         more = _option_settings(option)
@@ -100,14 +98,14 @@ def _ini_type(option: Option) -> Literal["args", "string"]:
 
 
 def is_configured(config: pytest.Config) -> bool:
-    """Whether an option or an ini entry is set at all."""
+    """Return whether any option or ini entry is set."""
     return bool(config.getini(SCENARIOS_INI) or config.getoption("approvals_chosen")) or any(
         option_value(config, option) is not None for option in OPTIONS
     )
 
 
 def option_value(config: pytest.Config, option: Option) -> Any:
-    """Gives what was given for an option, on the command line or else in the ini file; None where nothing was."""
+    """Return the value of an option on the command line, or else in the ini file; None if it has none."""
     found = config.getoption(option.ini)
     return found if found is not None else config.getini(option.ini) or None
 

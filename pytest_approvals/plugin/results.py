@@ -1,6 +1,6 @@
-"""What an item hands over of each of its runs; plain values, because pytest-xdist carries them to its controller.
+"""Results of a session: the record of each run, and what becomes the report.
 
-What came of the runs of a session; under pytest-xdist the controller gathers what its workers report.
+Under pytest-xdist the workers run the items and the controller collects their records.
 """
 
 from __future__ import annotations
@@ -35,42 +35,92 @@ from pytest_approvals.reporting.subject import Subject
 from pytest_approvals.scenario.model import Variant
 
 STORED_TRANSCRIPT_CHECK = "transcript-as-stored"
-"""What stands in the report for the check that a run is what its stored transcript says."""
+"""The slug under which the report says that a run differs from its stored transcript."""
 
 STORED_TRANSCRIPT_REQUIREMENT = "A run must be what its stored transcript says."
 
 MAX_SHOWN_LINES = 8
-"""How many lines of a transcript are shown that are not the stored ones."""
+"""How many differing lines of a transcript the report shows."""
 
 
-def build_record(
-    judged: JudgedRun, about: ReportedAgent, *, title: str, own: bool, travels: bool, keep: bool
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """What an item hands over of one of its runs.
+
+    Attributes:
+        agent: The agent that ran, as reports name it.
+        about: What the report says of that agent.
+        is_user_run: Whether it is a run of a user's test, not of a scenario file.
+        lines: The lines of the report.
+        transcript: The lines of the transcript if it belongs into the report.
+        history: What happened, if no check failed: it is compared with the runs in other variants.
     """
-    Gives the record of a run. It holds the journal of a run that no check failed on, to be compared with others.
 
-    Arguments:
-        about: The agent that ran.
-        own: It is a run of a person's test, not of a scenario file.
-        travels: It goes to another process, so that its journal must be text.
-        keep: Its transcript belongs into the report whatever came of it.
-    """
-    subject = judged.subject
-    return {
-        "scenario": subject.scenario,
-        "agent": subject.agent,
-        "variant": subject.variant,
-        "title": title,
-        "about": about.model_dump(),
-        "own": own,
-        "lines": judged.lines(),
-        "transcript": list(judged.transcript.lines) if keep or judged.found else None,
-        "journal": _journal_of_record(judged, travels) if judged.clean and not own else None,
-    }
+    scenario: str
+    agent: str
+    variant: str
+    title: str
+    about: ReportedAgent
+    is_user_run: bool
+    lines: list[VerdictLine]
+    transcript: tuple[str, ...] | None
+    history: History | None
+
+    @classmethod
+    def of(cls, judged: JudgedRun, about: ReportedAgent, *, title: str, is_user_run: bool, is_base: bool) -> RunRecord:
+        """Return the record of a judged run.
+
+        Args:
+            judged: The run.
+            about: The agent that ran.
+            title: The title of the scenario.
+            is_user_run: Whether it is a run of a user's test.
+            is_base: Whether it ran in the base variant, whose transcript the report always has.
+        """
+        subject = judged.subject
+        return cls(
+            scenario=subject.scenario,
+            agent=subject.agent,
+            variant=subject.variant,
+            title=title,
+            about=about,
+            is_user_run=is_user_run,
+            lines=judged.verdict_lines(),
+            transcript=tuple(judged.transcript.lines) if is_base or judged.findings else None,
+            history=judged.history if judged.is_clean and not is_user_run else None,
+        )
+
+    @classmethod
+    def load(cls, dumped: Mapping[str, Any]) -> RunRecord:
+        """Return the record that a worker dumped."""
+        journal = dumped["history"]
+        return cls(
+            **{
+                **dumped,
+                "about": ReportedAgent(**dumped["about"]),
+                "lines": [VerdictLine(**line) for line in dumped["lines"]],
+                "transcript": None if dumped["transcript"] is None else tuple(dumped["transcript"]),
+                "history": None if journal is None else read_history(decompress_journal(journal)),
+            }
+        )
+
+    def dump(self) -> dict[str, Any]:
+        """Return the record in the plain values that pytest-xdist carries from a worker to its controller."""
+        return {
+            "scenario": self.scenario,
+            "agent": self.agent,
+            "variant": self.variant,
+            "title": self.title,
+            "about": self.about.model_dump(),
+            "is_user_run": self.is_user_run,
+            "lines": [line.model_dump(exclude_defaults=True) for line in self.lines],
+            "transcript": None if self.transcript is None else list(self.transcript),
+            "history": None if self.history is None else compress_journal(self.history.events),
+        }
 
 
-def transcript_mismatch_line(subject: Subject, error: TranscriptMismatch) -> dict[str, Any]:
-    """Gives the line of the report that says that a run was not what its stored transcript says."""
+def build_mismatch_line(subject: Subject, error: TranscriptMismatch) -> VerdictLine:
+    """Return the line of the report that says that a run differs from its stored transcript."""
     different = [line for line in error.differences or () if line.startswith(("+", "-"))]
     shown = [f"\n      {line}" for line in different[:MAX_SHOWN_LINES]]
     more = f"\n      and {len(different) - MAX_SHOWN_LINES} more" if len(different) > MAX_SHOWN_LINES else ""
@@ -82,23 +132,17 @@ def transcript_mismatch_line(subject: Subject, error: TranscriptMismatch) -> dic
         if different
         else "none is stored; --snapshot-update stores it",
     )
-    return to_verdict_line(verdict, subject).model_dump(exclude_defaults=True)
-
-
-def _journal_of_record(judged: JudgedRun, travels: bool) -> bytes | Sequence[Event]:
-    return compress_journal(judged.history.events) if travels else judged.history.events
+    return to_verdict_line(verdict, subject)
 
 
 def compress_journal(events: Sequence[Event]) -> bytes:
-    """Gives a journal as bytes that travel."""
+    """Return a journal as bytes."""
     return zlib.compress(json.dumps([event.to_dict() for event in events]).encode(), 1)
 
 
-def decompress_journal(journal: bytes | Sequence[Event]) -> list[Event]:
-    """Gives the events of a journal, wherever it comes from."""
-    if isinstance(journal, bytes):
-        return [event_from_dict(written) for written in json.loads(zlib.decompress(journal))]
-    return list(journal)
+def decompress_journal(journal: bytes) -> list[Event]:
+    """Return the events of a compressed journal."""
+    return [event_from_dict(event) for event in json.loads(zlib.decompress(journal))]
 
 
 Group = tuple[str, str]
@@ -107,17 +151,17 @@ Group = tuple[str, str]
 
 @dataclass(slots=True)
 class SessionResults:
-    """
-    The results of a session.
+    """The results of a session.
 
     Attributes:
         lines: The verdicts.
-        absent: For each agent that could not be started, the reason.
-        plan: For each group the variants that were collected.
-        missing: For each group that does not apply, the capabilities that the agent lacks.
-        ran: For each group the variants that ran.
-        files: For each group the file of its scenario, as node ids name it.
+        absent: The reason for each agent that could not be started.
+        plan: The variants of each group that were collected.
+        missing: The capabilities that the agent lacks, for each group that does not apply.
+        ran: The variants of each group that ran.
+        files: The file of the scenario of each group, as node ids name it.
         failed_groups: The printed findings about all variants of a group together.
+        user_runs: How many runs users' tests made.
     """
 
     lines: list[VerdictLine] = field(default_factory=list)
@@ -131,68 +175,69 @@ class SessionResults:
     titles: dict[str, str] = field(default_factory=dict)
     files: dict[Group, str] = field(default_factory=dict)
     failed_groups: dict[Group, str] = field(default_factory=dict)
-    own_runs: int = 0
-    _journals: dict[Group, list[Any]] = field(default_factory=dict)
+    user_runs: int = 0
+    _clean: dict[Group, list[History]] = field(default_factory=dict)
 
     # --- what was collected ---
 
-    def planned(self, scenario: str, agent: str, variants: Iterable[Variant]) -> None:
-        """Notes the variants in which an agent runs a scenario."""
+    def add_plan(self, scenario: str, agent: str, variants: Iterable[Variant]) -> None:
+        """Note the variants in which an agent runs a scenario."""
         self.plan[scenario, agent] = [variant.id for variant in variants]
 
-    def not_applicable(self, scenario: str, agent: str, missing: Iterable[str]) -> None:
-        """Notes that an agent cannot run a scenario."""
+    def add_not_applicable(self, scenario: str, agent: str, missing: Iterable[str]) -> None:
+        """Note that an agent cannot run a scenario."""
         self.missing[scenario, agent] = sorted(missing)
 
-    def collected(self) -> list[Any]:
-        """Gives what was collected in a form that travels."""
+    def dump_collection(self) -> list[Any]:
+        """Return what was collected in the plain values that pytest-xdist carries."""
         tables = [[[*group, *names] for group, names in table.items()] for table in (self.plan, self.missing)]
         return [*tables, [[*pair] for pair in self.absent.items()]]
 
-    def take_collected(self, collected: Sequence[Any]) -> None:
-        """Takes in what a worker collected; all workers collect the same."""
-        *tables, absent = collected
+    def load_collection(self, dumped: Sequence[Any]) -> None:
+        """Add what a worker collected; all workers collect the same."""
+        *tables, absent = dumped
         self.absent.update((agent, why) for agent, why in absent)
         for table, rows in zip((self.plan, self.missing), tables, strict=True):
             table.update({(scenario, agent): names for scenario, agent, *names in rows})
 
     # --- what ran ---
 
-    def add(self, record: Mapping[str, Any], file: str) -> Group:
-        """Takes in the record of a run of an item in a file, and gives its group."""
-        group = (record["scenario"], record["agent"])
-        about = ReportedAgent(**record["about"])
-        self.agents.setdefault(about.agent, about)
-        self.titles.setdefault(record["scenario"], record["title"])
-        self.lines += [VerdictLine(**line) for line in record["lines"]]
-        if record["transcript"] is not None:
-            where = {"scenario": record["scenario"], "agent": record["agent"], "variant": record["variant"]}
-            self.transcripts.append(TranscriptLine(**where, lines=tuple(record["transcript"])))
-        if record["own"]:
-            self.own_runs += 1
+    def add(self, record: RunRecord, file: str) -> Group:
+        """Add the record of a run of an item in a file, and return its group."""
+        group = (record.scenario, record.agent)
+        self.agents.setdefault(record.about.agent, record.about)
+        self.titles.setdefault(record.scenario, record.title)
+        self.lines += record.lines
+        if record.transcript is not None:
+            self.transcripts.append(
+                TranscriptLine(
+                    scenario=record.scenario, agent=record.agent, variant=record.variant, lines=record.transcript
+                )
+            )
+        if record.is_user_run:
+            self.user_runs += 1
         else:
             self.files[group] = file
-            self.ran.setdefault(group, []).append(record["variant"])
-            self._journals.setdefault(group, []).extend([record["journal"]] if record["journal"] is not None else [])
-
+            self.ran.setdefault(group, []).append(record.variant)
+            self._clean.setdefault(group, []).extend([record.history] if record.history is not None else [])
         return group
 
     def is_complete(self, group: Group) -> bool:
-        """Whether a group ran in all its variants."""
+        """Return whether a group ran in all its variants."""
         return set(self.plan.get(group, ())) == set(self.ran.get(group, ()))
 
-    def take_journals(self, group: Group) -> list[History]:
-        """Gives the journals of a group, and forgets them."""
-        return [read_history(decompress_journal(journal)) for journal in self._journals.pop(group, ())]
+    def pop_histories(self, group: Group) -> list[History]:
+        """Return the histories of the clean runs of a group, and forget them."""
+        return self._clean.pop(group, [])
 
     def open_groups(self) -> list[Group]:
-        """Names the groups whose journals were not taken yet."""
-        return list(self._journals)
+        """Return the groups whose histories were not taken yet."""
+        return list(self._clean)
 
     # --- the report ---
 
-    def report(self, seed: int) -> Report:
-        """Gives the report of everything so far."""
+    def build_report(self, seed: int) -> Report:
+        """Return the report of everything so far."""
         header = ReportHeader(
             package=version("pytest-approvals"),
             python=platform.python_version(),
@@ -214,6 +259,8 @@ class SessionResults:
         )
 
     def _checks(self) -> dict[str, ReportedCheck]:
-        applied = {slug: ReportedCheck(requirement=one.requirement, level=one.level) for slug, one in CHECKS.items()}
+        applied = {
+            slug: ReportedCheck(requirement=check.requirement, level=check.level) for slug, check in CHECKS.items()
+        }
         stored = {STORED_TRANSCRIPT_CHECK: ReportedCheck(requirement=STORED_TRANSCRIPT_REQUIREMENT)}
         return applied | (stored if any(line.check == STORED_TRANSCRIPT_CHECK for line in self.lines) else {})

@@ -1,4 +1,4 @@
-"""What a person's test gets of a run: its calls, requests, output, transcript and verdicts."""
+"""Result of a run in a user's test: calls, requests, output, transcript and verdicts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 
 class ToolCalls:
-    """
-    All that happened to the calls of one tool.
+    """Everything that happened to the calls of one tool.
 
     Attributes:
         made: The calls that the model made, in order.
@@ -71,15 +70,14 @@ class CallsByTool(Mapping[str, ToolCalls]):
 
 
 class RunResult:
-    """
-    One recorded and judged run.
+    """One recorded and judged run.
 
     It compares with `transcript_snapshot`, and with nothing else.
 
     Attributes:
         agent: The agent as reports name it.
         output: The output of the last turn that finished.
-        verdicts: What the checks say, one verdict a check.
+        verdicts: One verdict for each check.
     """
 
     def __init__(self, run: RecordedRun, verdicts: Sequence[Verdict]) -> None:
@@ -105,7 +103,7 @@ class RunResult:
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Type and message of what the last turn failed with; None where it did not fail."""
+        """Type and message of the failure of the last turn; None if it did not fail."""
         end = self.history.turns[-1].end if self.history.turns else None
         if end is None or end.outcome != "failed" or end.error is None:
             return None
@@ -118,7 +116,7 @@ class RunResult:
 
     @property
     def transcript(self) -> Transcript:
-        """What happened, as text that is made to be read."""
+        """What happened, as text for human readers."""
         return Transcript.of_history(self.history)
 
     def __repr__(self) -> str:

@@ -1,28 +1,26 @@
-"""The MCP server of a person's test, for an agent that connects to servers itself."""
+"""Servers of a user's test: the scripted model over HTTP, and tools over MCP."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ServedConversation
 from pytest_approvals.model_server.server import ScriptedModelServer
 from pytest_approvals.runner.mcp.servers import McpServers, McpTool
-from pytest_approvals.runner.probe_tools import Signals, execute_behaviour, select_behaviour
+from pytest_approvals.runner.probe_tools import Signals, execute_behaviour
 from pytest_approvals.scenario.model import Tool
-
-if TYPE_CHECKING:
-    pass
 
 
 class ToolServer:
-    """
-    A real MCP server on this machine, whose tools do what the test says.
+    """A real MCP server on this machine, for an agent that connects to servers itself.
 
-    Arguments:
-        tools: Made by `pytest_approvals.tool`; successive executions of one do what its behaviours say, the last one
-            for ever. Whether calls are gated is the agent's business.
+    Args:
+        servers: The servers of the test.
+        name: What the server is called.
+        tools: Made by `pytest_approvals.tool`; successive executions of one do what its behaviours say, and all further
+            ones what the last one says. Whether calls are gated is up to the agent.
 
     Attributes:
         url: For clients of streamable HTTP.
@@ -32,27 +30,27 @@ class ToolServer:
 
     def __init__(self, servers: McpServers, name: str, *tools: Tool) -> None:
         self.ran: list[tuple[str, dict[str, Any]]] = []
-        address = servers.open(name, [self._offered(name, one) for one in tools])
+        address = servers.open(name, [self._offer(name, tool) for tool in tools])
         self.url = address.url
         self.command = address.command
 
-    def _offered(self, server: str, tool: Tool) -> McpTool:
-        if any(one.waits_for is not None or one.asks_again is not None for one in tool.behaviours):
+    def _offer(self, server: str, tool: Tool) -> McpTool:
+        if any(behaviour.waits_for is not None or behaviour.asks_again is not None for behaviour in tool.behaviours):
             what = "waits or asks again, and a server of a test only returns or raises"
             raise UsageError(f"the tool {tool.name!r} of the server {server!r} {what}")
 
         async def run(arguments: Mapping[str, Any]) -> Any:
             before = sum(name == tool.visible_name for name, _ in self.ran)
             self.ran.append((tool.visible_name, dict(arguments)))
-            return await execute_behaviour(select_behaviour(tool, None, before), arguments, Signals())
+            return await execute_behaviour(tool.behaviour_at(None, before), arguments, Signals())
 
         return McpTool(name=tool.visible_name, run=run, parameters=tool.parameters, description=tool.description)
 
 
 class ModelServer:
-    """
-    The scripted model of a test at an address of this machine, for agents in other processes and languages, and for
-    clients that no transport can be handed to.
+    """The scripted model of a test at an address of this machine.
+
+    It is for agents in other processes and languages, and for clients that no transport can be handed to.
 
     Attributes:
         origin: `http://127.0.0.1:PORT`.

@@ -1,4 +1,4 @@
-"""What the options say, read once when pytest is configured; a value that cannot be used is refused there."""
+"""Settings of the plugin, parsed from the options when pytest is configured; an invalid value is refused there."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ _SWITCH_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """
-    What the options say.
+    """The parsed options.
 
     Attributes:
         agents: Specs; empty: all agents that can run here.
@@ -41,10 +40,10 @@ class Settings:
         strength: How many dimensions are combined: `1`, `2`, `3` or `full`.
         time_limit: Seconds for one run.
         fault: The name of a seeded fault, or `MODULE:NAME`.
-        report: Where the report is written.
-        journals: Where the journals stay.
+        report: The file that the report is written to.
+        journals: The folder in which journals are kept.
         allowed_hosts: Other machines that may be reached while a scripted model is active.
-        folders: Folders with scenarios, besides those that pytest collects itself.
+        folders: Folders with scenarios, in addition to those that pytest collects itself.
     """
 
     agents: tuple[str, ...] = ()
@@ -64,18 +63,17 @@ class Settings:
 
     @property
     def rerun_words(self) -> tuple[str, ...]:
-        """What `pytest-approvals run` needs besides agent and variant to run the same once more."""
+        """Further words that `pytest-approvals run` needs, after agent and variant, to repeat a run."""
         fault = ("--fault", self.fault) if self.fault else ()
         python = ("--python", self.python) if self.python else ()
         return (*fault, *(word for text in self.requirements for word in ("--with", text)), *python)
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """
-    Reads all options: the command line counts more than the ini file, and that more than the default.
+    """Read all options: from the command line, else from the ini file, else the default.
 
-    Errors:
-        UsageError: A value cannot be used; the option, the value and what is valid are named.
+    Raises:
+        UsageError: A value is invalid; the message names the option, the value and what is valid.
     """
     texts = {option.name: option_value(config, option) for option in OPTIONS}
     folders = tuple(config.rootpath / name for name in config.getini(SCENARIOS_INI))
@@ -89,16 +87,17 @@ def parse_settings(
     spell: Callable[[Option], str] = lambda option: option.flag,
     later: Container[str] = (),
 ) -> Settings:
-    """
-    Makes settings of the options' texts, by option name; what is missing or None has its default.
+    """Return the settings that the texts of options stand for.
 
-    Arguments:
+    Args:
+        texts: The texts by option name; what is missing or None has its default.
         here: The folder that paths are relative to.
-        spell: How an option is called in an error.
-        later: Options that are not looked at: what they may name is not all known yet.
+        folders: Folders with scenarios.
+        spell: Returns the name of an option for an error.
+        later: Options that are not parsed, because not all names that they may have are known yet.
 
-    Errors:
-        UsageError: A value cannot be used.
+    Raises:
+        UsageError: A value is invalid.
     """
     values: dict[str, Any] = {"pinned": {}}
     for option in OPTIONS:
@@ -196,7 +195,7 @@ def _parse_number(text: str, kind: type[int | float]) -> float:
     try:
         number = kind(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no number") from None
+        raise UsageError(f"invalid number {text!r}") from None
     if number < 0 or (kind is float and number == 0):
-        raise UsageError(f"{text} is too small")
+        raise UsageError(f"invalid number {text}: too small")
     return number

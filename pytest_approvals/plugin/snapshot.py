@@ -1,20 +1,19 @@
-"""
-Stored transcripts: the extension for syrupy, and how items of scenario files use it.
+"""Stored transcripts: an extension of syrupy, and its use by the items of scenario files.
 
-A person's own test compares with the fixture `transcript_snapshot`, which is syrupy's `snapshot` with
-`TranscriptExtension`; its transcript stands where syrupy puts single files, beside the test.
+A user's test compares with the fixture `transcript_snapshot`, which is syrupy's `snapshot` with `TranscriptExtension`;
+its transcript is stored where syrupy puts single files, next to the test.
 
 An item of a scenario file calls
 
     assert_transcript(item, transcript, transcript_name(agent, scenario, variant), write=variant is the plainest one)
 
-once it has run. The transcript stands in `__snapshots__/SCENARIO/AGENT.transcript` beside the scenario file, or in
-`AGENT-ORACLE.transcript` where an oracle decides; every variant asserts the same file, and only one of them writes it.
-Where a provider's protocol makes a known difference, the variants over it have a file of their own besides, whose name
-ends with the protocol; it begins as an empty one. All of syrupy's options work.
+once it has run. The transcript is stored in `__snapshots__/SCENARIO/AGENT.transcript` next to the scenario file, or in
+`AGENT-ORACLE.transcript` if an oracle decides; every variant asserts the same file, and only one of them writes it.
+If a provider's protocol makes a known difference, the variants over it have a file of their own, whose name ends with
+the protocol; it begins as an empty file. All of syrupy's options work.
 
-A file counts as unused where no item can use it: its scenario is gone, or the collector of its scenario has a method
-`transcripts()`, which gives for each agent of this session the names that its items can have, and the file's name is
+A file counts as unused if no item can use it: its scenario is gone, or the collector of its scenario has a method
+`transcripts()`, which returns the names that the items of each agent of this session can have, and the file's name is
 not among them. Files of agents that take no part in a session are left alone.
 """
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from syrupy.types import SerializedData, SnapshotIndex
 
 SUFFIX = "transcript"
-"""The ending of the files."""
+"""Suffix of the files."""
 
 
 class TranscriptExtension(SingleFileSnapshotExtension):
@@ -49,10 +48,9 @@ class TranscriptExtension(SingleFileSnapshotExtension):
     _write_mode = WriteMode.TEXT
 
     def serialize(self, data: Any, **_: Any) -> SerializedData:
-        """
-        Gives the text of a transcript.
+        """Return the text of a transcript.
 
-        Errors:
+        Raises:
             TypeError: *data* has no transcript.
         """
         transcript = data if isinstance(data, Transcript) else getattr(data, "transcript", None)
@@ -66,24 +64,24 @@ class ScenarioTranscripts(TranscriptExtension):
 
     @classmethod
     def dirname(cls, *, test_location: PyTestLocation) -> str:
-        """Gives the folder of a scenario's transcripts."""
+        """Return the folder of a scenario's transcripts."""
         scenario = Path(test_location.filepath)
         return str(scenario.parent / str(cls.snapshot_dirname) / _scenario_stem(scenario))
 
     @classmethod
     def discovery_dirname(cls, *, test_location: PyTestLocation) -> str:
-        """Gives the folder of all transcripts beside a scenario."""
+        """Return the folder of all transcripts next to a scenario."""
         return str(Path(cls.dirname(test_location=test_location)).parent)
 
     @classmethod
     def get_snapshot_name(cls, *, test_location: PyTestLocation, index: SnapshotIndex = 0) -> str:
-        """Gives the name under which the item stores its transcript."""
+        """Return the name under which the item stores its transcript."""
         return str(test_location.testname)
 
     def discover_snapshots(
         self, *, test_location: PyTestLocation, ignore_extensions: list[str] | None = None
     ) -> SnapshotCollections:
-        """Finds the transcripts beside a scenario that are used, or that nothing can use any more."""
+        """Find the transcripts next to a scenario that nothing can use any more."""
         found = SnapshotCollections()
         if isinstance(test_location, _ScenarioLocation):
             scenarios = _scenario_collectors(test_location.item.session)
@@ -94,7 +92,7 @@ class ScenarioTranscripts(TranscriptExtension):
 
 
 class _ScenarioLocation(PyTestLocation):
-    """Where an item of a scenario file keeps its transcript: under a name of its own."""
+    """The location of the transcript of an item: under a name of its own."""
 
     def __init__(self, item: pytest.Item, name: str) -> None:
         facts = {
@@ -109,21 +107,20 @@ class _ScenarioLocation(PyTestLocation):
             object.__setattr__(self, field, value)
 
     def matches_snapshot_name(self, snapshot_name: str) -> bool:
-        """Says whether a snapshot is the one of this item."""
+        """Return whether a snapshot is the one of this item."""
         return bool(snapshot_name == self.testname)
 
     def matches_snapshot_location(self, snapshot_location: str) -> bool:
-        """Says whether a file is the one of this item."""
+        """Return whether a file is the one of this item."""
         return Path(snapshot_location).stem == self.testname
 
 
 def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
-    """
-    Gives the name of the file in which the transcript of a run is stored.
+    """Return the name of the file in which the transcript of a run is stored.
 
-    It is the same for all variants with the same oracle. Only where a story goes back to an older save, or takes two
+    It is the same for all variants with the same oracle. Only if a scenario goes back to an older save, or takes two
     turns at the same time, it matters who keeps the state: a live agent or a store may know of both turns, a caller
-    with copies cannot; there a live agent and a store have a transcript each of their own.
+    with copies cannot. Then a live agent and a store have a transcript each of their own.
     """
     words = [agent]
     if variant.oracle != Variant().oracle:
@@ -134,7 +131,7 @@ def transcript_name(agent: str, scenario: Scenario, variant: Variant) -> str:
 
 
 def protocol_transcript_name(name: str, protocol: str) -> str:
-    """Gives the name of the transcript that a protocol has of its own, where it differs from the one called *name*."""
+    """Return the name of the transcript of a protocol whose runs differ from the transcript called *name*."""
     return f"{name}-{protocol}"
 
 
@@ -143,19 +140,19 @@ def _branches_state(scenario: Scenario) -> bool:
 
 
 def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, write: bool) -> None:
-    """
-    Asserts that a transcript is the stored one, or stores it, as syrupy's options say.
+    """Assert that a transcript is the stored one, or store it, as syrupy's options say.
 
-    While snapshots are being updated, only the item with *write* asserts; the others could hold the old one against the
-    new one. Where none is stored, only that item says so. Without syrupy's plugin nothing is asserted.
+    While snapshots are being updated, only the item with *write* asserts, because the others could compare the new
+    transcript with the old one. If none is stored, only that item fails. Without syrupy's plugin nothing is asserted.
 
-    Arguments:
+    Args:
         item: The item of a scenario file; its path is that file.
-        name: As `transcript_name` gives it.
-        write: The item runs the plainest variant with that name.
+        transcript: The transcript of its run.
+        name: The name that `transcript_name` returns.
+        write: Whether the item runs the plainest variant with that name.
 
-    Errors:
-        TranscriptDiffers: It is not the stored one, or none is stored.
+    Raises:
+        TranscriptMismatch: It differs from the stored one, or none is stored.
     """
     session = getattr(item.config, "_syrupy", None)
     if session is None:
@@ -178,22 +175,21 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
 
 
 def is_transcript_stored(item: pytest.Item, name: str) -> bool:
-    """Says whether the item of a scenario file has a stored transcript of that name."""
+    """Return whether the item of a scenario file has a stored transcript of that name."""
     folder = ScenarioTranscripts.dirname(test_location=_ScenarioLocation(item, name))
     return (Path(folder) / f"{name}.{SUFFIX}").is_file()
 
 
 def is_updating_snapshots(config: pytest.Config) -> bool:
-    """Says whether this session stores transcripts."""
+    """Return whether this session stores transcripts."""
     options = config.option
     return any(getattr(options, name, False) for name in ("update_snapshots", "update_new_snapshots_only"))
 
 
 def hide_from_other_extensions(config: pytest.Config) -> None:
-    """
-    Keeps other extensions of syrupy away from transcripts, which they would take for files that nothing uses.
+    """Hide transcripts from other extensions of syrupy, which would report them as unused.
 
-    Call it when the first scenario file is collected; it does nothing where syrupy's plugin is not active.
+    Call it when the first scenario file is collected. It does nothing if syrupy's plugin is not active.
     """
     session = getattr(config, "_syrupy", None)
     ignored = list(getattr(config.option, "ignore_file_extensions", None) or ())
@@ -219,13 +215,13 @@ def _scenario_stem(scenario: Path) -> str:
 
 
 def _scenario_collectors(session: pytest.Session) -> dict[Path, Any]:
-    """Gives the collectors of the scenario files that have items in this session, by path."""
+    """Return the collectors of the scenario files that have items in this session, by path."""
     parents = (item.parent for item in session.items)
     return {parent.path: parent for parent in parents if parent is not None and hasattr(parent, "transcripts")}
 
 
 def _is_stale(path: Path, scenarios: Mapping[Path, Any]) -> bool:
-    """Says whether a stored transcript has lost its scenario, or its scenario has no item for it."""
+    """Return whether a stored transcript has lost its scenario, or its scenario has no item for it."""
     siblings = list(_sibling_scenarios(path))
     if not siblings:
         return True

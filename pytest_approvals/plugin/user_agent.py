@@ -1,4 +1,4 @@
-"""Which framework a person's own agent is of."""
+"""Detection of the framework of a user's agent."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pytest_approvals.errors import UsageError
 
 
 def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
-    """
-    Gives the agent that drives *subject*: the one that is *named*; the one whose framework it is an object of; or, for
-    a factory, the one whose framework its module uses, or else that is imported at all.
+    """Return the agent that drives *subject*.
 
-    Errors:
-        UsageError: Several would do, or none.
+    That is the agent that is *named*, or the one whose framework *subject* is an object of. For a factory it is the one
+    whose framework the factory's module uses, or else the one that is imported at all.
+
+    Raises:
+        UsageError: Several agents fit, or none.
     """
     if named is not None:
         return resolve_local_agent(AgentSpec.parse(named))
@@ -27,7 +28,7 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     if len(owners) == 1:
         return resolve_local_agent(AgentSpec(name=owners[0]))
     if not callable(subject):
-        raise UsageError(f"{_describe_subject(subject)} is no agent of a known framework, and no factory of one")
+        raise UsageError(f"{_describe_subject(subject)} is neither an agent of a known framework nor a factory of one")
     used = [name for name, adapter in _framework_adapters() if _is_used_by(subject, adapter)]
     found = used or [name for name, adapter in _framework_adapters() if _is_imported(adapter)]
     if len(found) != 1:
@@ -47,7 +48,7 @@ def _is_imported(adapter: type[Agent]) -> bool:
 
 
 def _is_used_by(factory: object, adapter: type[Agent]) -> bool:
-    """Whether the module of a factory has something of the framework among its names."""
+    """Return whether the module of a factory has an object of the framework among its names."""
     while isinstance(factory, partial):
         factory = factory.func
     names = getattr(sys.modules.get(getattr(factory, "__module__", None) or ""), "__dict__", {})

@@ -1,5 +1,4 @@
-"""
-What is shown of runs and verdicts: findings, the matrix, and the report as JSON lines, JUnit, Markdown and HTML.
+"""Reports on runs and verdicts: findings, the matrix, and the report as JSON lines, Markdown and HTML.
 
-Everything is made from the lines of the report (`lines.py`), so that every form says the same.
+Everything is made from the lines of the report (`report.py`), so that every form says the same.
 """

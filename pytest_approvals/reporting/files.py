@@ -1,4 +1,4 @@
-"""Reports in files: written line by line or as a whole, and read back with exact errors."""
+"""Report files: written line by line or as a whole, and read back with exact errors."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from pytest_approvals.reporting.report import (
 
 
 class ReportWriter:
-    """
-    Writes a report line by line, as verdicts come.
+    """Writes a report line by line, as verdicts come.
 
-    Arguments:
-        path: The file to write, anew.
+    Args:
+        path: The file, which is overwritten.
+        header: The first line.
     """
 
     def __init__(self, path: Path, header: ReportHeader) -> None:
@@ -38,21 +38,22 @@ class ReportWriter:
         self._file.write(dump_line(header) + "\n")
 
     def add(self, line: ReportLine) -> None:
-        """Writes a line that is neither header nor footer."""
+        """Write a line that is neither header nor footer."""
         self._counts.add(line)
         self._file.write(dump_line(line) + "\n")
 
     def close(self, *, complete: bool = True) -> None:
-        """Writes the footer, unless the run was cut off."""
+        """Write the footer, unless the run was cut off."""
         if complete:
             self._file.write(dump_line(self._counts.footer()) + "\n")
         self._file.close()
 
 
 def write_report(path: Path, report: Report) -> None:
-    """
-    Writes a whole report, in a fixed order: as Markdown into a file `*.md`, as a page into `*.html`, else as JSON
-    lines. One that is not complete gets no footer.
+    """Write a whole report, in a fixed order.
+
+    The file is Markdown if it is called `*.md`, a page if it is called `*.html`, else JSON lines. A report that is not
+    complete gets no footer.
     """
     forms: dict[str, Callable[[Report], str]] = {".md": render_markdown, ".html": render_html}
     form = forms.get(path.suffix)
@@ -66,10 +67,9 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def read_report(path: Path) -> Report:
-    """
-    Reads a report; one that was cut off is not complete, and a cut last line is left out.
+    """Read a report; one that was cut off is not complete, and a cut last line is left out.
 
-    Errors:
+    Raises:
         ReportError: A line is damaged, or the header is missing.
     """
     try:
@@ -114,11 +114,11 @@ def _parse_line(path: Path, number: int, text: bytes) -> ReportLine | None:
 def _describe_mistake(error: Any, text: bytes) -> str:
     if error["type"] == "union_tag_invalid":
         given = str(error["ctx"]["tag"])
-        return f"no line is called {given!r}{suggest_name(given, LINE_TYPES)}"
+        return f"unknown line {given!r}{suggest_name(given, LINE_TYPES)}"
     if not error["loc"]:
         return "this line is no JSON object with an event"
     where = ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "extra_forbidden":
         known = LINE_TYPES[str(error["loc"][0])].model_fields
-        return f"no field is called {where!r}{suggest_name(where, known)}"
+        return f"unknown field {where!r}{suggest_name(where, known)}"
     return f"field {where!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"

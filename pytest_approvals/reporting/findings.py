@@ -1,4 +1,6 @@
-"""The printed form of a finding, the same in every report:
+"""Findings: their lines in the report, their printed form, and the summary.
+
+The printed form is the same in every report:
 
     runs-at-most-once: an approved call must not run more than once
       parallel/partial-answer · openai_agents 0.24.0 (environment) · json, streaming, held · also in 23 variants
@@ -10,9 +12,7 @@
         15 tool    c1 pay(amount=5) starts
       rerun  pytest-approvals run parallel/partial-answer --agent openai_agents==0.24.0 --serialize json ...
 
-From verdicts to lines of the report, and from lines to what is printed.
-
-The findings of a report, one an agent and check: the smallest variant stands for all others.
+The summary has one finding for each agent and check; the smallest variant stands for all others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pytest_approvals.reporting.report import Report, ReportHeader, VerdictLine,
 from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject, agent_location, format_agent
 
 WITNESS_WIDTH = 120
-"""How long a line of a witness may be."""
+"""Maximal width of a line of a witness."""
 
 _PREFIXES = {"warning": "warning: ", "unknown": "undecided: ", "harness-error": "harness error: ", "waived": "waived: "}
 
@@ -43,15 +43,14 @@ class WitnessEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedFinding:
-    """
-    A finding with all that is printed of it.
+    """A finding with everything that is printed of it.
 
     Attributes:
         requirement: The sentence of the check.
-        status: Of the verdict; `waived` where a waiver covers it.
-        others: How often the check failed besides: `23 variants`.
+        status: The status of the verdict; `waived` if a waiver covers it.
+        others: How often else the check failed: `23 variants`.
         elsewhere: Further scenarios in which it failed.
-        notes: What else is to be said: what follows from it, the reason of a waiver.
+        notes: Further remarks: what follows from it, the reason of a waiver.
     """
 
     check: str
@@ -67,11 +66,12 @@ class PrintedFinding:
 
     @classmethod
     def of(cls, finding: Finding, subject: Subject, history: History | None) -> PrintedFinding:
-        """
-        Makes the printed form of a finding.
+        """Return the printed form of a finding.
 
-        Arguments:
-            history: The journal that it was found in; None where it is about several.
+        Args:
+            finding: The finding.
+            subject: What it is about.
+            history: The journal that it was found in; None if it is about several.
         """
         verdict = finding.verdict
         implied = sorted({each.check for each in finding.implied})
@@ -87,7 +87,7 @@ class PrintedFinding:
         )
 
     def render(self) -> str:
-        """Gives the printed form, several lines without a line feed at the end."""
+        """Return the printed form: several lines, without a line feed at the end."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -111,15 +111,14 @@ class PrintedFinding:
 
 
 def render_findings(findings: Iterable[PrintedFinding]) -> str:
-    """Gives several findings, an empty line between them."""
+    """Return the printed form of several findings, with an empty line between them."""
     return "\n\n".join(finding.render() for finding in findings)
 
 
 def describe_witness(verdict: Verdict, history: History) -> tuple[WitnessEvent, ...]:
-    """
-    Says the events that show a verdict.
+    """Describe the events that show a verdict.
 
-    Of an event that is said in several sentences only those about the call of the verdict are taken, if there are any.
+    If several sentences describe an event, only those about the call of the verdict are used, if there are any.
     """
     sentences = EventDescriber(history)
     events = {event.n: event for event in history.events}
@@ -139,10 +138,9 @@ def _sentences_about(label: str | None, sentences: Sequence[str]) -> Sequence[st
 
 
 def truncate(line: str, width: int) -> str:
-    """
-    Cuts a line that is too long.
+    """Cut a line that is too long.
 
-    >>> cut("a long line", 8)
+    >>> truncate("a long line", 8)
     'a long …'
     """
     return line if len(line) <= width else line[: width - 1] + "…"
@@ -151,11 +149,12 @@ def truncate(line: str, width: int) -> str:
 def to_verdict_line(
     verdict: Verdict, subject: Subject, history: History | None = None, *, waiver: str | None = None
 ) -> VerdictLine:
-    """
-    Gives a verdict as a line of the report; all that is printed of it is in it if it is shown.
+    """Return a verdict as a line of the report, with everything that is printed of it if it is shown.
 
-    Arguments:
-        history: The journal that was judged; None where the check judged several.
+    Args:
+        verdict: The verdict.
+        subject: What it is about.
+        history: The journal that was judged; None if the check judged several.
         waiver: Why a failure is waived, with the issue.
     """
     if verdict.status not in SHOWN_STATUSES:
@@ -188,10 +187,11 @@ def to_verdict_line(
 
 
 def finding_from_line(line: VerdictLine, header: ReportHeader, implied: Iterable[str] = ()) -> PrintedFinding:
-    """
-    Gives the printed form of a line.
+    """Return the printed form of a line.
 
-    Arguments:
+    Args:
+        line: The line.
+        header: The header of the report, which describes the checks.
         implied: The checks whose failures follow from this one.
     """
     known = header.checks.get(line.check)
@@ -213,7 +213,7 @@ def finding_from_line(line: VerdictLine, header: ReportHeader, implied: Iterable
 
 
 def subject_from_line(line: VerdictLine) -> Subject:
-    """Says what a line is about."""
+    """Return what a line is about."""
     return Subject(
         scenario=line.scenario,
         agent=line.agent,
@@ -226,16 +226,16 @@ def subject_from_line(line: VerdictLine) -> Subject:
 
 
 MAX_LISTED_SCENARIOS = 6
-"""How many further scenarios a finding names."""
+"""How many further scenarios a finding lists."""
 
 SEVERITIES = ("fail", "harness-error", "unknown", "warning", "waived")
-"""The statuses that are shown, the gravest first."""
+"""The statuses that are shown, the most severe first."""
 
 
 def format_summary(report: Report) -> str:
-    """
-    Gives all findings by agent, the stale waivers, the agents that were not judged, and a line of counts; it ends
-    without a line feed.
+    """Return all findings by agent, the stale waivers, the agents that were not judged, and a line of counts.
+
+    The text ends without a line feed.
     """
     blocks = [block for agent in _reported_agents(report) for block in _agent_section(report, agent)]
     blocks += [f"stale waiver: {line.waiver}" for line in report.stale]
@@ -244,7 +244,7 @@ def format_summary(report: Report) -> str:
 
 
 def collect_findings(report: Report, agent: str) -> list[PrintedFinding]:
-    """Gives the findings about an agent: the failures first, each in the order of the checks."""
+    """Return the findings about an agent: the failures first, each in the order of the checks."""
     groups: dict[str, list[VerdictLine]] = {}
     for line in report.verdicts:
         if line.agent == agent and line.status in SHOWN_STATUSES and line.implied_by is None:
@@ -255,9 +255,7 @@ def collect_findings(report: Report, agent: str) -> list[PrintedFinding]:
 
 
 def format_counts(report: Report) -> str:
-    """
-    Counts runs, and verdicts by status: `812 runs · 31,002 pass · 3 fail`.
-    """
+    """Return the number of runs, and of verdicts by status: `812 runs · 31,002 pass · 3 fail`."""
     footer = report.footer()
     order = ["pass", *SEVERITIES, "stale", "absent", "not-applicable", "not-observable"]
     known = sorted(footer.counts, key=lambda status: order.index(status) if status in order else len(order))
@@ -297,7 +295,7 @@ def _representative(report: Report, lines: Sequence[VerdictLine]) -> PrintedFind
 
 
 def _variant_size(line: VerdictLine) -> tuple[int, str, str, str]:
-    """Variants are named by what differs from the plainest one, so the shortest name is the smallest variant."""
+    # Variants are named by what differs from the plainest one, so the shortest name is the smallest variant.
     steps = 0 if line.variant == ALL_VARIANTS else line.variant.count("-")
     serialize = {"none": "0", "copy": "1", "json": "2"}.get(line.variant.partition("-")[0], "3")
     return steps, serialize + line.variant, line.scenario, line.label or ""

@@ -1,7 +1,6 @@
-"""
-The report as one HTML file that needs nothing else: from the matrix to a scenario, its verdicts and transcripts.
+"""HTML report: one self-contained file with the matrix, the findings, and each scenario's verdicts and transcripts.
 
-It opens without JavaScript; what can be unfolded is made of `details`.
+It needs no JavaScript; what can be unfolded is made of `details`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ $body
 
 
 def render_html(report: Report) -> str:
-    """Gives the report as an HTML page."""
+    """Return the report as an HTML page."""
     return _PAGE.substitute(body="\n".join(_body(report)))
 
 

@@ -120,9 +120,10 @@ class JudgedRun:
 
     def verdict_lines(self) -> list[VerdictLine]:
         """Return the lines of the report for the verdicts that say something."""
-        return [self._verdict_line(verdict) for verdict in self.verdicts if verdict.status not in _UNREPORTED]
+        return [self.verdict_line(verdict) for verdict in self.verdicts if verdict.status not in _UNREPORTED]
 
-    def _verdict_line(self, verdict: Verdict) -> VerdictLine:
+    def verdict_line(self, verdict: Verdict) -> VerdictLine:
+        """Return the line of the report for one of the verdicts."""
         waiver = self.waived.get(self._root_check(verdict)) if verdict.status in SHOWN_STATUSES else None
         reason = f"{waiver.reason} ({waiver.issue})" if waiver is not None else None
         return to_verdict_line(verdict, self.subject, self.history, waiver=reason)

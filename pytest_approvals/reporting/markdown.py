@@ -1,4 +1,4 @@
-"""The report as Markdown, for a summary of a CI job or a comment: the matrix as a table, the findings as text."""
+"""Markdown report, for a summary of a CI job or a comment: the matrix as a table, the findings as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_approvals.reporting.subject import agent_location, format_agent
 
 
 def render_markdown(report: Report) -> str:
-    """Gives the report as Markdown; it ends with a line feed."""
+    """Return the report as Markdown; it ends with a line feed."""
     return "\n".join(_blocks(report)) + "\n"
 
 
@@ -69,14 +69,14 @@ def _agent_version(report: Report, agent: str) -> str | None:
 
 
 def _escape_markdown(text: str) -> str:
-    """Keeps characters of names from being read as Markdown."""
+    """Escape the characters of a text that Markdown would interpret."""
     for character in "\\`*_{}[]<>|":
         text = text.replace(character, f"\\{character}")
     return text
 
 
 def _fence(text: str) -> str:
-    """Puts text between fences that do not occur in it."""
+    """Return text between fences that do not occur in it."""
     fence = "```"
     while fence in text:
         fence += "`"

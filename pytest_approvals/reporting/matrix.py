@@ -1,4 +1,6 @@
-"""The matrix: what came of each scenario on each agent, as text.
+"""Matrices as text: scenarios by agents, and checks by releases.
+
+The matrix has the result of each scenario on each agent:
 
     scenario                         reference  pydantic_ai  openai_agents
                                                 2.68.0       0.24.0
@@ -11,14 +13,14 @@
 
 A family has a row with counts; those of its scenarios that did not simply pass follow it.
 
-What fails in which release of an agent, as text.
+The release matrix has the checks that fail in the releases of an agent:
 
     openai_agents                0.19.4  0.20.0  0.21.0 - 0.22.3  0.23.1 - 0.24.0
     every-gated-call-asked       ✗ 2     ✓       ✓                ✓
     sessions-isolated            ✗ 3     ✗ 3     ✗ 3              ✓
 
-A number counts the scenarios. Releases that follow each other and do not differ share a column; checks that hold in all
-of them are left out.
+A number counts the scenarios. Consecutive releases that do not differ share a column; checks that hold in all of them
+are left out.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ SYMBOLS: Mapping[State, tuple[str, str]] = {
     "harness-error": ("E", "the harness failed"),
     "not-applicable": ("-", "not applicable"),
 }
-"""What stands for each state, and what it means; in the order in which counts are given."""
+"""The symbol of each state and its meaning, in the order in which counts are printed."""
 
 _STATES: Mapping[str, State] = {state: state for state in SYMBOLS if state != "not-applicable"}
 _WORST_FIRST: tuple[State, ...] = ("harness-error", "fail", "unknown", "warning", "waived", "pass", "not-applicable")
@@ -56,7 +58,7 @@ _MIN_FIRST_COLUMN = 24
 
 @dataclass(slots=True)
 class Cell:
-    """What came of one scenario on one agent: the worst state, in how many of how many runs."""
+    """The result of one scenario on one agent: the worst state, in how many of how many runs."""
 
     states: dict[str, State] = field(default_factory=dict)
 
@@ -79,7 +81,7 @@ class Cell:
 
 
 def collect_cells(report: Report) -> dict[str, dict[str, Cell]]:
-    """Gives what came of everything: by scenario, then by agent."""
+    """Return all results: by scenario, then by agent."""
     found: dict[str, dict[str, Cell]] = {}
     for line in report.not_applicable:
         found.setdefault(line.scenario, {})[line.agent] = Cell()
@@ -93,17 +95,16 @@ def collect_cells(report: Report) -> dict[str, dict[str, Cell]]:
 
 
 def agent_names(report: Report) -> list[str]:
-    """Gives the agents of a report in its order."""
+    """Return the agents of a report, in its order."""
     named = [each.agent for each in report.header.agents]
     seen = sorted({line.agent for line in report.verdicts} | {line.agent for line in report.not_applicable})
     return list(dict.fromkeys([*named, *seen]))
 
 
 def format_matrix(report: Report, width: int = 120) -> str:
-    """
-    Gives the matrix, no line longer than *width* where that can be; it ends without a line feed.
+    """Return the matrix; it ends without a line feed.
 
-    Agents that do not fit beside each other stand in a table of their own.
+    No line is longer than *width* if that is possible: agents that do not fit into a table get a further one.
     """
     table = collect_cells(report)
     rows = list(_rows(table, agent_names(report)))
@@ -116,7 +117,7 @@ TableRow = list[str]
 
 
 def format_table(rows: Sequence[TableRow], headings: Sequence[TableRow], width: int) -> str:
-    """Gives rows below their headings, as several tables below each other where one would be too wide."""
+    """Return rows below their headings, as several tables if one would be too wide."""
     return "\n\n".join("\n".join(_align_columns(part, width)) for part in _split_table(rows, headings, width))
 
 
@@ -150,7 +151,7 @@ def _count_states(table: Mapping[str, Mapping[str, Cell]], scenarios: Sequence[s
 
 
 def _split_table(rows: Sequence[TableRow], headings: Sequence[TableRow], width: int) -> Iterator[list[TableRow]]:
-    """Divides a table that is too wide into several, each with the first column."""
+    """Split a table that is too wide into several, each with the first column."""
     everything = [*headings, *rows]
     widths = [max(len(row[column]) for row in everything) for column in range(len(headings[0]))]
     start = 1
@@ -180,13 +181,13 @@ _REPORTED_STATES: tuple[State, ...] = ("harness-error", "fail", "unknown", "warn
 _PASS_SYMBOL = SYMBOLS["pass"][0]
 
 FailedScenarios = Mapping[str, Mapping[State, set[str]]]
-"""Of one agent: by check and state the scenarios."""
+"""The scenarios in which an agent failed, by check and state."""
 
 
 def format_release_matrix(report: Report, width: int = 120) -> str:
-    """
-    Gives a table for each agent that took part in several releases, no line longer than *width* where that can be; it
-    ends without a line feed.
+    """Return a table for each agent that took part in several releases; it ends without a line feed.
+
+    No line is longer than *width* if that is possible.
     """
     tables = [_release_table(report, base, specs, width) for base, specs in _group_releases(report)]
     used = {line.status for line in report.verdicts}
@@ -219,7 +220,7 @@ def _release_table(report: Report, base: str, specs: Sequence[AgentSpec], width:
 def _group_equal_releases(
     specs: Sequence[AgentSpec], failed: Mapping[str, FailedScenarios], checks: Sequence[str]
 ) -> Iterator[tuple[tuple[tuple[str, str], ...], list[AgentSpec]]]:
-    """Gives the releases with what is said of each check, those together that follow each other and are alike."""
+    """Yield the results of the checks with the consecutive releases that have them."""
     said = {
         str(spec): tuple((slug, _format_states(failed[str(spec)].get(slug, {}))) for slug in checks) for spec in specs
     }

@@ -1,13 +1,12 @@
-"""Untrusted text, shown so that a terminal does nothing on its behalf."""
+"""Escapes for untrusted text that is printed to a terminal."""
 
 from __future__ import annotations
 
 
 def escape_control_characters(text: str) -> str:
-    r"""
-    Gives a text with escapes in place of what is not printable: control characters, turns of the direction of writing.
+    r"""Return a text with escapes in place of control characters and marks of the writing direction.
 
-    >>> print(harmless("a\x1b[31mb\u202ec"))
+    >>> print(escape_control_characters("a\x1b[31mb\u202ec"))
     a\x1b[31mb\u202ec
     """
     return text if text.isprintable() else "".join(map(_escape_character, text))

@@ -1,9 +1,10 @@
-"""The report as JSON lines: a header, a line a verdict, what else belongs to the runs, and a footer with counts.
+"""Report: its lines, and the whole report in memory.
 
-A file without its footer was cut off. Everything else that is shown is made from these lines. Lines that say nothing
-about a field leave it out. The JSON Schema of a line is `docs/report.schema.json`.
+A report is a file of JSON lines: a header, a line for each verdict, further lines about the runs, and a footer with
+counts.
 
-A whole report in memory: its lines by kind, counted, and several as one.
+A file without its footer was cut off. All other forms of the report are made from these lines. A line leaves out fields
+without a value. The JSON Schema of a line is `docs/report.schema.json`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ReportedStatus = Literal[
 
 
 class ReportPart(BaseModel):
-    """What lines are made of."""
+    """Base of all models of the report."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -69,8 +70,7 @@ class WitnessLine(ReportPart):
 
 
 class VerdictLine(ReportPart):
-    """
-    What one check says about one run; about one call of it, where it does not hold.
+    """What one check says about one run; about one call of it, where it does not hold.
 
     Attributes:
         variant: The id of the variant; `*` where the check judges all variants together.
@@ -144,7 +144,7 @@ class ReportFooter(ReportPart):
 ReportLine = ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | ReportFooter
 
 LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[ReportLine, Field(discriminator="event")])
-"""Reads a line of any kind."""
+"""Adapter that reads a line of any kind."""
 
 LINE_TYPES: dict[str, type[ReportPart]] = {
     "header": ReportHeader,
@@ -159,7 +159,7 @@ LINE_TYPES: dict[str, type[ReportPart]] = {
 
 
 def dump_line(line: ReportLine) -> str:
-    """Gives a line as it stands in the file, without its line feed."""
+    """Return a line as it is in the file, without its line feed."""
     if isinstance(line, (ReportHeader, ReportFooter)):
         return line.model_dump_json(exclude_none=True)
     body = line.model_dump_json(exclude_defaults=True)
@@ -167,7 +167,7 @@ def dump_line(line: ReportLine) -> str:
 
 
 def report_schema() -> dict[str, Any]:
-    """Gives the JSON Schema of one line of a report."""
+    """Return the JSON Schema of one line of a report."""
     schema = LINE_ADAPTER.json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -177,11 +177,10 @@ def report_schema() -> dict[str, Any]:
 
 
 class Report(BaseModel):
-    """
-    A whole report.
+    """A whole report.
 
     Attributes:
-        complete: It has its footer.
+        complete: Whether it has its footer.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -195,7 +194,7 @@ class Report(BaseModel):
     complete: bool = True
 
     def add(self, line: ReportLine) -> None:
-        """Takes in a line that is neither header nor footer."""
+        """Add a line that is neither header nor footer."""
         match line:
             case VerdictLine():
                 self.verdicts.append(line)
@@ -209,7 +208,7 @@ class Report(BaseModel):
                 self.absent.append(line)
 
     def body(self) -> Iterator[ReportLine]:
-        """Gives all lines between header and footer, in a fixed order, whatever order they came in."""
+        """Yield all lines between header and footer, in a fixed order."""
         yield from sorted(self.not_applicable, key=lambda line: (line.scenario, line.agent))
         yield from sorted(self.verdicts, key=_verdict_sort_key)
         yield from sorted(self.transcripts, key=lambda line: (line.scenario, line.agent, line.variant))
@@ -217,7 +216,7 @@ class Report(BaseModel):
         yield from sorted(self.absent, key=lambda line: line.agent)
 
     def footer(self) -> ReportFooter:
-        """Counts what is there."""
+        """Return the footer, with the counts of all lines."""
         counts = ReportCounter()
         for line in self.body():
             counts.add(line)
@@ -225,14 +224,14 @@ class Report(BaseModel):
 
 
 class ReportCounter:
-    """Counts runs, and verdicts by status."""
+    """Counter of runs, and of verdicts by status."""
 
     def __init__(self) -> None:
         self._runs: set[tuple[str, str, str]] = set()
         self._statuses: Counter[str] = Counter()
 
     def add(self, line: ReportLine) -> None:
-        """Counts a line."""
+        """Count a line."""
         if isinstance(line, VerdictLine):
             self._statuses[line.status] += 1
             if line.variant != ALL_VARIANTS:
@@ -243,7 +242,7 @@ class ReportCounter:
             self._statuses["absent"] += 1
 
     def footer(self) -> ReportFooter:
-        """Gives the counts."""
+        """Return the counts."""
         return ReportFooter(runs=len(self._runs), counts=dict(sorted(self._statuses.items())))
 
 
@@ -252,10 +251,10 @@ def _verdict_sort_key(line: VerdictLine) -> tuple[str, ...]:
 
 
 def merge_reports(reports: Iterable[Report]) -> Report:
-    """
-    Gives several reports as one; of two lines about the same the later one counts.
+    """Return several reports as one; of two lines about the same verdict the later one is kept.
 
-    The header is that of the first, with the agents, checks and scenarios of all. It is complete if all of them are.
+    The header is that of the first report, with the agents, checks and scenarios of all. The result is complete if all
+    of them are.
     """
     several = list(reports)
     header = several[0].header

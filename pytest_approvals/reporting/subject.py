@@ -1,4 +1,4 @@
-"""What a verdict is about: a scenario on an agent in a variant, how that is said, and how it is run again."""
+"""Subject of a verdict: a scenario on an agent in a variant, its text, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_approvals.journal.events import Header
 from pytest_approvals.scenario.model import Variant
 
 ALL_VARIANTS = "*"
-"""Stands for the variant where a verdict is about all variants of a scenario together."""
+"""Variant of a verdict on all variants of a scenario together."""
 
 _BASE = Variant()
 _OPTIONS = {
@@ -30,16 +30,15 @@ _ALWAYS_SHOWN = ("serialize", "stream", "source")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """
-    One scenario on one agent in one variant.
+    """One scenario on one agent in one variant.
 
     Attributes:
-        agent: As it was named: `openai_agents==0.24.0`.
-        version: Of its framework.
-        where: Where it ran, in a word or two, if not in this environment: `environment`, `checkout`.
-        variant: Its id; `ALL_VARIANTS` for all together.
+        agent: The agent as it was named: `openai_agents==0.24.0`.
+        version: The version of its framework.
+        where: Where it ran if not in this environment: `environment`, `checkout`.
+        variant: The id of the variant; `ALL_VARIANTS` for all together.
         mode: The variant in words: `json, streaming, held`.
-        rerun: The command that shows it again.
+        rerun: The command that repeats the run.
     """
 
     scenario: str
@@ -52,11 +51,12 @@ class Subject:
 
     @classmethod
     def of(cls, header: Header, rerun: str = "", more: Iterable[str] = ()) -> Subject:
-        """
-        Says what a journal is about.
+        """Return what a journal is about.
 
-        Arguments:
-            rerun: Stands for a command of this package's own, which else has the words *more*.
+        Args:
+            header: The header of the journal.
+            rerun: The command that repeats the run; by default one of this package.
+            more: Further words of the default command.
         """
         variant = Variant(**{name: header.variant[name] for name in Variant.__slots__ if name in header.variant})
         return cls(
@@ -76,10 +76,9 @@ class Subject:
 
 
 def format_agent(agent: str, version: str | None, where: str = "") -> str:
-    """
-    Says an agent with its version and place.
+    """Return the text for an agent with its version and location.
 
-    >>> agent_said("openai_agents==0.24.0", "0.24.0", "environment"), agent_said("reference", None)
+    >>> format_agent("openai_agents==0.24.0", "0.24.0", "environment"), format_agent("reference", None)
     ('openai_agents 0.24.0 (environment)', 'reference')
     """
     name = agent.partition("==")[0].partition("@")[0]
@@ -87,10 +86,9 @@ def format_agent(agent: str, version: str | None, where: str = "") -> str:
 
 
 def agent_location(agent: str) -> str:
-    """
-    Says where an agent ran, by the way it was named; nothing for one of this environment.
+    """Return where an agent ran, by its name; nothing for one of this environment.
 
-    >>> [place_of(agent) for agent in ("langgraph", "langgraph==1.2", "langgraph@../langgraph", "meai==10.4")]
+    >>> [agent_location(agent) for agent in ("langgraph", "langgraph==1.2", "langgraph@../langgraph", "meai==10.4")]
     ['', 'environment', 'checkout', '']
     """
     if "==" in agent:
@@ -99,11 +97,12 @@ def agent_location(agent: str) -> str:
 
 
 def format_mode(variant: Variant) -> str:
-    """
-    Says a variant in words: what its state goes through, how a reply comes, what a decision is made from, and whatever
+    """Return a variant in words.
+
+    The words are the serialize mode, whether replies are streamed, what decisions are made from, and everything that
     differs from the base variant.
 
-    >>> mode_of(Variant(serialize="json", stream=True)), mode_of(Variant(resume="fresh", oracle="reject_all"))
+    >>> format_mode(Variant(serialize="json", stream=True)), format_mode(Variant(resume="fresh", oracle="reject_all"))
     ('json, streaming, held', 'none, fresh process, held, oracle reject_all')
     """
     words = [variant.serialize]
@@ -122,13 +121,15 @@ def format_mode(variant: Variant) -> str:
 
 
 def format_rerun_command(scenario: str, agent: str, variant: Variant | None = None, more: Iterable[str] = ()) -> str:
-    """
-    Gives the command that runs a scenario on an agent again, in one variant or in all.
+    """Return the command that runs a scenario on an agent again, in one variant or in all.
 
-    Arguments:
-        more: Further words: what else decided which agent ran.
+    Args:
+        scenario: The id of the scenario.
+        agent: The agent as it was named.
+        variant: The variant; None for all.
+        more: Further words that decide which agent runs.
 
-    >>> rerun_command("basics/pay", "reference", Variant(serialize="json", resume="fresh"))
+    >>> format_rerun_command("basics/pay", "reference", Variant(serialize="json", resume="fresh"))
     'pytest-approvals run basics/pay --agent reference --serialize json --resume fresh --stream off --answer held'
     """
     words = ["pytest-approvals", "run", scenario, "--agent", agent]

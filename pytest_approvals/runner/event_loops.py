@@ -1,4 +1,4 @@
-"""Waiting for asynchronous work where a test is not asynchronous."""
+"""Event loops for asynchronous work in tests that are not asynchronous."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ T = TypeVar("T")
 
 
 def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
-    """
-    Waits for *work* in an event loop of its own, and leaves alone whichever loop is set or running here.
+    """Run *work* to its end in an event loop of its own, without touching a loop that is set or running here.
 
-    It runs in this thread; only where an event loop is running here already, it runs in another thread, while this
-    loop stands still.
+    It runs in this thread. Only if an event loop is running here already, it runs in another thread, while this loop
+    is blocked.
     """
     try:
         asyncio.get_running_loop()
@@ -30,15 +29,15 @@ def run_coroutine(work: Coroutine[Any, Any, T]) -> T:
 
 
 class SessionLoop:
-    """An event loop that outlives what is waited for on it, and so do the agent processes that were started there."""
+    """Event loop that outlives the coroutines that run on it, as do the agent processes that they start."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._thread = threading.get_ident()
         atexit.register(self.close)
 
-    def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for *work* on this loop; on one of its own where this loop cannot run."""
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run *work* to its end on this loop, or on one of its own if this loop cannot run."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -46,23 +45,22 @@ class SessionLoop:
         return run_coroutine(work)
 
     def close(self) -> None:
-        """Closes the loop, for good."""
+        """Close the loop."""
         atexit.unregister(self.close)
         self._runner.close()
 
 
 @cache
 def get_session_loop() -> SessionLoop:
-    """Gives the loop that all runs on agents in environments share."""
+    """Return the loop that all runs on agents in environments share."""
     return SessionLoop()
 
 
 def require_asyncio() -> None:
-    """
-    Sees that asyncio runs this code.
+    """Check that asyncio runs this code.
 
-    Errors:
-        UsageError: Another library does, trio say.
+    Raises:
+        UsageError: Another library does, such as trio.
     """
     try:
         asyncio.get_running_loop()
@@ -78,7 +76,7 @@ def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _WorkerThread(threading.Thread):
-    """Runs something in another thread and keeps what came of it."""
+    """Runs a function in another thread and keeps its result or its error."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         super().__init__(name="approvals", daemon=True)

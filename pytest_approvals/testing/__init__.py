@@ -1,4 +1,4 @@
-"""What authors of adapters and checks test with."""
+"""Test tools for authors of adapters and checks."""
 
 from pytest_approvals.testing.adapters import AdapterTests
 from pytest_approvals.testing.session import AdapterSession, approve, reject

@@ -1,5 +1,4 @@
-"""
-Conformance tests for adapters, to be inherited.
+"""Conformance tests for adapters, to be inherited.
 
     class TestToyAdapter(AdapterTests):
         adapter = Toy
@@ -35,11 +34,12 @@ from pytest_approvals.agent_side.contract import (
 )
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.capabilities import PROTOCOLS
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Parameter
 from pytest_approvals.journal.events import Event, ModelRequest
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedReply, Tool, ToolBehaviour, Variant
@@ -85,8 +85,7 @@ def requires(*capabilities: str) -> Callable[[_Test], _Test]:
 
 
 class AdapterTests:
-    """
-    The tests that every adapter passes; set `adapter` in a subclass.
+    """The tests that every adapter passes; set `adapter` in a subclass.
 
     A subclass has only those tests that apply to its adapter. The others are not collected, so that a skipped test
     always means that something was not tried.
@@ -139,7 +138,7 @@ class AdapterTests:
 
     @pytest.fixture
     def story(self) -> Any:
-        """Gives a function that begins a session on a world; all sessions are closed at the end."""
+        """Return a function that begins a session on a world; all sessions are closed at the end."""
         begun: list[AdapterSession] = []
         native = self.adapter.native
         with TemporaryDirectory() as folder, closing(ModelEndpoint(native)) if native else nullcontext() as served:
@@ -395,9 +394,9 @@ class AdapterTests:
     def test_a_story_is_the_same_over_a_protocol(
         self, story: Callable[..., AdapterSession], protocol: str, stream: bool
     ) -> None:
-        """
-        With the framework's own client, one payment has the transcript that it has with the scripted model, but for
-        instructions: a model class may have some for its provider.
+        """With the framework's own client, one payment has the transcript that it has with the scripted model.
+
+        Instructions are left out: a model class may have some for its provider.
         """
         assert self._transcript("native", stream) == self._transcript(protocol, stream)
 
@@ -409,12 +408,12 @@ class AdapterTests:
 
 
 def _item_texts(items: Sequence[Any], kind: str) -> list[str | None]:
-    """Gives what the items of a kind say."""
+    """Return what the items of a kind say."""
     return [item.text for item in items if item.kind == kind]
 
 
 def _result_items(world: FakeWorld) -> list[tuple[str | None, str | None]]:
-    """Gives the results in the latest input of the model, each with the id of its call."""
+    """Return the results in the latest input of the model, each with the id of its call."""
     return [(item.id, item.text) for item in world.inputs[-1] if item.kind == "result"]
 
 

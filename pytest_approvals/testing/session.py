@@ -1,4 +1,4 @@
-"""One session with an agent, step by step, in a test of its adapter."""
+"""Session with an agent, step by step, in a test of its adapter."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ from pytest_approvals.runner.model_endpoint import ModelEndpoint
 from pytest_approvals.testing.world import FakeWorld
 
 STEP_TIMEOUT = 20
-"""How long a step may take."""
+"""Seconds that a step may take."""
 
 
 class AdapterSession:
-    """
-    One session on one world, step by step; every step waits for its end.
+    """One session in one world; every method runs a step to its end.
 
-    Arguments:
-        served: Serves its model, for an adapter that always reaches it over a protocol.
+    Args:
+        adapter: The adapter class.
+        blueprint: The agent to build.
+        world: The world of the session.
+        served: The endpoint of its model, for an adapter that always reaches it over a protocol.
     """
 
     def __init__(
@@ -55,11 +57,11 @@ class AdapterSession:
 
     def _reached(self, world: FakeWorld) -> ModelAddress | None:
         if self._served is not None:
-            world.place = self._served.address(world.asked)
+            world.place = self._served.open_address(world.asked)
         return world.place
 
     def _connecting(self, world: FakeWorld) -> Blueprint:
-        """Gives the blueprint with the addresses of its MCP servers, for an adapter that connects to them."""
+        """Return the blueprint with the addresses of its MCP servers, for an adapter that connects to them."""
         if not self.adapter.connects:
             return self.blueprint
         self._connected = self._connected or RunMcpServers()
@@ -67,10 +69,10 @@ class AdapterSession:
         async def run(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
             return await world.run(spec.name, arguments, None, agent=spec.agent)
 
-        return replace(self.blueprint, servers=self._connected.addresses(self.blueprint.tools, run))
+        return replace(self.blueprint, servers=self._connected.open_servers(self.blueprint.tools, run))
 
     def wait(self, step: Awaitable[Any]) -> Any:
-        """Waits for a step of the agent."""
+        """Run a step of the agent to its end."""
 
         async def waited() -> Any:
             return await asyncio.wait_for(step, STEP_TIMEOUT)
@@ -78,7 +80,7 @@ class AdapterSession:
         return self.runner.run(waited())
 
     def turn(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Outcome:
-        """Takes a turn and sees that its outcome is one."""
+        """Take a turn, check the type of its outcome and return it."""
         outcome = self.wait(self.agent.turn(text, decisions, stream=stream))
         if isinstance(outcome, Finished):
             return outcome
@@ -87,26 +89,26 @@ class AdapterSession:
         return outcome
 
     def paused(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> tuple[Request, ...]:
-        """Takes a turn that must pause, and gives its requests."""
+        """Take a turn that must pause, and return its requests."""
         outcome = self.turn(text, *decisions, stream=stream)
         assert isinstance(outcome, Paused), f"the turn must pause for approval, and gave {outcome!r}"
         return outcome.requests
 
     def finished(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Any:
-        """Takes a turn that must finish, and gives its output."""
+        """Take a turn that must finish, and return its output."""
         outcome = self.turn(text, *decisions, stream=stream)
         assert isinstance(outcome, Finished), f"the turn must finish, and gave {outcome!r}"
         return outcome.output
 
     def pending(self) -> tuple[Request, ...]:
-        """Lists what is pending."""
+        """Return the pending requests."""
         listed = self.wait(self.agent.pending())
         if not _are_requests(listed):
             self._breaks(f"pending() gave {listed!r}; it must list Requests")
         return tuple(listed)
 
     def restart(self) -> None:
-        """Dumps the state and loads it into a new agent."""
+        """Dump the state and load it into a new agent."""
         saved = self.wait(self.agent.dump())
         if not isinstance(saved, str):
             self._breaks(f"dump() gave {type(saved).__name__}; it must give text")
@@ -115,7 +117,7 @@ class AdapterSession:
         self.wait(self.agent.load([saved]))
 
     def another_session(self, world: FakeWorld) -> Agent:
-        """Begins another session on the same framework objects, recorded by *world*."""
+        """Begin another session on the same framework objects, recorded by *world*."""
 
         async def begun() -> Agent:
             self._reached(world)
@@ -125,7 +127,7 @@ class AdapterSession:
         return other
 
     def end(self) -> None:
-        """Closes the agent."""
+        """Close the agent."""
         try:
             self.wait(self.agent.close())
         finally:
@@ -141,12 +143,12 @@ class AdapterSession:
 
 
 def approve(request: Request) -> Decision:
-    """Makes the decision to approve."""
+    """Return a decision that approves *request*."""
     return Decision(request=request, verdict="approve")
 
 
 def reject(request: Request, reason: str | None = None) -> Decision:
-    """Makes the decision to reject."""
+    """Return a decision that rejects *request*."""
     return Decision(request=request, verdict="reject", reason=reason)
 
 

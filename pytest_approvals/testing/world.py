@@ -1,4 +1,4 @@
-"""A world without a harness: plays the replies that a test wrote, runs tools as told, and records."""
+"""Fake world for tests of adapters: plays the replies that a test wrote, runs tools, and records."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from pytest_approvals.runner.stream_chunks import split_reply
 
 
 class FakeWorld:
-    """
-    The `World` of one session in a test of an adapter.
+    """The `World` of one session in a test of an adapter.
 
-    It is strict: what an adapter hands over that is not of the contract's types is an `AdapterError`.
+    It is strict: a value of an adapter that does not have the type of the contract is an `AdapterError`.
 
-    Arguments:
+    Args:
         replies: What the model answers, in order; an exception is raised in its place.
         tools: The tools; their conditions are answered from here.
-        results: By tool: what it returns, or an exception that it raises; `ok` for all others.
+        results: What each tool returns, or an exception that it raises; all others return `ok`.
 
     Attributes:
         inputs: What the model was sent, each time.
         ran: Every execution of a tool: its name and arguments.
         gates: Every call that the framework's policy asked about: its tool and arguments.
         seen: Everything that a stream showed.
-        place: Where its model is reached, for an adapter that reaches it over a protocol.
+        place: The address of its model, for an adapter that reaches it over a protocol.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class FakeWorld:
     async def model(
         self, items: Sequence[Item], *, agent: str = MAIN, stream: bool = False, tools: Sequence[str] = ()
     ) -> Reply:
-        """Gives the next reply; see `World.model`."""
+        """Return the next reply; see `World.model`."""
         _require_type(items, Item, "World.model takes Items", agent)
         self.inputs.append(tuple(items))
         if not self.replies:
@@ -71,7 +70,7 @@ class FakeWorld:
         return self.place
 
     async def asked(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
-        """Answers what comes to its address; see `endpoint.Model`."""
+        """Answer a request to its address; see `endpoint.Model`."""
         if asked.body_errors:
             raise ModelRefused("; ".join(complaint.text for complaint in asked.body_errors))
         return await self.model(items, agent=asked.model, stream=asked.stream, tools=asked.tools)
@@ -85,7 +84,7 @@ class FakeWorld:
         agent: str = MAIN,
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
-        """Runs a tool; see `World.run`."""
+        """Run a tool; see `World.run`."""
         _require_type([tool], str, "World.run takes the tool's name first", agent)
         _require_type([arguments], Mapping, "World.run takes the arguments as a mapping", agent)
         _require_type([call_id], str | None, "World.run takes a call id, or None", agent)
@@ -98,21 +97,21 @@ class FakeWorld:
         return result
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """Answers from the tool's condition; see `World.gate`."""
+        """Return whether the tool's condition requires approval; see `World.gate`."""
         asked_before = self.gates.count((tool, arguments))
         self.gates.append((tool, arguments))
         return needs_approval(self.tools[tool].approval, arguments, asked_before)
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
-        """Answers as `gate` does."""
+        """Return the same as `gate`."""
         return self.gate(tool, arguments, call_id, agent=agent)
 
     def shown(self, what: str, **facts: Any) -> None:
-        """Notes what a stream showed; see `World.shown`."""
+        """Record what a stream showed; see `World.shown`."""
         self.seen.append((what, facts))
 
     def told(self) -> list[str | None]:
-        """Gives the results in the latest input of the model."""
+        """Return the results in the latest input of the model."""
         return [item.text for item in self.inputs[-1] if item.kind == "result"]
 
 
@@ -123,16 +122,16 @@ def _require_type(values: Iterable[object], kind: Any, rule: str, agent: str) ->
 
 
 def reply(say: str | None = None, *calls: ModelCall) -> Reply:
-    """Makes a reply of the model, with the chunks that it is streamed in."""
+    """Return a reply of the model, with the chunks that it is streamed in."""
     return Reply(say=say, calls=calls, chunks=split_reply(say, calls, "tokens"))
 
 
 def call(tool: str, call_id: str | None = "c1", **arguments: Any) -> ModelCall:
-    """Makes a call of the model."""
+    """Return a call of the model."""
     return ModelCall(id=call_id, tool=tool, arguments=arguments)
 
 
 def tool(name: str, approval: Any = "never", **types: str) -> ToolSpec:
-    """Makes a tool with required parameters of these types."""
+    """Return a tool with required parameters of these types."""
     parameters = {parameter: Parameter(type=kind) for parameter, kind in types.items()}
     return ToolSpec(name=name, description=f"The tool {name}.", parameters=parameters, approval=approval)

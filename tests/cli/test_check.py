@@ -105,7 +105,7 @@ def test_every_check_can_be_explained(command_line, slug: str) -> None:
         (["empty"], "there are no journals in empty: no *.jsonl"),
         (
             ["--explain", "runs-at-most-twice"],
-            "no check is called 'runs-at-most-twice'; did you mean 'runs-at-most-once'?",
+            "unknown check 'runs-at-most-twice'; did you mean 'runs-at-most-once'?",
         ),
         (["broken.jsonl"], "broken.jsonl:1: this line is no JSON"),
     ],

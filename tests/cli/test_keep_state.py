@@ -12,7 +12,8 @@ from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.cli.releases import store_paused_state
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.simulation import ReferenceAgent

@@ -134,8 +134,8 @@ def test_rules_are_listed(command_line) -> None:
     [
         ((), "name the stored conversations to look at: files, folders, or - for standard input"),
         (("none.json",), "there is no file none.json"),
-        (("--format", "pydantic-ai", "."), "no format is called 'pydantic-ai'; did you mean 'pydantic_ai'?"),
-        (("--gate", "pay", "."), "no option is called '--gate'; did you mean '--gated'?"),
+        (("--format", "pydantic-ai", "."), "unknown format 'pydantic-ai'; did you mean 'pydantic_ai'?"),
+        (("--gate", "pay", "."), "unknown option '--gate'; did you mean '--gated'?"),
     ],
 )
 def test_wrong_usage(command_line, words, what) -> None:

@@ -32,7 +32,7 @@ def test_each_row_has_a_line_and_the_last_one_counts(command_line: CommandLine) 
 
     assert (1, "") == (said.code, said.err)
     assert "found runs-when-rejected: rejected-never-runs" == first
-    assert second.startswith("missed not-there: no agent is called 'nobody'")
+    assert second.startswith("missed not-there: Unknown agent 'nobody'")
     assert "recall: 1 of 2" == last
     assert [True, False] == [line["found"] for line in lines[:-1]]
     assert {"event": "footer", "found": 1, "rows": 2} == lines[-1]
@@ -49,7 +49,7 @@ def test_single_rows_can_be_chosen(command_line: CommandLine) -> None:
         chosen.code,
         chosen.out.splitlines(),
     )
-    assert (2, "no row is called 'run-when-rejected'; did you mean 'runs-when-rejected'?") == (
+    assert (2, "unknown row 'run-when-rejected'; did you mean 'runs-when-rejected'?") == (
         unknown.code,
         unknown.err.strip().removeprefix("pytest-approvals: "),
     )
@@ -61,4 +61,4 @@ def test_a_mistake_in_a_table_ends_the_command(command_line: CommandLine) -> Non
     said = command_line("recall", "table.yaml")
 
     assert (2, "") == (said.code, said.out)
-    assert "table.yaml:1: no key of a row is called 'titel'; did you mean 'title'?" in said.err
+    assert "table.yaml:1: unknown key of a row 'titel'; did you mean 'title'?" in said.err

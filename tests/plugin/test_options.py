@@ -10,23 +10,23 @@ from pytest_approvals.plugin.options import OPTIONS
 @pytest.mark.parametrize(
     ("option", "error"),
     [
-        ("--approvals-agents=refrence", "--approvals-agents: no agent is called 'refrence'; did you mean 'reference'?"),
-        ("--approvals-serialize=jsn", "--approvals-serialize: no serialize mode is called 'jsn'; did you mean 'json'?"),
-        ("--approvals-resume=frsh", "--approvals-resume: no resume is called 'frsh'; did you mean 'fresh'?"),
-        ("--approvals-history=apend", "--approvals-history: no history is called 'apend'; did you mean 'append'?"),
+        ("--approvals-agents=refrence", "--approvals-agents: Unknown agent 'refrence'; did you mean 'reference'?"),
+        ("--approvals-serialize=jsn", "--approvals-serialize: unknown serialize mode 'jsn'; did you mean 'json'?"),
+        ("--approvals-resume=frsh", "--approvals-resume: unknown resume 'frsh'; did you mean 'fresh'?"),
+        ("--approvals-history=apend", "--approvals-history: unknown history 'apend'; did you mean 'append'?"),
         (
             "--approvals-stream=maybe",
-            "--approvals-stream: no switch position is called 'maybe'; valid: 0, 1, false, no, off, on, true, yes",
+            "--approvals-stream: unknown switch position 'maybe'; valid: 0, 1, false, no, off, on, true, yes",
         ),
-        ("--approvals-answer=rebuild", "--approvals-answer: no answer is called 'rebuild'; did you mean 'rebuilt'?"),
+        ("--approvals-answer=rebuild", "--approvals-answer: unknown answer 'rebuild'; did you mean 'rebuilt'?"),
         (
             "--approvals-oracle=random:x",
             "--approvals-oracle: the oracle random needs a number for its seed: random:7, not random:x",
         ),
-        ("--approvals-strength=5", "--approvals-strength: no strength is called '5'; valid: 1, 2, 3, full"),
+        ("--approvals-strength=5", "--approvals-strength: unknown strength '5'; valid: 1, 2, 3, full"),
         (
             "--approvals-fault=RejectedCallRun",
-            "--approvals-fault: no fault is called 'RejectedCallRun'; did you mean 'RejectedCallRuns'?",
+            "--approvals-fault: unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?",
         ),
         ("--approvals-fault=json:loads", "--approvals-fault: 'json:loads' is no fault; derive a class from *"),
         ("--approvals-seed=-1", "--approvals-seed: -1 is too small"),
@@ -67,7 +67,7 @@ def test_a_mistake_in_the_ini_file_is_refused_too(project) -> None:
     result = project.run(agents="")
 
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["ERROR: --approvals-strength: no strength is called '9'; valid: 1, 2, 3, full"])
+    result.stderr.fnmatch_lines(["ERROR: --approvals-strength: unknown strength '9'; valid: 1, 2, 3, full"])
 
 
 def test_every_option_has_an_ini_twin(project) -> None:

@@ -57,7 +57,7 @@ def test_a_tool_that_is_not_there_is_named(run: RunResult) -> None:
     with pytest.raises(UnknownName) as error:
         run.calls["pya"]
 
-    assert "no tool is called 'pya'; did you mean 'pay'?" == str(error.value)
+    assert "Unknown tool 'pya'; did you mean 'pay'?" == str(error.value)
     assert "pya" not in run.calls
     assert ["read", "pay", "never_called"] == list(run.calls)
 

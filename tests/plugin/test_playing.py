@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver
-from pytest_approvals.plugin.item_runner import HANG_TIME_LIMIT, run_time_limit
+from pytest_approvals.plugin.items import HANG_TIME_LIMIT, run_time_limit
 
 HANG = CheckOutcome(scenario="state/cancelled", variant="none-held", check="run-ends", failed=True, version="1.0")
 

@@ -122,7 +122,7 @@ def test_a_mistake_in_a_file_of_waivers_is_an_error(forgetful) -> None:
 
     assert 2 == result.ret
     result.stdout.fnmatch_lines(
-        ["*forgetful.waivers.yaml:3: no check is called 'aproved-runs'; did you mean 'approved-runs'[?]"]
+        ["*forgetful.waivers.yaml:3: unknown check 'aproved-runs'; did you mean 'approved-runs'[?]"]
     )
 
 

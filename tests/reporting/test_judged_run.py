@@ -54,7 +54,7 @@ def test_a_waived_finding_is_not_raised() -> None:
     result = judge(UNASKED, "policy-fails-closed")
     result.raise_findings()
 
-    assert not result.clean
+    assert not result.is_clean
     assert {"waived", "pass"} == {line["status"] for line in result.lines()}
     assert {"known (https://e.org/1)"} == {line["waiver"] for line in result.lines() if line["status"] == "waived"}
 

@@ -1,5 +1,4 @@
-"""
-Known-bug recall: does the catalogue find what people have reported?
+"""Known-bug recall: how many reported bugs the catalogue detects.
 
-A table names known bugs, each with a release that has it and one that has not; the catalogue runs on both.
+A table lists known bugs, each with a release that has it and one that does not; the catalogue runs on both.
 """

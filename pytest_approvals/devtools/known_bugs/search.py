@@ -1,14 +1,11 @@
-"""The flavours that the agent of a row stands for.
+"""Search of the catalogue for a known bug.
 
-A report names a release, and seldom all that stood around the gate there. So a row that names no flavour means every
-flavour of that distribution, and one that names `hosted` means `hosted_chat` and `hosted_workflow`, too.
+The catalogue detects a bug if a check of the row fails on the bad agent in a variant in which it does not fail on the
+good one; if there is no good one, if it fails. The first such variant is enough. Scenarios that cite the report of the
+bug run first, then the plainest variants of all others: that makes the search quick, and does not change its result.
 
-Whether the catalogue finds a known bug.
-
-It does if a check of the row fails on the bad agent, in one of the flavours that are meant, in some variant in which it
-does not fail on the good one; where there is no good one, if it fails. The first such variant is enough. Scenarios that
-cite the report of the bug run first, then the plainest variants of all others: that makes an answer quick, and changes
-none.
+A report names a release, but seldom the code that was used with it. So a row that names no flavour means every flavour
+of that distribution, and one that names `hosted` means `hosted_chat` and `hosted_workflow`, too.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def flavour_pairs(row: KnownBug) -> Iterator[tuple[AgentRelease, AgentRelease | None]]:
-    """Gives the bad and the good agent of *row* in each flavour that is meant; those that it names come first."""
+    """Yield the bad and the good agent of *row* in each flavour that it means; those that it names come first."""
     yield row.bad, row.good
     for flavour in _other_flavours(row.bad.spec):
         alike = row.good is not None and row.good.spec.base == row.bad.spec.base
@@ -65,14 +62,13 @@ _ISSUE_REFERENCE = re.compile(r"([\w.-]+/[\w.-]+)(?:#|/(?:issues|pull|discussion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """
-    What became of a row.
+    """The result of the search for a known bug.
 
     Attributes:
-        checks: The checks that found it; none where it was missed.
-        agent, scenario, variant: Where.
+        checks: The checks that detect it; none if it was missed.
+        agent, scenario, variant: The run that detects it.
         why: Why it was missed.
-        runs: How many runs on the bad agent are behind it.
+        runs: The number of runs on the bad agent.
     """
 
     row: KnownBug
@@ -85,7 +81,7 @@ class SearchResult:
 
     @property
     def found(self) -> bool:
-        """Whether it was found."""
+        """Whether the bug was found."""
         return bool(self.checks)
 
     def __str__(self) -> str:
@@ -93,10 +89,9 @@ class SearchResult:
 
 
 class KnownBugSearch:
-    """
-    Looks for the bugs of a table.
+    """Search of the catalogue for the bugs of a table.
 
-    Arguments:
+    Args:
         catalogue: The scenarios, by id.
         time_limit: Seconds for one run.
     """
@@ -107,7 +102,7 @@ class KnownBugSearch:
         self._suspects: dict[AgentRelease, AgentRuns] = {}
 
     def search(self, row: KnownBug) -> SearchResult:
-        """Runs the catalogue on the agents of *row*, and where nothing is found on their other flavours."""
+        """Run the catalogue on the agents of *row*, and if nothing is found on their other flavours."""
         answers = []
         for bad, good in flavour_pairs(row):
             answers.append(self._looked_for(row, self._suspect(bad), None if good is None else self._suspect(good)))

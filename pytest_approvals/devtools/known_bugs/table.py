@@ -1,4 +1,4 @@
-"""Tables of known bugs: a YAML list of rows.
+"""Table of known bugs: a YAML list of rows.
 
     - id: none-decision-executes-tool
       title: A decision of None runs the tool that it is about
@@ -7,7 +7,7 @@
       good: {agent: pydantic_ai==2.42.0}      # null: no release is known to be without it
       checks: [invalid-decision-refused]      # a failure of one of these counts as having found it
 
-An agent may have `with` (a list of requirements) and `python` beside it.
+An agent may also have `with` (a list of requirements) and `python`.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ _AGENT_KEYS = ("agent", "with", "python")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownBug:
-    """
-    A known bug.
+    """A known bug.
 
     Attributes:
         sources: Where it was reported.
         bad: A release that has it.
-        good: One that has not; None where there is none.
+        good: A release that does not have it; None if there is none.
         checks: The slugs whose failure counts as having found it.
     """
 
@@ -49,13 +48,13 @@ class KnownBug:
 
 
 def load_known_bugs(path: Path, checks: Collection[str]) -> tuple[KnownBug, ...]:
-    """
-    Reads a table.
+    """Read a table.
 
-    Arguments:
+    Args:
+        path: The file.
         checks: The slugs of all checks.
 
-    Errors:
+    Raises:
         TableError: The file cannot be read, or has a mistake; file and line are named.
     """
     from pytest_approvals.yaml_files import Diagnostic
@@ -83,7 +82,7 @@ def load_known_bugs(path: Path, checks: Collection[str]) -> tuple[KnownBug, ...]
 
 @dataclass(frozen=True, slots=True)
 class _EntryLocation:
-    """Where something stands, for errors."""
+    """The place of an entry in the file, for errors."""
 
     file: str
     path: tuple[str, ...]

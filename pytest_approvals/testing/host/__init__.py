@@ -1,8 +1,7 @@
-"""
-The conformance kit for agent processes in any language: what `docs/host-protocol.md` requires, tried on a process.
+"""Conformance tests for agent processes in any language: the requirements of `docs/host-protocol.md`.
 
-First the rules of the protocol, then the stories of the catalogue with all checks. `pytest-approvals conformance`
-prints what comes out; `host_conforms` is for a test.
+First the rules of the protocol are tested, then the scenarios of the catalogue with all checks.
+`pytest-approvals conformance` prints the result; `host_conforms` is for a test.
 """
 
 from __future__ import annotations
@@ -17,39 +16,37 @@ __all__ = ["FAMILIES", "RULES", "HostConformanceError", "HostFinding", "check_ho
 
 
 class HostConformanceError(ApprovalsError, AssertionError):
-    """A process does not do what the host protocol requires; *found* says what."""
+    """A process that breaks the host protocol; *found* has the findings."""
 
     def __init__(self, command: Sequence[str], found: Sequence[HostFinding]) -> None:
         self.found = tuple(found)
         lines = [f"  {one}" for one in found]
-        super().__init__("\n".join([f"{' '.join(command)} does not keep the host protocol:", *lines]))
+        super().__init__("\n".join([f"{' '.join(command)} does not conform to the host protocol:", *lines]))
 
 
 def check_host(
     command: Sequence[str], *, agent: str = "agent", scenarios: Sequence[str] = FAMILIES
 ) -> list[HostFinding]:
-    """
-    Lists what is wrong with a process: the rules that it breaks, or else the stories that fail.
+    """Return the findings about a process: the rules that it breaks, or else the scenarios that fail.
 
-    Arguments:
-        command: What starts it, with its arguments.
-        agent: What it is to drive; it is named so in `hello`.
-        scenarios: The stories, by id or family.
+    Args:
+        command: The program of the process, with its arguments.
+        agent: The agent that it is to drive, as `hello` names it.
+        scenarios: The scenarios, by id or family.
 
-    Errors:
+    Raises:
         UnknownName: There is no such scenario.
-        AgentUnavailable: It cannot be started.
+        AgentUnavailable: The process cannot be started.
     """
     broken = check_rules(command, agent)
     return broken or run_catalogue(command, agent, scenarios)
 
 
 def host_conforms(command: Sequence[str], *, agent: str = "agent", scenarios: Sequence[str] = FAMILIES) -> None:
-    """
-    Passes if a process keeps the host protocol; see `check_host`.
+    """Assert that a process conforms to the host protocol; see `check_host`.
 
-    Errors:
-        HostFails: It does not.
+    Raises:
+        HostConformanceError: It does not.
     """
     found = check_host(command, agent=agent, scenarios=scenarios)
     if found:

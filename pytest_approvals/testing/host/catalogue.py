@@ -1,4 +1,4 @@
-"""The stories of the catalogue, played on a process and judged with all checks."""
+"""Scenarios of the catalogue, run on a process and judged by all checks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from pytest_approvals.scenario.variants import plan_variants
 from pytest_approvals.testing.host.rules import HostFinding
 
 FAMILIES = ("basics", "parallel")
-"""What every process is tried with; what it does not claim is left out."""
+"""The families that every process is tested with; what it does not claim is left out."""
 
 RUN_TIME_LIMIT = 20.0
-"""How long a run may take."""
+"""Seconds that a run may take."""
 
 
 def run_catalogue(command: Sequence[str], agent: str, scenarios: Sequence[str]) -> list[HostFinding]:
-    """
-    Lists the stories that fail on a process, the first failure of each.
+    """Return the scenarios that fail on a process, with the first failure of each.
 
-    Errors:
+    Raises:
         UnknownName: There is no such scenario.
     """
     stories = [
@@ -39,19 +38,19 @@ def run_catalogue(command: Sequence[str], agent: str, scenarios: Sequence[str]) 
     ]
     loop, pool = SessionLoop(), ProcessPool()
     source = SharedProcessSource(
-        agent, SubprocessFactory(agent=agent, environment=CommandLauncher(words=tuple(command)), pool=pool)
+        agent, SubprocessFactory(agent=agent, launcher=CommandLauncher(words=tuple(command)), pool=pool)
     )
     try:
-        loop.wait_for(source.ask())
+        loop.run(source.fetch_facts())
         return [one for story in stories for one in _first_failure(story, source, loop)]
     finally:
-        loop.wait_for(pool.close())
+        loop.run(pool.close())
         loop.close()
 
 
 def _first_failure(story: Scenario, source: SharedProcessSource, loop: SessionLoop) -> Iterator[HostFinding]:
     for variant in plan_variants(story, source.facts):
-        run = loop.wait_for(run_scenario(story, variant, source, limit=RunLimits(seconds=RUN_TIME_LIMIT)))
+        run = loop.run(run_scenario(story, variant, source, limit=RunLimits(seconds=RUN_TIME_LIMIT)))
         for verdict in judge(read_history(run.events)):
             if verdict.fails:
                 sentence = CHECKS[verdict.check].requirement.rstrip(".")

@@ -1,4 +1,4 @@
-"""The rules that are about a process in the middle of its work: a tool of it is held, and something else happens."""
+"""Rules about a process in the middle of a turn: one of its tools is held, and something else happens."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pytest_approvals.processes.agent_process import AgentProcess, ProcessTimeou
 from pytest_approvals.processes.launchers import CommandLauncher
 from pytest_approvals.processes.process_pool import ProcessPool
 from pytest_approvals.processes.remote_agents import RemoteAgent, SharedProcessSource, SubprocessFactory
-from pytest_approvals.runner.mcp.endpoints import create_world_dispatcher
-from pytest_approvals.runner.run_context import RunContext, build_header
-from pytest_approvals.runner.world import RecordingWorld
+from pytest_approvals.runner.journal_values import build_header
+from pytest_approvals.runner.run_context import RunContext
+from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.build import calls, returns, say, scenario, tool
 from pytest_approvals.scenario.build_steps import send, signal, together
 from pytest_approvals.scenario.model import Variant
@@ -36,25 +36,25 @@ _HELD_TOOL_SCENARIO = scenario(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFixture:
-    """A process at work: its session is in a turn, whose tool is held."""
+    """A process whose session is in a turn, while a tool is held."""
 
     process: AgentProcess
     agent: Agent
     turn: asyncio.Task[Any]
-    play: RunContext
+    context: RunContext
     blueprint: Blueprint
 
 
 def keeps_sessions_apart(command: Sequence[str], agent: str) -> None:
-    """Sessions of many runs share a process."""
+    """Check that another session is served meanwhile: sessions of many runs share a process."""
 
-    async def attempt(bench: HostFixture) -> None:
-        world = RecordingWorld(bench.play, "other")
-        other = await _within_timeout(RemoteAgent.build(bench.process, world, bench.blueprint), "`build`")
+    async def attempt(fixture: HostFixture) -> None:
+        world = RecordingWorld(fixture.context, "other")
+        other = await _within_timeout(RemoteAgent.build(fixture.process, world, fixture.blueprint), "`build`")
         if await _within_timeout(other.pending(), "`pending`"):
             raise RuleBroken("a session that has done nothing lists requests")
-        bench.play.signals.give(_RELEASE_SIGNAL)
-        outcome = await _within_timeout(bench.turn, "`turn`")
+        fixture.context.signals.send(_RELEASE_SIGNAL)
+        outcome = await _within_timeout(fixture.turn, "`turn`")
         if outcome != Finished(output="Done."):
             raise RuleBroken(f"the turn that was held came to {outcome}")
 
@@ -62,24 +62,24 @@ def keeps_sessions_apart(command: Sequence[str], agent: str) -> None:
 
 
 def stops_a_turn(command: Sequence[str], agent: str) -> None:
-    """A run that takes too long is given up; the process is used for the next one."""
+    """Check that the process can be used for the next run after a run that took too long was given up."""
 
-    async def attempt(bench: HostFixture) -> None:
-        bench.turn.cancel()
-        await asyncio.wait({bench.turn})
-        if not bench.process.usable:
-            raise RuleBroken(f"it did not let go of the turn: {bench.process.lost}")
-        await _within_timeout(bench.agent.pending(), "`pending` after a turn that was stopped")
+    async def attempt(fixture: HostFixture) -> None:
+        fixture.turn.cancel()
+        await asyncio.wait({fixture.turn})
+        if not fixture.process.is_usable:
+            raise RuleBroken(f"it did not let go of the turn: {fixture.process.lost}")
+        await _within_timeout(fixture.agent.pending(), "`pending` after a turn that was stopped")
 
     _run_attempt(command, agent, attempt)
 
 
 def ends_while_it_works(command: Sequence[str], agent: str) -> None:
-    """A framework that waits for something must not keep the process."""
+    """Check that a framework that waits for something does not keep the process alive."""
 
-    async def attempt(bench: HostFixture) -> None:
-        await bench.process.end()
-        if bench.process.exit_code is not None and bench.process.exit_code < 0:
+    async def attempt(fixture: HostFixture) -> None:
+        await fixture.process.end()
+        if fixture.process.exit_code is not None and fixture.process.exit_code < 0:
             raise RuleBroken("it had to be ended by a signal")
 
     _run_attempt(command, agent, attempt)
@@ -87,8 +87,8 @@ def ends_while_it_works(command: Sequence[str], agent: str) -> None:
 
 def _run_attempt(command: Sequence[str], agent: str, attempt: Callable[[HostFixture], Awaitable[None]]) -> None:
     async def whole() -> None:
-        async with _start_held_turn(command, agent) as bench:
-            await attempt(bench)
+        async with _start_held_turn(command, agent) as fixture:
+            await attempt(fixture)
 
     try:
         asyncio.run(whole())
@@ -100,29 +100,29 @@ def _run_attempt(command: Sequence[str], agent: str, attempt: Callable[[HostFixt
 async def _start_held_turn(command: Sequence[str], agent: str) -> AsyncIterator[HostFixture]:
     pool = ProcessPool(ProcessTimeouts(start=ANSWER_TIMEOUT, answer=ANSWER_TIMEOUT, end=2.0))
     source = SharedProcessSource(
-        agent, SubprocessFactory(agent=agent, environment=CommandLauncher(words=tuple(command)), pool=pool)
+        agent, SubprocessFactory(agent=agent, launcher=CommandLauncher(words=tuple(command)), pool=pool)
     )
     turn = None
     try:
-        await source.ask()
-        play = RunContext(
+        await source.fetch_facts()
+        context = RunContext(
             scenario=_HELD_TOOL_SCENARIO,
             variant=Variant(),
             journal=Journal(),
             header=build_header(_HELD_TOOL_SCENARIO, Variant(), source, seed=0),
         )
-        play.served = _serve_model(source.facts.native)
-        world = RecordingWorld(play, "")
-        blueprint = replace(play.blueprint("", create_world_dispatcher(world)), model=world.address())
+        context.model_endpoint = _serve_model(source.facts.native)
+        world = RecordingWorld(context, "")
+        blueprint = replace(context.build_blueprint("", create_world_dispatcher(world)), model=world.address())
         driven = await source.build(world, blueprint)
         assert isinstance(driven, RemoteAgent)
         turn = asyncio.ensure_future(driven.turn("Look.", (), stream=False))
-        started = asyncio.ensure_future(play.signals.wait("started c1"))
+        started = asyncio.ensure_future(context.signals.wait("started c1"))
         await asyncio.wait({turn, started}, timeout=ANSWER_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
             started.cancel()
             raise RuleBroken(f"a turn whose reply calls a tool did not run it: {_describe_turn(turn)}")
-        yield HostFixture(process=driven.host, agent=driven, turn=turn, play=play, blueprint=blueprint)
+        yield HostFixture(process=driven.host, agent=driven, turn=turn, context=context, blueprint=blueprint)
     finally:
         if turn is not None:
             turn.cancel()

@@ -1,4 +1,4 @@
-"""An agent process, spoken to line by line, so that it can be told what the protocol does not allow."""
+"""Raw client of an agent process, which can send what the protocol does not allow."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from typing import Any, Self
 from pytest_approvals.processes.launchers import CommandLauncher
 
 ANSWER_TIMEOUT = 20.0
-"""How many seconds a process may take for an answer, or to end."""
+"""Seconds that a process may take to respond, or to end."""
 
 
 class RuleBroken(Exception):
-    """The process did what the protocol does not allow; *args* say what."""
+    """The process broke a rule of the protocol; *args* say how."""
 
 
 class RawHost:
-    """
-    A process and the connection to it; it is ended when the block is left.
+    """A process and the connection to it; the process is killed when the block is left.
 
-    Arguments:
-        command: What starts it, with its arguments.
+    Args:
+        command: The program of the process, with its arguments.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -50,11 +49,10 @@ class RawHost:
         self.child.wait()
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """
-        Calls the process, and gives the message that answers; None where it ended the connection instead.
+        """Call a method of the process, and return its response; None if it closed the connection instead.
 
-        Errors:
-            Broken: It says something else, or nothing in time.
+        Raises:
+            RuleBroken: It sends something else, or nothing in time.
         """
         number = next(self._numbers)
         self._send({"id": number, "m": method, "p": params})
@@ -66,12 +64,12 @@ class RawHost:
         return message
 
     def hang_up(self) -> None:
-        """Closes the connection, as a harness does that is gone."""
+        """Close the connection, as a harness does that has exited."""
         self._lines.close()
         self._connection.close()
 
     def ends(self) -> bool:
-        """Says whether the process ends by itself."""
+        """Return whether the process exits by itself."""
         try:
             self.child.wait(ANSWER_TIMEOUT)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The rules of the host protocol, each tried on processes of its own."""
+"""Rules of the host protocol, each tested on processes of its own."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from pytest_approvals.testing.host.raw_client import RawHost, RuleBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFinding:
-    """
-    Something that is wrong with a process.
+    """A rule that a process breaks, or a scenario that fails on it.
 
     Attributes:
         name: The rule, or the scenario.
@@ -34,10 +33,10 @@ class HostFinding:
 
 
 RuleCheck = Callable[[Sequence[str], str], None]
-"""Tries a rule on a command for an agent; raises `RuleBroken`."""
+"""Tests a rule on a command for an agent; raises `RuleBroken`."""
 
 RULES: dict[str, tuple[str, RuleCheck]] = {}
-"""Every rule by its name: the requirement, and what tries it."""
+"""Every rule by its name: the requirement, and the function that tests it."""
 
 
 def _rule(requirement: str) -> Callable[[RuleCheck], RuleCheck]:
@@ -49,7 +48,7 @@ def _rule(requirement: str) -> Callable[[RuleCheck], RuleCheck]:
 
 
 def check_rules(command: Sequence[str], agent: str) -> list[HostFinding]:
-    """Lists the rules that a process breaks; where it does not even greet, nothing else is tried."""
+    """Return the rules that a process breaks; if it does not even greet, nothing else is tested."""
     found: list[HostFinding] = []
     for name, (requirement, attempt) in RULES.items():
         try:
@@ -63,7 +62,7 @@ def check_rules(command: Sequence[str], agent: str) -> list[HostFinding]:
 
 @_rule("`hello` must be answered with the protocol's version and with facts that can be read")
 def greets(command: Sequence[str], agent: str) -> None:
-    """The first rule: without a greeting there is nothing else to try."""
+    """Test the greeting; without it no other rule can be tested."""
     with RawHost(command) as host:
         welcome = _greet(host, agent)
     if welcome.protocol != PROTOCOL_VERSION:
@@ -78,21 +77,21 @@ def greets(command: Sequence[str], agent: str) -> None:
 
 @_rule("a process that speaks another version of the protocol must refuse to go on")
 def refuses_another_protocol(command: Sequence[str], agent: str) -> None:
-    """An old process must not guess what a newer harness means."""
+    """Test the version check: an old process must not guess what a newer harness means."""
     with RawHost(command) as host:
         _expect_refusal(host, "hello", {"protocol": PROTOCOL_VERSION + 98, "process": 1, "agent": agent, "limit": 60.0})
 
 
 @_rule("nothing may be done before `hello`")
 def waits_for_hello(command: Sequence[str], agent: str) -> None:
-    """The harness numbers processes in `hello`, and handles need that number."""
+    """Test calls before `hello`, which numbers the process; handles need that number."""
     with RawHost(command) as host:
         _expect_refusal(host, "build", {"session": 1, "blueprint": {}})
 
 
 @_rule("a call of a method that does not exist must be answered with an error, or end the connection")
 def refuses_unknown_methods(command: Sequence[str], agent: str) -> None:
-    """Silence would leave the harness waiting."""
+    """Test an unknown method; without a response the harness would wait."""
     with RawHost(command) as host:
         _greet(host, agent)
         _expect_refusal(host, "dance", {})
@@ -100,7 +99,7 @@ def refuses_unknown_methods(command: Sequence[str], agent: str) -> None:
 
 @_rule("a call about a session that does not exist must be answered with an error")
 def refuses_unknown_sessions(command: Sequence[str], agent: str) -> None:
-    """Nothing of another session may be told."""
+    """Test an unknown session; data of another session must not be returned."""
     with RawHost(command) as host:
         _greet(host, agent)
         _expect_refusal(host, "pending", {"session": 77})
@@ -108,7 +107,7 @@ def refuses_unknown_sessions(command: Sequence[str], agent: str) -> None:
 
 @_rule("a step whose capability is not claimed must be answered with the error `Unsupported`")
 def says_what_it_cannot(command: Sequence[str], agent: str) -> None:
-    """What cannot be expressed must not look like a failure of the framework, or as if it had been done."""
+    """Test steps without their capability, which must look neither like failures of the framework nor like success."""
     with RawHost(command) as host:
         facts = _greet(host, agent).facts
         _call_successfully(host, "build", {"session": 1, "blueprint": {}})
@@ -122,7 +121,7 @@ def says_what_it_cannot(command: Sequence[str], agent: str) -> None:
 
 @_rule("when its standard input ends, the process must end")
 def ends_with_its_harness(command: Sequence[str], agent: str) -> None:
-    """Whoever runs tests must not collect processes."""
+    """Test the end of standard input: processes must not outlive the tests."""
     with RawHost(command) as host:
         _greet(host, agent)
         host.hang_up()

@@ -1,0 +1,263 @@
+"""Scenario files as pytest collects and runs them: a file is a collector, an agent in a variant is an item.
+
+The way of an item, each step a function of the one before; pytest is at both ends of it:
+
+    item → begin_run → run_scenario → judge → findings, warnings and waivers as pytest takes them → transcript
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
+from pytest_approvals.checks import CheckFailed
+from pytest_approvals.errors import ApprovalsError, ScenarioError, TranscriptMismatch
+from pytest_approvals.plugin.results import build_mismatch_line
+from pytest_approvals.plugin.snapshot import (
+    assert_transcript,
+    hide_from_other_extensions,
+    is_transcript_stored,
+    is_updating_snapshots,
+    protocol_transcript_name,
+    transcript_name,
+)
+from pytest_approvals.reporting.judged_run import JudgedRun, outcome_of
+from pytest_approvals.reporting.subject import Subject
+from pytest_approvals.runner.run import RecordedRun, run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.catalogue import find_root, stock_folder
+from pytest_approvals.scenario.labels import list_occurrences
+from pytest_approvals.scenario.load import load_scenario
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.yaml_files import find_line
+
+if TYPE_CHECKING:
+    from pytest_approvals.plugin.agents import AgentUnderTest
+    from pytest_approvals.plugin.state import PluginState
+
+HANG_TIME_LIMIT = 5.0
+"""Seconds for a run that is known to hang: waiting longer for it shows nothing more."""
+
+
+class ScenarioCollector(pytest.File):
+    """A scenario file; its items are the agents that can play it, each in its variants."""
+
+    def __init__(self, *, state: PluginState, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.state = state
+        self.transcript_names: dict[str, set[str]] = {}
+
+    @property
+    def shown_path(self) -> str:
+        """The path relative to where pytest was started."""
+        return display_path(self.path, self.config)
+
+    def collect(self) -> Iterator[ScenarioItem]:
+        """Yield the items.
+
+        Raises:
+            CollectError: The file has a mistake, or an agent cannot be used.
+        """
+        try:
+            scenario = self.load()
+            hide_from_other_extensions(self.config)
+            for agent in self.state.agents:
+                variants = self.state.plan_variants(scenario, agent)
+                writers = self.state.plan_transcripts(scenario, agent)
+                protocols = agent.source.facts.protocols
+                special = {protocol_transcript_name(name, protocol) for name in writers for protocol in protocols}
+                self.transcript_names[agent.name] = {*writers, *special}
+                yield from self._create_items(scenario, agent, variants, dict(writers))
+        except ApprovalsError as error:
+            raise self.CollectError(str(error)) from None
+
+    def _create_items(
+        self, scenario: Scenario, agent: AgentUnderTest, variants: Iterable[Variant], writers: dict[str, Variant]
+    ) -> Iterator[ScenarioItem]:
+        for variant in variants:
+            item = ScenarioItem.from_parent(
+                self,
+                name=f"{agent.name}[{variant.id}]",
+                callobj=run_requesting_item,
+                scenario=scenario,
+                agent=agent,
+                variant=variant,
+            )
+            item.writes = writers.setdefault(item.transcript, variant) == variant
+            yield item
+
+    def load(self) -> Scenario:
+        """Return the scenario.
+
+        Raises:
+            ScenarioError: The file has a mistake.
+        """
+        try:
+            return load_scenario(self.path, root=find_root(self.path, self.state.settings.folders))
+        except ScenarioError as error:
+            raise ScenarioError(self.shown_path, error.line, error.what) from None
+
+    def transcripts(self) -> dict[str, set[str]]:
+        """Return the names of the transcripts that the items of each agent use; see `snapshot.py`."""
+        return self.transcript_names
+
+
+class ScenarioItem(pytest.Function):
+    """One scenario on one agent in one variant.
+
+    It is a pytest function, because syrupy's fixture asks for one.
+
+    Attributes:
+        writes: Whether it is the item that writes the transcript.
+    """
+
+    def __init__(self, *, scenario: Scenario, agent: AgentUnderTest, variant: Variant, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scenario = scenario
+        self.agent = agent
+        self.variant = variant
+        self.writes = False
+        self.user_properties += [
+            ("scenario", scenario.id),
+            ("agent", agent.name),
+            ("version", agent.source.facts.version or ""),
+            ("variant", variant.id),
+        ]
+
+    @property
+    def id(self) -> Any:
+        """Its id as pytest reads it back from its cache, where the text in brackets is a part of its own."""
+        own = super().id
+        return type(own).parse(str(own))
+
+    @property
+    def collector(self) -> ScenarioCollector:
+        """The file that it was collected from."""
+        assert isinstance(self.parent, ScenarioCollector)
+        return self.parent
+
+    @property
+    def transcript(self) -> str:
+        """The name of the transcript that it is compared with."""
+        name = transcript_name(self.agent.name, self.scenario, self.variant)
+        special = protocol_transcript_name(name, self.variant.protocol)
+        return special if is_transcript_stored(self, special) else name
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether its transcript is compared with a stored one.
+
+        That is so in the catalogue for the pinned releases alone, in a project for every agent that was not named with
+        a release. Oracles that take no part in a usual run have no transcript, nor have states that other
+        releases saved. `pytest-approvals run` compares what is stored, and does not ask for what is not.
+        """
+        spec = self.agent.local.spec
+        if self.collector.state.settings.fault or spec.version or spec.checkout or self.variant.saved_by:
+            return False
+        name = self.transcript
+        if name not in self.collector.transcript_names[self.agent.name]:
+            return False
+        if self.config.getoption("approvals_chosen") and not (
+            is_transcript_stored(self, name) or is_updating_snapshots(self.config)
+        ):
+            return False
+        return self.agent.has_transcripts or not self.path.is_relative_to(stock_folder())
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """Return where it is defined: the line of the title of its scenario."""
+        return self.path, self.line_of_call(None) - 1, self.name
+
+    def line_of_call(self, label: str | None) -> int:
+        """Return the line of a call in the model's script; that of the title if there is no such call."""
+        scenario = self.scenario
+        for occurrence in list_occurrences(scenario) if label is not None else ():
+            if occurrence.label == label:
+                return find_line(occurrence.path, scenario.lines) or 1
+        return find_line(("title",), scenario.lines) or 1
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return what is printed of a failure: the findings, and the line of the call concerned."""
+        error = excinfo.value
+        if isinstance(error, CheckFailed):
+            label = error.findings[0].verdict.label if error.findings else None
+            return f"{self.collector.shown_path}:{self.line_of_call(label)}: {error}"
+        if isinstance(error, ApprovalsError):
+            return f"{self.collector.shown_path}:{self.line_of_call(None)}: {error}"
+        return super().repr_failure(excinfo)
+
+
+# --- running an item --------------------------------------------------------------------------------------------------
+
+
+def run_requesting_item(request: pytest.FixtureRequest) -> None:
+    """Run the scenario item that asks for a fixture; it is the function of all of these items."""
+    item = request.node
+    assert isinstance(item, ScenarioItem)
+    run_item(item.collector.state, item)
+
+
+def run_item(state: PluginState, item: ScenarioItem) -> None:
+    """Run an item and judge it.
+
+    Raises:
+        CheckFailed: It broke a requirement, and no waiver covers that.
+        NetworkAccessDenied: It tried to reach another machine.
+        TranscriptMismatch: It broke no requirement, but does something else than before.
+    """
+    agent = item.agent
+    # The project's filters of warnings are about its own code; as errors they would change what a framework does.
+    with warnings.catch_warnings(), state.guard.watch() as watch:
+        warnings.simplefilter("default")
+        run = agent.run(_record_run(state, agent, item.scenario, item.variant))
+    judged = state.judge(item, run, agent.source, waivers=agent.waivers, flavour=agent.local.spec.flavour)
+    item.user_properties.append(("findings", ", ".join(finding.verdict.check for finding in judged.findings)))
+    watch.raise_leaks()
+    judged.raise_findings()
+    for warning in judged.warnings():
+        item.warn(warning)
+    if judged.waived:
+        pytest.xfail("; ".join(str(waiver) for waiver in judged.waived.values()))
+    if not judged.findings and item.is_compared and not is_expected_to_differ(item, judged.subject):
+        _compare_transcript(state, item, judged)
+
+
+async def _record_run(state: PluginState, agent: AgentUnderTest, scenario: Scenario, variant: Variant) -> RecordedRun:
+    place = Subject(scenario=scenario.id, agent=agent.name, version=agent.source.facts.version, variant=variant.id)
+    hang = outcome_of("run-ends", place, agent.local.spec.flavour)
+    limit = RunLimits(seconds=run_time_limit(state.settings.time_limit, hang, agent.waivers))
+    journal = state.begin_run(scenario, agent.source, variant)
+    return await run_scenario(scenario, variant, agent.source, journal=journal, limit=limit, seed=state.settings.seed)
+
+
+def run_time_limit(seconds: float, hang: CheckOutcome, waivers: Iterable[Waiver]) -> float:
+    """Return the time limit of a run: *seconds*, or less if a waiver says that it does not end."""
+    return min(seconds, HANG_TIME_LIMIT) if find_waiver(hang, waivers) is not None else seconds
+
+
+def is_expected_to_differ(item: ScenarioItem, subject: Subject) -> bool:
+    """Return whether a waiver says that the variants of the item's scenario differ.
+
+    Then only the item that writes the transcript has to be what is stored.
+    """
+    differs = outcome_of("same-outcome-in-every-mode", subject, item.agent.local.spec.flavour)
+    return not item.writes and find_waiver(differs, item.agent.waivers) is not None
+
+
+def _compare_transcript(state: PluginState, item: ScenarioItem, judged: JudgedRun) -> None:
+    try:
+        assert_transcript(item, judged.transcript, item.transcript, write=item.writes)
+    except TranscriptMismatch as error:
+        state.add_report_line(item, build_mismatch_line(judged.subject, error))
+        raise
+
+
+def display_path(path: Path, config: pytest.Config) -> str:
+    """Return a path relative to where pytest was started, if it is below that."""
+    here = config.invocation_params.dir
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)

@@ -1,0 +1,311 @@
+"""The fixture `approvals`: runs a user's own agent on a scripted model, records it and judges it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_approvals.agent_side.contract import Attachment
+from pytest_approvals.agents.sources import create_source
+from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
+from pytest_approvals.journal.events import AgentStart
+from pytest_approvals.plugin.model_script import ScriptedModel
+from pytest_approvals.plugin.run_options import (
+    CheckMode,
+    Chunking,
+    HistoryMode,
+    ResumePlace,
+    RunOptions,
+    SerializeMode,
+    build_variant,
+    options_from_call,
+    resolve_options,
+)
+from pytest_approvals.plugin.run_result import RunResult
+from pytest_approvals.plugin.user_agent import resolve_user_agent
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.runner.event_loops import require_asyncio, run_coroutine
+from pytest_approvals.runner.oracles import Oracle, create_oracle
+from pytest_approvals.runner.run import RecordedRun, run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.build import scenario, tool
+from pytest_approvals.scenario.model import (
+    DEFAULT_PROMPT,
+    AnswerSource,
+    Scenario,
+    ScriptedReply,
+    Tool,
+    ToolBehaviour,
+    Variant,
+)
+
+if TYPE_CHECKING:
+    from pytest_approvals.plugin.state import PluginState
+
+Stub = ToolBehaviour | Sequence[ToolBehaviour]
+Model = Sequence[ScriptedReply] | Mapping[str, Sequence[ScriptedReply]]
+
+
+class Approvals:
+    """Run agents for one test.
+
+    Attributes:
+        runs: All runs so far, also those that failed.
+    """
+
+    def __init__(self, state: PluginState, item: pytest.Item, config: Mapping[str, Any], oracle: Oracle) -> None:
+        self.runs: list[RunResult] = []
+        self._state = state
+        self._item = item
+        self._oracle = oracle
+        self._options = resolve_options(item, config, state.settings)
+
+    def run(
+        self,
+        subject: Any,
+        prompt: str = DEFAULT_PROMPT,
+        *,
+        model: Model,
+        agents: Mapping[str, Model] | None = None,
+        gated: Iterable[str] | None = None,
+        tools: Mapping[str, Stub] | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        caller: Iterable[Any] | None = None,
+        agent: str | None = None,
+        oracle: Oracle | str | None = None,
+        serialize: SerializeMode | None = None,
+        resume: ResumePlace | None = None,
+        history: HistoryMode | None = None,
+        stream: bool | None = None,
+        answer: AnswerSource | None = None,
+        chunking: Chunking | None = None,
+        checks: CheckMode | None = None,
+        seed: int | None = None,
+        time_limit: float | None = None,
+    ) -> RunResult:
+        """Run an agent on a scripted model, from the prompt to the end, and judge what happened.
+
+        This waits for the end, in an event loop of its own. If an event loop runs in this thread already, the agent
+        runs in another thread meanwhile: in asynchronous tests, rather `await approvals.arun(...)`.
+
+        The options from `agent` on are optional. What is left out is taken from the marker `approvals(...)`, the
+        fixture `approvals_config` and the command line, in that order.
+
+        Args:
+            subject: The framework's agent object, or a callable that takes the framework's model and returns one;
+                `serialize` other than `none` needs the callable.
+            prompt: The first message; not needed with *caller*.
+            model: The replies of the model, made by `calls`, `say` and `fails`, or a `scripted_model`.
+            agents: The replies of the models of agents that tools run, by the agent's name.
+            gated: The tools whose calls must wait for a decision; by default those that the framework marks.
+            tools: The tools that do not run for real, and what they do instead: `{"send_mail": returns("ok")}`.
+            run_options: Keyword arguments for the framework's own run call.
+            caller: The caller's script if the prompt and an oracle are not enough: messages, answers, steps.
+            agent: The spec of the agent if the framework cannot be told from *subject*.
+            oracle: Who answers approval requests, as an oracle or its name; by default the fixture `approval_oracle`.
+            serialize: What the state goes through between turns: `none`, `copy`, `json` or `native.NAME`.
+            resume: The process that goes on after a save: `same`, `fresh` or `cold`.
+            history: What the caller keeps of the state: `whole`, or what it can `append`.
+            stream: Whether the model's replies are streamed.
+            answer: The copy of a request that decisions are made from: `held`, `restored` or `rebuilt`; by default
+                `held` if *serialize* is `none`, else `restored`.
+            chunking: How streamed replies are cut.
+            checks: `raise` what breaks a requirement (the default), or `collect` it in `run.verdicts`.
+            seed: The seed of generated values.
+            time_limit: Seconds for the run.
+
+        Raises:
+            CheckFailed: The run broke a requirement, and *checks* is `raise`.
+            AgentFailed: The agent's last turn failed, nothing lets it fail on purpose, and *checks* is `raise`.
+            UsageError: An argument is invalid.
+            ScenarioError: Model and caller do not fit each other.
+        """
+        __tracebackhide__ = True
+        options = RunOptions(
+            agent=agent,
+            oracle=oracle,
+            serialize=serialize,
+            resume=resume,
+            history=history,
+            stream=stream,
+            answer=answer,
+            chunking=chunking,
+            checks=checks,
+            seed=seed,
+            time_limit=time_limit,
+        )
+        prepared = self._prepare(subject, prompt, model, agents, gated, tools, run_options, caller, options)
+        return self._judge(prepared, run_coroutine(prepared.record()))
+
+    async def arun(
+        self,
+        subject: Any,
+        prompt: str = DEFAULT_PROMPT,
+        *,
+        model: Model,
+        agents: Mapping[str, Model] | None = None,
+        gated: Iterable[str] | None = None,
+        tools: Mapping[str, Stub] | None = None,
+        run_options: Mapping[str, Any] | None = None,
+        caller: Iterable[Any] | None = None,
+        agent: str | None = None,
+        oracle: Oracle | str | None = None,
+        serialize: SerializeMode | None = None,
+        resume: ResumePlace | None = None,
+        history: HistoryMode | None = None,
+        stream: bool | None = None,
+        answer: AnswerSource | None = None,
+        chunking: Chunking | None = None,
+        checks: CheckMode | None = None,
+        seed: int | None = None,
+        time_limit: float | None = None,
+    ) -> RunResult:
+        """Do what `run` does, with the same arguments, in the running event loop."""
+        __tracebackhide__ = True
+        require_asyncio()
+        options = RunOptions(
+            agent=agent,
+            oracle=oracle,
+            serialize=serialize,
+            resume=resume,
+            history=history,
+            stream=stream,
+            answer=answer,
+            chunking=chunking,
+            checks=checks,
+            seed=seed,
+            time_limit=time_limit,
+        )
+        prepared = self._prepare(subject, prompt, model, agents, gated, tools, run_options, caller, options)
+        return self._judge(prepared, await prepared.record())
+
+    def _prepare(
+        self,
+        subject: Any,
+        prompt: str,
+        model: Model,
+        agents: Mapping[str, Model] | None,
+        gated: Iterable[str] | None,
+        stubs: Mapping[str, Stub] | None,
+        run_options: Mapping[str, Any] | None,
+        caller: Iterable[Any] | None,
+        arguments: RunOptions,
+    ) -> _PreparedRun:
+        __tracebackhide__ = True
+        options = {**self._options, **options_from_call(arguments, "approvals.run")}
+        local = resolve_user_agent(subject, options["agent"])
+        attachment = Attachment(
+            subject=subject,
+            gated=None if gated is None else frozenset(_require_names("gated", gated)),
+            stubs=frozenset(stubs or ()),
+            run_options=dict(run_options or {}),
+        )
+        built = scenario(
+            id=self._item.nodeid,
+            title=self._item.name,
+            model=model,
+            agents=agents,
+            tools=[_build_stub(name, behaviour) for name, behaviour in (stubs or {}).items()],
+            caller=caller,
+            prompt=prompt,
+            attached=True,
+        )
+        return _PreparedRun(
+            scenario=built,
+            variant=build_variant(options),
+            source=create_source(local, attachment),
+            oracle=_resolve_oracle(options["oracle"]) or self._oracle,
+            gated=attachment.gated or frozenset(),
+            limit=RunLimits(seconds=options["time_limit"]),
+            seed=options["seed"],
+            raises=options["checks"] == "raise",
+            script=model if isinstance(model, ScriptedModel) else None,
+            state=self._state,
+        )
+
+    def _judge(self, prepared: _PreparedRun, recorded: RecordedRun) -> RunResult:
+        __tracebackhide__ = True
+        judged = self._state.judge(self._item, recorded, prepared.source, is_user_run=True)
+        result = RunResult(recorded, judged.verdicts)
+        self.runs.append(result)
+        if prepared.script is not None:
+            prepared.script.runs.append(result)
+        prepared.refuse_unknown_tools(result)
+        if prepared.raises:
+            judged.raise_findings()
+            prepared.raise_failure(result)
+        judged.warn(stacklevel=3)
+        return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PreparedRun:
+    """A run with all that it needs."""
+
+    scenario: Scenario
+    variant: Variant
+    source: AgentSource
+    oracle: Oracle
+    gated: frozenset[str]
+    limit: RunLimits
+    seed: int
+    raises: bool
+    script: ScriptedModel | None
+    state: PluginState
+
+    async def record(self) -> RecordedRun:
+        """Run it."""
+        return await run_scenario(
+            self.scenario,
+            self.variant,
+            self.source,
+            journal=self.state.begin_run(self.scenario, self.source, self.variant),
+            oracle=self.oracle,
+            limit=self.limit,
+            seed=self.seed,
+        )
+
+    def refuse_unknown_tools(self, run: RunResult) -> None:
+        """Check that the agent has all the tools that the test names.
+
+        Raises:
+            UnknownName: It lacks one; the message suggests the nearest one that it has.
+        """
+        __tracebackhide__ = True
+        present = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
+        for argument, names in (("gated", self.gated), ("tools", {stub.name for stub in self.scenario.tools})):
+            for name in sorted(names - present if present else ()):
+                raise UnknownName(f"tool of {run.agent} (in {argument}=)", name, present)
+
+    def raise_failure(self, run: RunResult) -> None:
+        """Raise the failure that a run ended with, if neither its script nor its stubs fail on purpose.
+
+        Raises:
+            AgentFailed: The agent's last turn failed.
+        """
+        __tracebackhide__ = True
+        replies = [reply for script in self.scenario.agents.values() for reply in script.replies]
+        behaviours = [behaviour for stub in self.scenario.tools for behaviour in stub.behaviours]
+        is_on_purpose = any(reply.failure for reply in replies) or any(behaviour.raises for behaviour in behaviours)
+        if run.failure is not None and not is_on_purpose:
+            raise AgentFailed(run.agent, *run.failure)
+
+
+def _build_stub(name: str, stub: Stub) -> Tool:
+    behaviours = [stub] if isinstance(stub, ToolBehaviour) else list(stub)
+    if not behaviours or not all(isinstance(behaviour, ToolBehaviour) for behaviour in behaviours):
+        raise UsageError(f"tools={{{name!r}: ...}} takes what returns(), raises() or asks_again() make, not {stub!r}")
+    return tool(name, *behaviours)
+
+
+def _require_names(argument: str, names: Iterable[str]) -> Iterable[str]:
+    if isinstance(names, str):
+        raise UsageError(f"{argument}= is a set of names: {argument}={{{names!r}}}")
+    return names
+
+
+def _resolve_oracle(oracle: Oracle | str | None) -> Oracle | None:
+    return create_oracle(oracle) if isinstance(oracle, str) else oracle
