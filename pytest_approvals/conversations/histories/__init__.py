@@ -1,7 +1,6 @@
-"""
-Readers of conversations that frameworks have stored: every format gives the same neutral `Conversation`.
+"""Readers of conversations that frameworks have stored: every format becomes the same neutral `StoredConversation`.
 
-    files ──► documents ──► format ──► reader ──► Conversation ──► journal
+    files ──► documents ──► format ──► reader ──► StoredConversation ──► journal
 
-Histories are untrusted: they are parsed as JSON and looked at; nothing in them is run, imported or unpickled.
+Histories are untrusted: they are parsed as JSON and inspected; nothing in them is executed, imported or unpickled.
 """

@@ -1,8 +1,7 @@
-"""
-Stored conversations from files, folders, and standard input.
+"""Stored conversations from files, folders and standard input.
 
 A file holds one document, a document on each line, or a list of many; or, on each line, one message of its only
-conversation. What cannot be read is told in its place, and the rest goes on.
+conversation. What cannot be read is reported in its location, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ from typing import IO
 
 from pytest_approvals.conversations.histories.conversation import JsonPath, StoredConversation
 from pytest_approvals.conversations.histories.documents import TOO_DEEP, DocumentReader, JsonDocument
-from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, FormatReader
+from pytest_approvals.conversations.histories.reader_kit import FormatReader
+from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector
 from pytest_approvals.errors import HistoryError, UsageError
 
 SUFFIXES = (".json", ".jsonl", ".ndjson")
-"""What files are called that are looked at in folders."""
+"""The suffixes of the files that are read in folders."""
 
 STANDARD_INPUT = "-"
 
@@ -34,18 +34,18 @@ _FOREIGN_PREFIXES = {
     b"\xfe\xff": "UTF-16; store it as UTF-8",
     b"\x00\x00\xfe\xff": "UTF-32; store it as UTF-8",
 }
-"""What a file is that begins in one of these ways."""
+"""What a file is that begins with these bytes."""
 
 
 @dataclass(slots=True)
 class LocatedConversation:
-    """
-    One conversation, and where it is stored.
+    """One conversation, and where it is stored.
 
     Attributes:
+        conversation: The conversation.
         file: Its file, as it was named.
-        line: Where its document begins.
-        line_of: Gives the line of a place in its document.
+        line: The line in which its document begins.
+        line_of: Return the line of a path in its document.
     """
 
     conversation: StoredConversation
@@ -62,39 +62,39 @@ class SkippedFile:
 
 
 def read_conversations(
-    words: Iterable[str], *, form: str | None = None
+    paths: Iterable[str], *, format_name: str | None = None
 ) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
-    """
-    Gives the conversations one by one, so that only one is in memory; in place of what cannot be read, what is wrong.
+    """Yield conversations one by one, so that only one is in memory, and errors for what cannot be read.
 
-    Arguments:
-        words: Files, folders, and `-` for standard input.
-        form: The format; None to recognise it.
+    Args:
+        paths: Files, folders, and `-` for standard input.
+        format_name: The format; None to recognize it.
 
-    Errors:
-        UsageError: A file does not exist, or a folder holds none to look at.
+    Raises:
+        UsageError: A file does not exist, or a folder holds no files of conversations.
         UnknownName: There is no such format.
     """
-    recognition = FormatDetector(form)
-    for path, found in [each for word in words for each in _list_files(word)]:
+    detector = FormatDetector(format_name)
+    files = [file for path in paths for file in _list_files(path)]
+    for path, in_folder in files:
         try:
             with _open_file(path) as file:
-                yield from _read_file(file, path, recognition, found=found)
+                yield from _read_file(file, path, detector, in_folder=in_folder)
         except OSError as error:
-            yield HistoryError(f"it cannot be read: {error.strerror}", file=path)
+            yield HistoryError(f"cannot be read: {error.strerror}", file=path)
 
 
-def _list_files(word: str) -> list[tuple[str, bool]]:
-    """Gives the files that a word names, and whether each was only found in a folder."""
-    place = FilePath(word)
-    if place.is_dir():
-        found = sorted(path for path in place.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
-        if not found:
-            raise UsageError(f"there are no conversations in {word}: no {', '.join(f'*{each}' for each in SUFFIXES)}")
-        return [(str(path), True) for path in found]
-    if word != STANDARD_INPUT and not place.exists():
-        raise UsageError(f"there is no file {word}")
-    return [(word, False)]
+def _list_files(path: str) -> list[tuple[str, bool]]:
+    """Return the files that a path names, and whether each was found in a folder."""
+    location = FilePath(path)
+    if location.is_dir():
+        files = sorted(file for file in location.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
+        if not files:
+            raise UsageError(f"no conversations in {path}: expected {', '.join(f'*{suffix}' for suffix in SUFFIXES)}")
+        return [(str(file), True) for file in files]
+    if path != STANDARD_INPUT and not location.exists():
+        raise UsageError(f"file not found: {path}")
+    return [(path, False)]
 
 
 def _open_file(path: str) -> AbstractContextManager[IO[bytes]]:
@@ -102,54 +102,56 @@ def _open_file(path: str) -> AbstractContextManager[IO[bytes]]:
 
 
 def _read_file(
-    file: IO[bytes], name: str, recognition: FormatDetector, *, found: bool
+    file: IO[bytes], name: str, detector: FormatDetector, *, in_folder: bool
 ) -> Iterator[LocatedConversation | HistoryError | SkippedFile]:
-    """Gives the conversations of one file."""
-    reading = _FileReader(name, recognition)
+    """Yield the conversations of one file."""
+    reader = _FileReader(name, detector)
     known = 0
-    for document in DocumentReader(_TextDecoder(file).take, recognition.reader_of):
+    for document in DocumentReader(_TextDecoder(file).take, detector.find_reader):
         if isinstance(document, HistoryError):
             yield HistoryError(document.what, file=name, line=document.line)
         elif document.kind is not None:
-            yield reading.read(document, document.kind)
-        elif reading.is_message(document):
+            yield reader.read(document, document.kind)
+        elif reader.is_message(document):
             continue
-        elif found and not known:
+        elif in_folder and not known:
             yield SkippedFile(name)
             return
         else:
-            what = f"it is of no known format; name one with --format: {', '.join(FORMATS)}"
+            what = f"unknown format; name one with --format: {', '.join(FORMATS)}"
             yield HistoryError(what, file=name, line=document.line)
         known += 1
-    if reading.messages:
-        yield reading.gathered()
+    if reader.messages:
+        yield reader.join_messages()
     elif not known:
-        yield HistoryError("it is empty", file=name)
+        yield HistoryError("empty file", file=name)
 
 
 class _FileReader:
-    """The documents of one file."""
+    """Reader of the documents of one file."""
 
-    def __init__(self, name: str, recognition: FormatDetector) -> None:
+    def __init__(self, name: str, detector: FormatDetector) -> None:
         self.name = name
-        self.recognition = recognition
+        self.detector = detector
         self.messages: list[JsonDocument[FormatReader]] = []
 
     def is_message(self, document: JsonDocument[FormatReader]) -> bool:
-        """Says whether a document is one message, and if so keeps it."""
+        """Return whether a document is one message, which is kept then."""
         if type(document.value) is not dict or document.element is not None:
             return False
-        if self.recognition.reader_of([document.value]) is None:
+        if self.detector.find_reader([document.value]) is None:
             return False
         self.messages.append(document)
         return True
 
-    def gathered(self) -> LocatedConversation | HistoryError:
-        """Gives the conversation that the messages on the lines of the file make."""
+    def join_messages(self) -> LocatedConversation | HistoryError:
+        """Return the conversation of the messages on the lines of the file."""
         messages = self.messages
-        first = JsonDocument[FormatReader]([each.value for each in messages], None, messages[0].line, None, "", 0, 0)
-        lines = [each.line for each in messages]
-        reader = self.recognition.reader_of(first.value)
+        first = JsonDocument[FormatReader](
+            [message.value for message in messages], None, messages[0].line, None, "", 0, 0
+        )
+        lines = [message.line for message in messages]
+        reader = self.detector.find_reader(first.value)
         assert reader is not None
         return self.read(first, reader, lambda path: lines[path[0]] if path and type(path[0]) is int else lines[0])
 
@@ -159,13 +161,13 @@ class _FileReader:
         reader: FormatReader,
         line_of: Callable[[JsonPath], int] | None = None,
     ) -> LocatedConversation | HistoryError:
-        """Reads one conversation; gives what is wrong with it where that fails."""
+        """Read one conversation; return the error if that fails."""
         line_of = line_of or document.line_of
         try:
             conversation = reader.read(document.value)
-        except HistoryError as mistake:
-            line = line_of(mistake.at)
-            return HistoryError(mistake.what, at=self._path(document, mistake.at), file=self.name, line=line)
+        except HistoryError as error:
+            line = line_of(error.at)
+            return HistoryError(error.what, at=self._path(document, error.at), file=self.name, line=line)
         except RecursionError:
             return HistoryError(TOO_DEEP, file=self.name, line=document.line)
         conversation.name = self.name if document.element is None else f"{self.name}[{document.element}]"
@@ -177,7 +179,7 @@ class _FileReader:
 
 
 class _TextDecoder:
-    """The text of a file, taken in pieces."""
+    """Decoder of a file that is read in chunks."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -185,29 +187,28 @@ class _TextDecoder:
         self._taken = 0
 
     def take(self, size: int) -> str:
-        """
-        Gives about *size* more characters; none at the end. A byte order mark is left out.
+        """Return about *size* more characters, none at the end, without a byte order mark.
 
-        Errors:
-            HistoryError: It is no UTF-8.
+        Raises:
+            HistoryError: The file is not UTF-8.
         """
         text = ""
         while not text:
-            piece = self._file.read(size)
-            text = self._decoded(piece)
-            self._taken += len(piece)
-            if not piece:
+            chunk = self._file.read(size)
+            text = self._decode(chunk)
+            self._taken += len(chunk)
+            if not chunk:
                 break
         return text
 
-    def _decoded(self, piece: bytes) -> str:
+    def _decode(self, chunk: bytes) -> str:
         if not self._taken:
             for mark, what in _FOREIGN_PREFIXES.items():
-                if piece.startswith(mark):
-                    raise HistoryError(f"no UTF-8: it is {what}")
-            piece = piece.removeprefix(codecs.BOM_UTF8)
+                if chunk.startswith(mark):
+                    raise HistoryError(f"not UTF-8: it is {what}")
+            chunk = chunk.removeprefix(codecs.BOM_UTF8)
         try:
-            return self._decoder.decode(piece, final=not piece)
+            return self._decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
-            what = f"no UTF-8 at byte {self._taken + error.start}: {error.reason}; store it as UTF-8"
+            what = f"not UTF-8 at byte {self._taken + error.start}: {error.reason}; store it as UTF-8"
             raise HistoryError(what) from None

@@ -1,9 +1,7 @@
-"""The tools that a stored conversation speaks of.
+"""Journal of a stored conversation: what the runner would have recorded, as far as the conversation shows it.
 
-The journal of a stored conversation: what the harness would have recorded, as far as the conversation tells.
-
-Runs are inferred: a result that nobody refused stands for an execution. What a model was sent is what the conversation
-held by then. Calls are labelled `c1`, `c2`, ... in the order in which they were made.
+Tool executions are inferred: a result that nobody refused means that the tool was executed. The input of the model is
+what the conversation held by then. Calls are labelled `c1`, `c2`, ... in the order in which they were made.
 """
 
 from __future__ import annotations
@@ -28,28 +26,28 @@ from pytest_approvals.protocols.text import to_json
 
 
 def collect_tools(conversation: StoredConversation, gated: Collection[str] = ()) -> dict[str, Any]:
+    """Return the tools of a conversation as the header of a journal declares them.
+
+    Parameters and their types are those of the arguments that occur.
     """
-    Gives the tools that a conversation speaks of, as the header of a journal declares them: parameters and their types
-    are those of the arguments that were seen.
-    """
-    asked = {entry.tool for entry in conversation.of(RequestEntry) if entry.asks}.union(gated)
-    declared: dict[str, Any] = {}
+    gated_tools = {entry.tool for entry in conversation.of(RequestEntry) if entry.needs_decision}.union(gated)
+    tools: dict[str, Any] = {}
     for entry in conversation.entries:
         if not isinstance(entry, CallEntry | RequestEntry):
             continue
-        tool = declared.setdefault(entry.tool, {"approval": "always" if entry.tool in asked else "never"})
+        tool = tools.setdefault(entry.tool, {"approval": "always" if entry.tool in gated_tools else "never"})
         tool["kind"] = entry.kind
         if entry.server:
             tool["server"] = entry.server
         arguments = parse_arguments(entry.arguments)
-        known = tool.setdefault("parameters", {})
+        parameters = tool.setdefault("parameters", {})
         for name, value in arguments.items() if isinstance(arguments, Mapping) else ():
-            known.setdefault(name, {"type": schema_type(value)})
-    return declared
+            parameters.setdefault(name, {"type": schema_type(value)})
+    return tools
 
 
 def schema_type(value: Any) -> str:
-    """Gives the JSON Schema type of a value; a null may be anything, and is declared a string."""
+    """Return the JSON Schema type of a value; null, which may be anything, is declared a string."""
     names = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
     return names.get(type(value), "string")
 
@@ -66,22 +64,22 @@ OBSERVED = (
     "tool.start",
     "tool.end",
 )
-"""The kinds of events that a stored conversation can tell of."""
+"""The kinds of events that a stored conversation shows."""
 
 
 def build_journal(conversation: StoredConversation, *, gated: Collection[str] = ()) -> list[ev.Event]:
-    """
-    Gives the events of a conversation.
+    """Return the events of a conversation.
 
-    Arguments:
-        gated: Tools whose calls need approval, beside those about which there are requests.
+    Args:
+        conversation: The conversation.
+        gated: Tools whose calls need approval, in addition to those with requests.
     """
-    return _JournalBuilder(conversation, gated).told()
+    return _JournalBuilder(conversation, gated).build()
 
 
 @dataclass(slots=True)
 class _JournalCall:
-    """A call and what became of it."""
+    """A call with its request, decision and result so far."""
 
     label: str
     id: str | None
@@ -93,50 +91,50 @@ class _JournalCall:
     request_id: str | None = None
     decision: DecisionEntry | None = None
     reported_as: str | None = None
-    settled: bool = False
+    is_settled: bool = False
 
     @property
-    def waits(self) -> bool:
-        """Whether somebody was asked about it and nobody has answered."""
-        return self.request_id is not None and self.decision is None and not self.settled
+    def is_pending(self) -> bool:
+        """Whether its request waits for a decision."""
+        return self.request_id is not None and self.decision is None and not self.is_settled
 
     def has_id(self, call_id: str | None) -> bool:
-        """Says whether a result is for this call."""
+        """Return whether a result is for this call."""
         return call_id in (self.id, self.reported_as) if call_id is not None else self.id is None
 
-    def reported_by(self, entry: CallEntry) -> bool:
-        """Says whether the provider's report of a call is about this one."""
+    def is_reported_by(self, entry: CallEntry) -> bool:
+        """Return whether the provider's report of a call is about this one."""
         if self.reported_as is not None or (self.tool, self.server) != (entry.tool, entry.server):
             return False
         return arguments_match(self.arguments, entry.arguments)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the model's answer says of it."""
+        """The call in the model's answer."""
         arguments = parse_arguments(self.arguments)
-        written = {"label": self.label, "id": self.id, "tool": self.tool, "arguments": arguments, "kind": self.kind}
-        return written | ({"server": self.server} if self.server else {})
+        facts = {"label": self.label, "id": self.id, "tool": self.tool, "arguments": arguments, "kind": self.kind}
+        return facts | ({"server": self.server} if self.server else {})
 
     @property
     def listing(self) -> dict[str, Any]:
-        """What the end of a turn says of its request."""
+        """The request in the end of a turn."""
         return self.facts | {"q": self.q, "id": self.request_id, "call_id": self.id, "agent": MAIN}
 
 
 @dataclass(slots=True)
 class _OpenTurn:
-    """A turn that is being told: what goes in, and what the model has said since it was asked last."""
+    """The current turn: its input, and what the model has sent since its latest request."""
 
     text: str | None = None
     decisions: list[int] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     hosted: list[dict[str, Any]] = field(default_factory=list)
     calls: list[_JournalCall] = field(default_factory=list)
-    started: bool = False
+    is_started: bool = False
 
 
 class _JournalBuilder:
-    """Tells one conversation."""
+    """Builder of the journal of one conversation."""
 
     def __init__(self, conversation: StoredConversation, gated: Collection[str]) -> None:
         self.conversation = conversation
@@ -150,15 +148,15 @@ class _JournalBuilder:
         self.calls: list[_JournalCall] = []
         self.items: list[dict[str, Any]] = []
         self.turn = _OpenTurn()
-        self.turns = self.questions = self.runs = self.requests = 0
+        self.turns = self.model_requests = self.executions = self.listed_requests = 0
 
-    def told(self) -> list[ev.Event]:
+    def build(self) -> list[ev.Event]:
         self._add(self.header)
         self._add(ev.AgentStart(tools=list(self.header.tools)))
         for entry in self.conversation.entries:
-            self._tell(entry)
+            self._read_entry(entry)
         self._end_turn()
-        pending = self._listed()
+        pending = self._list_requests()
         self._add(ev.RunEnd(how="left" if pending else "completed", pending=pending))
         return self.events
 
@@ -166,34 +164,34 @@ class _JournalBuilder:
         event.n = len(self.events) + 1
         self.events.append(event)
 
-    def _tell(self, entry: ConversationEntry) -> None:
+    def _read_entry(self, entry: ConversationEntry) -> None:
         match entry:
             case TextEntry(role="user"):
-                self._send(entry.text, entry.message)
+                self._read_user_text(entry.text, entry.message)
             case TextEntry(role="assistant") if entry.text:
                 self._start_turn()
-                self.turn.said.append(entry.text)
+                self.turn.texts.append(entry.text)
             case CallEntry():
-                self._call(entry)
+                self._read_call(entry)
             case RequestEntry():
-                self._request(entry)
+                self._read_request(entry)
             case DecisionEntry():
-                self._decide(entry)
+                self._read_decision(entry)
             case ResultEntry():
-                self._result(entry)
+                self._read_result(entry)
 
     # --- the caller ---
 
-    def _send(self, text: str, message: int) -> None:
-        if self.turn.started:
+    def _read_user_text(self, text: str, message: int) -> None:
+        if self.turn.is_started:
             self._end_turn()
         self.turn.text = text if self.turn.text is None else f"{self.turn.text}\n{text}"
         self.items.append({"kind": "user", "text": text, "message": message})
 
-    def _decide(self, entry: DecisionEntry) -> None:
-        if self.turn.started:
+    def _read_decision(self, entry: DecisionEntry) -> None:
+        if self.turn.is_started:
             self._end_turn()
-        call = self._asked_as(entry.id)
+        call = self._find_by_request(entry.id)
         edit = entry.verdict == "edit"
         self._add(
             ev.DecisionMade(
@@ -208,7 +206,7 @@ class _JournalBuilder:
             )
         )
         self.turn.decisions.append(len(self.events))
-        if call is not None and not call.settled:
+        if call is not None and not call.is_settled:
             call.decision = entry
             if call.kind == "hosted_mcp":
                 approved = entry.verdict != "reject"
@@ -216,130 +214,133 @@ class _JournalBuilder:
                 self.items.append(item | {"message": entry.message})
 
     def _start_turn(self) -> None:
-        if not self.turn.started:
+        if not self.turn.is_started:
             self.turns += 1
-            self.turn.started = True
+            self.turn.is_started = True
             self._add(ev.TurnStart(turn=self.turns, text=self.turn.text, decisions=self.turn.decisions))
 
     def _end_turn(self) -> None:
         if self.turn.decisions or self.turn.text is not None:
             self._start_turn()
-        if not self.turn.started:
+        if not self.turn.is_started:
             return
-        text = self._answer()
-        waiting = self._listed()
+        text = self._end_exchange()
+        waiting = self._list_requests()
         outcome = "paused" if waiting else "finished"
         self._add(ev.TurnEnd(turn=self.turns, outcome=outcome, requests=waiting, output=None if waiting else text))
         self.turn = _OpenTurn()
 
     # --- the model ---
 
-    def _call(self, entry: CallEntry) -> None:
-        if self._rebuilt(entry):
+    def _read_call(self, entry: CallEntry) -> None:
+        if self._is_known(entry):
             return
         self._start_turn()
-        self._made(entry.id, entry)
+        self._add_call(entry.id, entry)
 
-    def _rebuilt(self, entry: CallEntry) -> bool:
-        """
-        Says whether it is the call of a request that stood for it until it was decided. The provider's report of a
-        hosted call has an id of its own, and takes up the first approved request for the same call.
+    def _is_known(self, entry: CallEntry) -> bool:
+        """Return whether it is the call of a request that was stored in its place until the decision.
+
+        The provider's report of a hosted call has an id of its own, and belongs to the first approved request for the
+        same call.
         """
         for call in self.calls:
-            if call.request_id is None or call.decision is None or call.settled:
+            if call.request_id is None or call.decision is None or call.is_settled:
                 continue
             if call.id == entry.id and call.id is not None:
                 return True
-            if call.kind == "hosted_mcp" and call.reported_by(entry):
+            if call.kind == "hosted_mcp" and call.is_reported_by(entry):
                 call.reported_as = entry.id
                 return True
         return False
 
-    def _made(self, call_id: str | None, entry: CallEntry | RequestEntry) -> _JournalCall:
+    def _add_call(self, call_id: str | None, entry: CallEntry | RequestEntry) -> _JournalCall:
         label = f"c{len(self.calls) + 1}"
         call = _JournalCall(label, call_id, entry.tool, entry.arguments, entry.kind, entry.server)
         self.calls.append(call)
         self.turn.calls.append(call)
         return call
 
-    def _request(self, entry: RequestEntry) -> None:
-        known = self._asked_as(entry.id)
-        if known is not None and not known.settled and known.decision is None:
+    def _read_request(self, entry: RequestEntry) -> None:
+        known = self._find_by_request(entry.id)
+        if known is not None and not known.is_settled and known.decision is None:
             return
         self._start_turn()
         call_id = entry.call_id if entry.call_id is not None else entry.id
-        waiting = [call for call in self.calls if call.id == call_id and call.request_id is None and not call.settled]
-        call = waiting[-1] if waiting else self._made(call_id, entry)
+        waiting = [
+            call for call in self.calls if call.id == call_id and call.request_id is None and not call.is_settled
+        ]
+        call = waiting[-1] if waiting else self._add_call(call_id, entry)
         call.request_id = entry.id
 
-    def _answer(self) -> str | None:
-        """Tells what the model has said since it was asked last; gives its text."""
-        turn, said = self.turn, "\n".join(self.turn.said) or None
-        if not turn.said and not turn.calls and not turn.hosted:
+    def _end_exchange(self) -> str | None:
+        """Record the model's request and answer since the latest request; return the text of the answer."""
+        turn, text = self.turn, "\n".join(self.turn.texts) or None
+        if not turn.texts and not turn.calls and not turn.hosted:
             return None
-        self.questions += 1
-        question = ev.ModelRequest(m=self.questions, conversation=MAIN, agent=MAIN, items=list(self.items))
-        question.tools = list(self.header.tools)
-        self._add(question)
+        self.model_requests += 1
+        request = ev.ModelRequest(m=self.model_requests, conversation=MAIN, agent=MAIN, items=list(self.items))
+        request.tools = list(self.header.tools)
+        self._add(request)
         calls = [call.facts for call in turn.calls]
-        self._add(ev.ModelAnswer(m=self.questions, conversation=MAIN, say=said, calls=calls, hosted=turn.hosted))
-        if said is not None:
-            self.items.append({"kind": "say", "text": said, "message": self._message})
+        self._add(ev.ModelAnswer(m=self.model_requests, conversation=MAIN, say=text, calls=calls, hosted=turn.hosted))
+        if text is not None:
+            self.items.append({"kind": "say", "text": text, "message": self._next_message})
         for call in turn.calls:
             kind = "approval_request" if call.kind == "hosted_mcp" else "call"
             item = {"kind": kind, "id": call.id, "tool": call.tool, "arguments": parse_arguments(call.arguments)}
-            self.items.append(item | {"message": self._message})
-        turn.said, turn.calls, turn.hosted = [], [], []
-        return said
+            self.items.append(item | {"message": self._next_message})
+        turn.texts, turn.calls, turn.hosted = [], [], []
+        return text
 
     @property
-    def _message(self) -> int:
+    def _next_message(self) -> int:
         return 1 + max((item["message"] for item in self.items), default=-1)
 
     # --- tools ---
 
-    def _result(self, entry: ResultEntry) -> None:
+    def _read_result(self, entry: ResultEntry) -> None:
         self._start_turn()
-        call = next((call for call in self.calls if call.has_id(entry.call_id) and not call.settled), None)
+        call = next((call for call in self.calls if call.has_id(entry.call_id) and not call.is_settled), None)
         text = entry.value if isinstance(entry.value, str) else to_json(entry.value)
         if call is not None and call.kind == "hosted_mcp":
-            self._run(call, entry, text)
-            self.turn.hosted.append({"label": call.label, "error" if entry.how == "failed" else "output": text})
+            self._add_execution(call, entry, text)
+            self.turn.hosted.append({"label": call.label, "error" if entry.outcome == "failed" else "output": text})
         else:
-            self._answer()
+            self._end_exchange()
             if call is not None:
-                self._run(call, entry, text)
-            self.items.append({"kind": "result", "id": entry.call_id, "text": text, "message": self._message})
+                self._add_execution(call, entry, text)
+            self.items.append({"kind": "result", "id": entry.call_id, "text": text, "message": self._next_message})
         if call is not None:
-            call.settled = True
+            call.is_settled = True
 
-    def _run(self, call: _JournalCall, entry: ResultEntry, text: str) -> None:
-        """Tells the execution that a result stands for, unless the call was refused."""
+    def _add_execution(self, call: _JournalCall, entry: ResultEntry, text: str) -> None:
+        """Add the execution that a result implies, unless the call was refused."""
         refused = call.decision is not None and call.decision.verdict in ("reject", "never")
-        if entry.how == "denied" or (refused and entry.how == "unknown"):
+        if entry.outcome == "denied" or (refused and entry.outcome == "unknown"):
             return
-        self.runs += 1
-        decided = call.decision.arguments if call.decision is not None else None
+        self.executions += 1
+        edited = call.decision.arguments if call.decision is not None else None
         by = "provider" if call.kind == "hosted_mcp" else "agent"
-        arguments = parse_arguments(decided if decided is not None else call.arguments)
-        self._add(ev.ToolStart(x=self.runs, tool=call.tool, arguments=arguments, call_id=call.id, by=by))
-        if entry.how == "failed":
-            self._add(ev.ToolEnd(x=self.runs, how="raised", error=["ToolRaised", text]))
+        arguments = parse_arguments(edited if edited is not None else call.arguments)
+        self._add(ev.ToolStart(x=self.executions, tool=call.tool, arguments=arguments, call_id=call.id, by=by))
+        if entry.outcome == "failed":
+            self._add(ev.ToolEnd(x=self.executions, how="raised", error=["ToolRaised", text]))
         else:
-            self._add(ev.ToolEnd(x=self.runs, result=text))
+            self._add(ev.ToolEnd(x=self.executions, result=text))
 
     # --- requests ---
 
-    def _listed(self) -> list[dict[str, Any]]:
-        """Lists the open requests; one gets its number where it is listed first."""
-        waiting = [call for call in self.calls if call.waits]
+    def _list_requests(self) -> list[dict[str, Any]]:
+        """List the open requests; one gets its number when it is listed first."""
+        waiting = [call for call in self.calls if call.is_pending]
         for call in waiting:
             if call.q is None:
-                self.requests += 1
-                call.q = f"q{self.requests}"
+                self.listed_requests += 1
+                call.q = f"q{self.listed_requests}"
         return [call.listing for call in waiting]
 
-    def _asked_as(self, request_id: str) -> _JournalCall | None:
-        found = [call for call in self.calls if call.request_id == request_id]
-        unsettled = [call for call in found if not call.settled]
-        return (unsettled or found)[-1] if found else None
+    def _find_by_request(self, request_id: str) -> _JournalCall | None:
+        calls = [call for call in self.calls if call.request_id == request_id]
+        unsettled = [call for call in calls if not call.is_settled]
+        return (unsettled or calls)[-1] if calls else None

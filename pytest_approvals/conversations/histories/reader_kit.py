@@ -1,11 +1,9 @@
-"""Parts of an untrusted JSON document, taken out with a look at their shape.
-
-What a reader fills while it goes through a document.
-"""
+"""Toolkit of readers: checked access to untrusted JSON, and the conversation that a reader builds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -16,55 +14,53 @@ from pytest_approvals.conversations.histories.conversation import (
     StoredConversation,
 )
 from pytest_approvals.errors import HistoryError
-
-_TYPE_NAMES = {bool: "true or false", str: "a text", dict: "an object", list: "a list", type(None): "null"}
+from pytest_approvals.protocols.text import json_type_name
 
 
 def require_text(item: Mapping[str, Any], name: str) -> str:
-    """
-    Gives a text that must be there.
+    """Return a required string.
 
-    Errors:
-        HistoryError: It is missing, or is no text.
+    Raises:
+        HistoryError: It is missing, or is not a string.
     """
     value = item.get(name)
     if type(value) is str:
         return value
-    raise _shape_error(item, name, "a text")
+    raise _shape_error(item, name, "a string")
 
 
 def optional_text(item: Mapping[str, Any], name: str) -> str | None:
-    """Gives a text, or None where it is missing or null."""
+    """Return a string, or None if it is missing or null."""
     value = item.get(name)
     if value is None or type(value) is str:
         return value
-    raise _shape_error(item, name, "a text")
+    raise _shape_error(item, name, "a string")
 
 
 def optional_flag(item: Mapping[str, Any], name: str) -> bool | None:
-    """Gives a truth value, or None where it is missing or null."""
+    """Return a boolean, or None if it is missing or null."""
     value = item.get(name)
     if value is None or type(value) is bool:
         return value
-    raise _shape_error(item, name, "true or false")
+    raise _shape_error(item, name, "a boolean")
 
 
 def discriminator_of(item: Any, name: str = "type") -> str | None:
-    """Gives the text by which an object tells what it is; None for anything else."""
+    """Return the string that names an object's type; None for anything else."""
     value = item.get(name) if type(item) is dict else None
     return value if type(value) is str else None
 
 
 def require_flag(item: Mapping[str, Any], name: str) -> bool:
-    """Gives a truth value that must be there."""
+    """Return a required boolean."""
     value = item.get(name)
     if type(value) is bool:
         return value
-    raise _shape_error(item, name, "true or false")
+    raise _shape_error(item, name, "a boolean")
 
 
 def require_object(item: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Gives an object that must be there."""
+    """Return a required object."""
     value = item.get(name)
     if type(value) is dict:
         return value
@@ -72,151 +68,164 @@ def require_object(item: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def optional_objects(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Gives a list of objects; an empty one where it is missing or null."""
+    """Return a list of objects; an empty one if it is missing or null."""
     value = item.get(name)
     if value is None:
         return []
     if type(value) is not list:
-        raise _shape_error(item, name, "a list")
+        raise _shape_error(item, name, "an array")
     return require_objects(value, (name,))
 
 
 def require_objects(value: list[Any], at: tuple[str | int, ...] = ()) -> list[dict[str, Any]]:
-    """Gives the list if all its elements are objects."""
-    for place, element in enumerate(value):
+    """Return the list if all its elements are objects.
+
+    Raises:
+        HistoryError: One is not.
+    """
+    for index, element in enumerate(value):
         if type(element) is not dict:
-            raise HistoryError(f"must be an object, and is {describe_type(element)}", at=(*at, place))
+            raise HistoryError(expected_error("an object", element), at=(*at, index))
     return value
 
 
 def is_object_list(value: Any) -> TypeGuard[list[Any]]:
-    """Says whether it is a list that has elements, the first an object."""
+    """Return whether *value* is a non-empty list whose first element is an object."""
     return type(value) is list and bool(value) and type(value[0]) is dict
 
 
-def describe_type(value: Any) -> str:
-    """Says what kind of JSON value it is."""
-    return _TYPE_NAMES.get(type(value), "a number")
+def expected_error(expected: str, value: Any) -> str:
+    """Return the message for a value of another type."""
+    return f"expected {expected}, got {json_type_name(value)}"
 
 
-def _shape_error(item: Mapping[str, Any], name: str, wanted: str) -> HistoryError:
+def _shape_error(item: Mapping[str, Any], name: str, expected: str) -> HistoryError:
     if name not in item:
-        return HistoryError("is missing", at=(name,))
-    return HistoryError(f"must be {wanted}, and is {describe_type(item[name])}", at=(name,))
+        return HistoryError(f"missing: expected {expected}", at=(name,))
+    return HistoryError(expected_error(expected, item[name]), at=(name,))
 
 
 def iter_messages(document: Any) -> Iterator[dict[str, Any]]:
-    """Gives the objects in the list that a document is, or that it holds as its messages; none for anything else."""
+    """Iterate over the objects in a list of messages, or in `messages` of a document; none for anything else."""
     messages = document.get("messages") if type(document) is dict else document
-    return (each for each in messages if type(each) is dict) if type(messages) is list else iter(())
+    return (message for message in messages if type(message) is dict) if type(messages) is list else iter(())
 
 
 def require_messages(document: Any) -> tuple[tuple[str, ...], list[Any]]:
-    """
-    Gives the list that a document is, or that it holds as its messages, and where that stands.
+    """Return a list of messages, or `messages` of a document, with its path.
 
-    Errors:
-        HistoryError: It is neither.
+    Raises:
+        HistoryError: The document is neither.
     """
     at = ("messages",) if type(document) is dict else ()
     messages = document.get("messages") if type(document) is dict else document
     if type(messages) is list:
         return at, messages
-    raise HistoryError(f"must be a list of messages, and is {describe_type(messages)}", at=at)
+    raise HistoryError(expected_error("an array of messages", messages), at=at)
 
 
 ContentReader = Callable[[dict[str, Any], int, int], Sequence[ConversationEntry]]
-"""Reads one content, given the numbers of its message and of itself; one content may say several things."""
+"""Return the entries of one content, whose message and place in it are given by number."""
 
 
 class ConversationBuilder:
-    """A conversation that is being read."""
+    """Builder of the conversation that a reader reads."""
 
     __slots__ = ("_end", "conversation", "entries", "sections")
 
-    def __init__(self, form: str, *, tells_decisions: bool = True) -> None:
+    def __init__(self, format_name: str, *, shows_decisions: bool = True) -> None:
         self.entries: list[ConversationEntry] = []
         self.sections: list[MessageSection] = []
         self._end = 0
         self.conversation = StoredConversation(
-            format=form, entries=self.entries, sections=self.sections, tells_decisions=tells_decisions
+            format=format_name, entries=self.entries, sections=self.sections, shows_decisions=shows_decisions
         )
 
-    def section(self, path: JsonPath, count: int, contents: JsonPath = ()) -> MessageSection:
-        """Begins a run of messages."""
+    def begin_section(self, path: JsonPath, count: int, contents: JsonPath = ()) -> MessageSection:
+        """Begin a list of messages."""
         section = MessageSection(start=self._end, path=path, contents=contents)
         self.sections.append(section)
         self._end += count
         self.conversation.length = self._end
         return section
 
-    def add_beside(self, path: JsonPath) -> int:
-        """Gives a number to something that stands beside the messages, after all of them were begun."""
+    def add_state_path(self, path: JsonPath) -> int:
+        """Return a number for something outside of messages, after all lists of messages were begun."""
         number, self._end = self._end, self._end + 1
-        self.conversation.beside[number] = path
+        self.conversation.state_paths[number] = path
         return number
 
-    def beside(self, path: JsonPath, items: list[Any], read: Callable[[dict[str, Any], int], None]) -> None:
-        """
-        Reads a list that stands beside the messages.
+    def read_state_list(self, path: JsonPath, items: list[Any], read: Callable[[dict[str, Any], int], None]) -> None:
+        """Read a list outside of messages.
 
-        Errors:
-            HistoryError: As for `messages`.
+        Raises:
+            HistoryError: As for `read_messages`.
         """
-        for place, item in enumerate(items):
-            at = (*path, place)
+        for index, item in enumerate(items):
+            at = (*path, index)
             if type(item) is not dict:
-                raise HistoryError(f"must be an object, and is {describe_type(item)}", at=at)
+                raise HistoryError(expected_error("an object", item), at=at)
             try:
-                read(item, self.add_beside(at))
-            except HistoryError as mistake:
-                raise prefix_error(at, mistake) from None
+                read(item, self.add_state_path(at))
+            except HistoryError as error:
+                raise prefix_error(at, error) from None
 
-    def messages(
+    def read_messages(
         self, path: JsonPath, messages: list[Any], read: Callable[[dict[str, Any], int], None], contents: JsonPath = ()
     ) -> None:
-        """
-        Reads a run of messages.
+        """Read a list of messages.
 
-        Errors:
-            HistoryError: A message is no object, or *read* finds a mistake; told as seen from the document.
+        Raises:
+            HistoryError: A message is not an object, or *read* raises one; the path is relative to the document.
         """
-        section = self.section(path, len(messages), contents)
+        section = self.begin_section(path, len(messages), contents)
         number = section.start
         try:
             for number, message in enumerate(messages, section.start):
                 if type(message) is not dict:
-                    raise HistoryError(f"must be an object, and is {describe_type(message)}")
+                    raise HistoryError(expected_error("an object", message))
                 read(message, number)
-        except HistoryError as mistake:
-            raise prefix_error((*path, number - section.start), mistake) from None
+        except HistoryError as error:
+            raise prefix_error((*path, number - section.start), error) from None
 
-    def contents(self, names: JsonPath, contents: Any, number: int, read: ContentReader) -> None:
-        """
-        Reads the contents of a message, which may have none.
+    def read_contents(self, names: JsonPath, contents: Any, number: int, read: ContentReader) -> None:
+        """Read the contents of a message, which may have none.
 
-        Errors:
-            HistoryError: As for `messages`; told as seen from the message.
+        Raises:
+            HistoryError: As for `read_messages`; the path is relative to the message.
         """
         if contents is None:
             return
         place = -1
         try:
             if type(contents) is not list:
-                raise HistoryError(f"must be a list, and is {describe_type(contents)}")
+                raise HistoryError(expected_error("an array", contents))
             for content in contents:
                 place += 1
                 if type(content) is not dict:
-                    raise HistoryError(f"must be an object, and is {describe_type(content)}")
+                    raise HistoryError(expected_error("an object", content))
                 self.entries += read(content, number, place)
-        except HistoryError as mistake:
-            raise prefix_error(names if place < 0 else (*names, place), mistake) from None
+        except HistoryError as error:
+            raise prefix_error(names if place < 0 else (*names, place), error) from None
 
-    def note(self, path: JsonPath, what: str) -> None:
-        """Remembers something odd."""
+    def add_note(self, path: JsonPath, what: str) -> None:
+        """Add a note about an irregularity."""
         self.conversation.notes.append(DocumentNote(path, what))
 
 
-def prefix_error(path: JsonPath, mistake: HistoryError) -> HistoryError:
-    """Gives a mistake as it is seen from further out."""
-    return HistoryError(mistake.what, at=(*path, *mistake.at))
+def prefix_error(path: JsonPath, error: HistoryError) -> HistoryError:
+    """Return an error with a path that begins further out."""
+    return HistoryError(error.what, at=(*path, *error.at))
+
+
+@dataclass(frozen=True, slots=True)
+class FormatReader:
+    """Reader of one format.
+
+    Attributes:
+        matches: Return whether a document is of the format; None if it only may be.
+        read: Read one conversation; raises `HistoryError` if something has the wrong shape.
+    """
+
+    matches: Callable[[Any], bool | None]
+    read: Callable[[Any], StoredConversation]

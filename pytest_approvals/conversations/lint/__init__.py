@@ -1,7 +1,6 @@
-"""
-What is wrong with stored conversations: approvals that do not fit their requests, calls and results.
+"""Linter of stored conversations: approvals that do not fit their requests, calls and results.
 
-    Conversation ──► trails (a call with its requests, decisions and result) ──► findings ──► text, JSON lines, GitHub
+StoredConversation ──► call lifecycles (a call with its request, decisions and result) ──► findings ──► output
 """
 
 from pytest_approvals.conversations.lint.rules import RULES, LintFinding, lint_conversation

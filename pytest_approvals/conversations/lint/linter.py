@@ -1,9 +1,7 @@
-"""Findings as text, as JSON lines, and as annotations of GitHub.
+"""Linter of files: findings about each stored conversation, as text, JSON lines and annotations of GitHub.
 
-Conversations are untrusted: control characters, and those that turn the direction of writing, are shown as escapes, so
-that a terminal does nothing on their behalf.
-
-Stored conversations looked at one by one: what is told about each.
+Conversations are untrusted: control characters, and those that turn the direction of writing, are escaped, so that a
+terminal does not act on them.
 """
 
 from __future__ import annotations
@@ -21,20 +19,19 @@ from pytest_approvals.errors import HistoryError
 from pytest_approvals.reporting.printable import escape_control_characters
 
 UNREADABLE = "unreadable"
-"""What is said of a document that cannot be read, in place of a rule."""
+"""The rule of messages about documents that cannot be read."""
 
 SKIPPED = "skipped"
-"""What is said of a file of a folder that holds no conversation."""
+"""The rule of messages about files of a folder that hold no conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintMessage:
-    """
-    One thing that is told.
+    """One message of the linter: a finding or a notice.
 
     Attributes:
-        rule: The rule that is broken, or one of the words `waits`, `odd`, `unreadable`, `skipped`.
-        is_mistake: It lets lint fail.
+        rule: The rule that is violated, or one of the words `waits`, `odd`, `unreadable`, `skipped`.
+        is_mistake: It makes the linter fail.
         where: The place in the conversation, for people.
     """
 
@@ -52,7 +49,7 @@ class LintMessage:
 
 
 def finding_message(finding: LintFinding, stored: LocatedConversation) -> LintMessage:
-    """Tells what was found in a conversation."""
+    """Return the message about a finding."""
     return LintMessage(
         rule=finding.rule,
         is_mistake=finding.is_mistake,
@@ -68,58 +65,58 @@ def finding_message(finding: LintFinding, stored: LocatedConversation) -> LintMe
     )
 
 
-def error_message(mistake: HistoryError) -> LintMessage:
-    """Tells what cannot be read."""
+def error_message(error: HistoryError) -> LintMessage:
+    """Return the message about a document that cannot be read."""
     return LintMessage(
         rule=UNREADABLE,
         is_mistake=True,
-        what=mistake.what,
-        file=mistake.file or "",
-        line=mistake.line,
-        where=format_path(mistake.at),
-        path=mistake.at,
+        what=error.what,
+        file=error.file or "",
+        line=error.line,
+        where=format_path(error.at),
+        path=error.at,
     )
 
 
 def skip_message(skipped: SkippedFile) -> LintMessage:
-    """Tells which file of a folder was left out."""
+    """Return the message about a file of a folder that was left out."""
     return LintMessage(rule=SKIPPED, is_mistake=False, what="no conversation of a known format", file=skipped.file)
 
 
-def format_text(told: LintMessage) -> str:
+def format_text(message: LintMessage) -> str:
+    r"""Return a line for people: place, rule, sentence.
+
+    >>> format_text(LintMessage(rule="odd", is_mistake=False, what="it rings \x07", file="a.json", line=3))
+    'a.json:3: odd: it rings \\x07'
     """
-    Gives a line for people: place, rule, sentence.
-
-    >>> as_text(Told(rule="odd", is_mistake=False, what="it rings \x07", file="a.json", line=3, where="message 0"))
-    'a.json:3: message 0: odd: it rings \\\\x07'
-    """
-    place = told.file if told.line is None else f"{told.file}:{told.line}"
-    return escape_control_characters(": ".join(part for part in (place, told.where, told.rule, told.what) if part))
+    place = message.file if message.line is None else f"{message.file}:{message.line}"
+    parts = (place, message.where, message.rule, message.what)
+    return escape_control_characters(": ".join(part for part in parts if part))
 
 
-def format_json(told: LintMessage) -> str:
-    """Gives a line of JSON."""
+def format_json(message: LintMessage) -> str:
+    """Return a message as a line of JSON."""
     facts: dict[str, Any] = {
-        "event": "finding" if told.is_mistake else "notice",
-        "rule": told.rule,
-        "file": told.file,
-        "line": told.line,
-        "conversation": told.conversation,
-        "format": told.format,
-        "message": told.message,
-        "content": told.content,
-        "path": list(told.path),
-        "what": told.what,
+        "event": "finding" if message.is_mistake else "notice",
+        "rule": message.rule,
+        "file": message.file,
+        "line": message.line,
+        "conversation": message.conversation,
+        "format": message.format,
+        "message": message.message,
+        "content": message.content,
+        "path": list(message.path),
+        "what": message.what,
     }
     return json.dumps({name: value for name, value in facts.items() if value is not None})
 
 
-def format_annotation(told: LintMessage) -> str:
-    """Gives a line that GitHub shows beside the file."""
-    level = "error" if told.is_mistake else "notice"
-    place = f"file={_escape_property(told.file)}" + (f",line={told.line}" if told.line is not None else "")
-    text = escape_control_characters(f"{told.where}: {told.what}" if told.where else told.what)
-    return f"::{level} {place},title={_escape_property(told.rule)}::{text.replace('%', '%25')}"
+def format_annotation(message: LintMessage) -> str:
+    """Return a message as an annotation that GitHub shows next to the line."""
+    level = "error" if message.is_mistake else "notice"
+    place = f"file={_escape_property(message.file)}" + (f",line={message.line}" if message.line is not None else "")
+    text = escape_control_characters(f"{message.where}: {message.what}" if message.where else message.what)
+    return f"::{level} {place},title={_escape_property(message.rule)}::{text.replace('%', '%25')}"
 
 
 FORMATTERS: dict[str, Callable[[LintMessage], str]] = {
@@ -127,7 +124,7 @@ FORMATTERS: dict[str, Callable[[LintMessage], str]] = {
     "jsonl": format_json,
     "github": format_annotation,
 }
-"""By name: how one thing is written."""
+"""The formats of messages, by name."""
 
 
 def _escape_property(text: str) -> str:
@@ -136,42 +133,41 @@ def _escape_property(text: str) -> str:
 
 @dataclass(slots=True)
 class Linter:
-    """
-    Looks at conversations.
+    """Linter of files and folders; iterating over it yields its messages.
 
-    Arguments:
-        words: Files, folders, and `-` for standard input.
-        form: The format; None to recognise it.
+    Args:
+        paths: Files, folders, and `-` for standard input.
+        format_name: The format; None to recognize it.
         gated: Names of tools, or patterns, whose calls need approval.
 
     Attributes:
-        conversations, mistakes: How many there were so far.
+        conversations: The number of conversations so far.
+        mistakes: The number of findings so far.
     """
 
-    words: Iterable[str]
-    form: str | None = None
+    paths: Iterable[str]
+    format_name: str | None = None
     gated: Sequence[str] = ()
     conversations: int = 0
     mistakes: int = 0
 
     def __iter__(self) -> Iterator[LintMessage]:
-        """
-        Gives all that is to be told.
+        """Lint each conversation and yield the messages about it.
 
-        Errors:
-            UsageError: A file does not exist, or a folder holds none to look at.
+        Raises:
+            UsageError: A file does not exist, or a folder holds no files of conversations.
         """
-        for stored in read_conversations(self.words, form=self.form):
+        for stored in read_conversations(self.paths, format_name=self.format_name):
             if isinstance(stored, LocatedConversation):
                 self.conversations += 1
-                told = self._about(stored)
+                messages = self._lint(stored)
             else:
-                told = [skip_message(stored) if isinstance(stored, SkippedFile) else error_message(stored)]
-            for each in told:
-                self.mistakes += each.is_mistake
-                yield each
+                messages = [skip_message(stored) if isinstance(stored, SkippedFile) else error_message(stored)]
+            for message in messages:
+                self.mistakes += message.is_mistake
+                yield message
 
-    def _about(self, stored: LocatedConversation) -> list[LintMessage]:
+    def _lint(self, stored: LocatedConversation) -> list[LintMessage]:
         try:
             return [finding_message(finding, stored) for finding in lint_conversation(stored.conversation, self.gated)]
         except RecursionError:

@@ -1,9 +1,7 @@
-"""What lint finds, and the rules that it looks at.
+"""Rules of the linter, checked while the call lifecycles of a conversation are followed once from start to end.
 
-The rules, looked at while the trails of a conversation are followed once from start to end.
-
-What is still open at the end is told, where nothing came after it: the conversation is paused. Where something did, it
-is a finding.
+A call that is still open at the end is reported as waiting if nothing came after it, because the conversation is
+paused; otherwise it is a finding.
 """
 
 from __future__ import annotations
@@ -52,26 +50,26 @@ RULES = {
     "result-matches-its-call": "a result belongs to a call that was made before it, of the tool that it names",
     "flags-agree": "all copies of a call say the same about whether somebody has dealt with it",
 }
-"""By slug, what must hold; a slug that a check of the harness has means the same as there."""
+"""By slug, what must hold; slugs that are also checks of `pytest_approvals.checks` mean the same."""
 
 WAITING = "waits"
-"""What is told of calls that are open where a conversation ends: it is paused, which is no mistake."""
+"""The rule of notices about calls that are open at the end of a conversation: it is paused, which is not a mistake."""
 
 ODD = "odd"
-"""What is told of a document that is no mistake, and that somebody may want to know."""
+"""The rule of notices about irregularities of a document that are not mistakes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintFinding:
-    """
-    One thing that lint found.
+    """One finding or notice of the linter.
 
     Attributes:
-        rule: The slug of the rule; `waits` or `odd` for what is told and is no mistake.
-        what: What is the matter, in one sentence.
+        rule: The slug of the rule; `waits` or `odd` for notices, which are not mistakes.
+        what: The problem, in one sentence.
         where: The place, for people.
         path: The place in the document.
-        message, content: The numbers of the message and of the content in it; None for what stands outside of them.
+        message: The number of the message; None for what is outside of messages.
+        content: The number of the content in the message; None for what is outside of contents.
     """
 
     rule: str
@@ -90,8 +88,8 @@ class LintFinding:
         entry: ConversationEntry,
         other: ConversationEntry | None = None,
     ) -> LintFinding:
-        """Gives a finding about an entry; *other* is the place that it is also about."""
-        beside = entry.message in conversation.beside
+        """Create a finding about an entry; *other* is a second entry that it is about."""
+        beside = entry.message in conversation.state_paths
         return cls(
             rule=rule,
             what=what if other is None else f"{what} ({conversation.where(other)})",
@@ -103,239 +101,244 @@ class LintFinding:
 
     @classmethod
     def of_note(cls, note: DocumentNote) -> LintFinding:
-        """Gives what is told about something odd."""
+        """Create the notice of an irregularity."""
         return cls(rule=ODD, what=note.what, where=format_path(note.path), path=note.path)
 
     @property
     def is_mistake(self) -> bool:
-        """Whether it lets lint fail."""
+        """Whether it makes the linter fail."""
         return self.rule in RULES
 
 
 def lint_conversation(conversation: StoredConversation, gated: Sequence[str] = ()) -> list[LintFinding]:
-    """
-    Gives what is found in one conversation, in the order of its places.
+    """Return the findings about one conversation, in the order of its messages.
 
-    Arguments:
+    Args:
+        conversation: The conversation.
         gated: Names of tools, or patterns, whose calls need approval.
     """
-    found = _ConversationLinter(conversation, gated).judge()
-    return found if len(found) < 2 else sorted(found, key=_sort_key)
+    findings = _ConversationLinter(conversation, gated).lint()
+    return findings if len(findings) < 2 else sorted(findings, key=_sort_key)
 
 
 def _sort_key(finding: LintFinding) -> tuple[float, int]:
-    """Orders findings by their places; what stands beside the messages comes last."""
+    """Return the position of a finding; what is outside of messages comes last."""
     return (math.inf if finding.message is None else finding.message, finding.content or 0)
 
 
 class _ConversationLinter:
-    """
-    Goes through one conversation.
+    """Linter of one conversation.
 
     Attributes:
-        round: Counts the model's answers and the user's texts.
-        model_spoke: The last that was said belongs to an answer of the model that may go on.
+        round: The number of model responses and user texts so far.
+        is_model_speaking: The last entry belongs to a response of the model that may continue.
     """
 
-    __slots__ = ("by_request", "conversation", "found", "gated", "model_spoke", "round", "trails")
+    __slots__ = ("by_request", "conversation", "findings", "gated", "is_model_speaking", "lifecycles", "round")
 
     def __init__(self, conversation: StoredConversation, gated: Sequence[str]) -> None:
         self.conversation = conversation
         self.gated = gated
-        self.found: list[LintFinding] = []
-        self.trails = OpenLifecycles()
+        self.findings: list[LintFinding] = []
+        self.lifecycles = OpenLifecycles()
         self.by_request: dict[str, CallLifecycle] = {}
         self.round = 0
-        self.model_spoke = False
+        self.is_model_speaking = False
 
-    def judge(self) -> list[LintFinding]:
+    def lint(self) -> list[LintFinding]:
         for entry in self.conversation.entries:
             kind = type(entry)
+            # Half of all entries are texts, so they are handled here, without a function call for each.
             if kind is not TextEntry:
                 _STEPS[kind](self, entry)
-            elif entry.role == "user":  # type: ignore[attr-defined]  # half of all entries are texts, so no call here
-                self.model_spoke = False
+            elif entry.role == "user":  # type: ignore[attr-defined]
+                self.is_model_speaking = False
                 self.round += 1
-            elif not self.model_spoke and entry.role == "assistant":  # type: ignore[attr-defined]  # likewise
-                self._model_speaks()
-        for trail in self.trails:
-            self._left_open(trail)
-        self.found += map(LintFinding.of_note, self.conversation.notes)
-        return self.found
+            elif not self.is_model_speaking and entry.role == "assistant":  # type: ignore[attr-defined]
+                self._continue_response()
+        for lifecycle in self.lifecycles:
+            self._report_open(lifecycle)
+        self.findings += map(LintFinding.of_note, self.conversation.notes)
+        return self.findings
 
-    def _finds(self, rule: str, what: str, entry: ConversationEntry, other: ConversationEntry | None = None) -> None:
-        self.found.append(LintFinding.at(rule, what, self.conversation, entry, other))
+    def _report(self, rule: str, what: str, entry: ConversationEntry, other: ConversationEntry | None = None) -> None:
+        self.findings.append(LintFinding.at(rule, what, self.conversation, entry, other))
 
-    def _model_speaks(self) -> None:
-        """An answer of the model begins, or goes on."""
-        if not self.model_spoke:
-            self.model_spoke = True
+    def _continue_response(self) -> None:
+        """Begin a response of the model, or continue it."""
+        if not self.is_model_speaking:
+            self.is_model_speaking = True
             self.round += 1
 
-    def opaque(self, entry: OpaqueEntry) -> None:
-        """What is not understood changes nothing."""
+    def read_opaque(self, entry: OpaqueEntry) -> None:
+        """Ignore what is not understood."""
 
     # --- calls and requests ---
 
-    def called(self, entry: CallEntry) -> None:
-        """A call begins a trail, or takes up the one of a request that stood for it."""
-        trails = self.trails
-        trail = trails.find_placeholder(entry) if entry.id in trails.open or entry.kind == "hosted_mcp" else None
-        if trail is not None:
-            trail.call = entry
-            tool, arguments = trail.decided
+    def read_call(self, entry: CallEntry) -> None:
+        """Begin a lifecycle, or continue that of a request that was stored in place of the call."""
+        lifecycles = self.lifecycles
+        # The provider may report a hosted call under another id, so one is looked for whatever its id.
+        may_be_known = entry.id in lifecycles.open or entry.kind == "hosted_mcp"
+        lifecycle = lifecycles.find_placeholder(entry) if may_be_known else None
+        if lifecycle is not None:
+            lifecycle.call = entry
+            tool, arguments = lifecycle.decided_call
             if tool != entry.tool or not arguments_match(arguments, entry.arguments):
-                what = f"the call is {format_stored_call(entry)}, and {format_short_call(tool, arguments)} was decided about"
-                self._finds("arguments-as-approved", what, entry, trail.decision or trail.made)
+                decided = format_short_call(tool, arguments)
+                what = f"the call is {format_stored_call(entry)}, and {decided} was decided about"
+                self._report("arguments-as-approved", what, entry, lifecycle.decision or lifecycle.origin)
             return
-        if not self.model_spoke:
-            self._model_speaks()
-        if entry.id in trails.open and entry.id is not None:
+        if not self.is_model_speaking:
+            self._continue_response()
+        if entry.id in lifecycles.open and entry.id is not None:
             what = f"call id {entry.id!r} is used again while the call before has no result"
-            self._finds("call-ids-unique", what, entry, trails.open[entry.id][0].made)
-        trails.begin(entry.id, CallLifecycle(entry, self.round, None, entry))
+            self._report("call-ids-unique", what, entry, lifecycles.open[entry.id][0].origin)
+        lifecycles.begin(entry.id, CallLifecycle(entry, self.round, None, entry))
 
-    def requested(self, entry: RequestEntry) -> None:
-        """A request joins the trail of its call, or begins one where it stands for the call."""
-        is_beside = entry.message in self.conversation.beside
+    def read_request(self, entry: RequestEntry) -> None:
+        """Add a request to the lifecycle of its call, or begin one if it is stored in place of the call."""
+        is_in_state = entry.message in self.conversation.state_paths
         known = self.by_request.get(entry.id)
-        if known is None or not (is_beside or (known.result is None and known.decision is None)):
-            trail = self._asked_about(entry, is_beside=is_beside)
-            trail.request = entry
-            self.by_request[entry.id] = trail
-        elif not is_beside or not is_same_call(entry, known.made):
+        if known is None or not (is_in_state or (known.result is None and known.decision is None)):
+            lifecycle = self._lifecycle_of_request(entry, is_in_state=is_in_state)
+            lifecycle.request = entry
+            self.by_request[entry.id] = lifecycle
+        elif not is_in_state or not is_same_call(entry, known.origin):
             what = f"request id {entry.id!r} is used again while the request before is open"
-            self._finds("request-ids-unique", what, entry, known.request)
+            self._report("request-ids-unique", what, entry, known.request)
         elif known.result is not None:
             what = f"request {entry.id!r} is still kept as open, and its call has a result"
-            self._finds("settled-stays-settled", what, entry, known.result)
+            self._report("settled-stays-settled", what, entry, known.result)
 
-    def _asked_about(self, entry: RequestEntry, *, is_beside: bool) -> CallLifecycle:
+    def _lifecycle_of_request(self, entry: RequestEntry, *, is_in_state: bool) -> CallLifecycle:
         call_id = entry.call_id if entry.call_id is not None else entry.id
-        trail = self.trails.find_unrequested(call_id)
-        if trail is not None:
-            if not is_same_call(entry, trail.made):
-                what = (
-                    f"the request shows {format_stored_call(entry)}, and the call is {format_stored_call(trail.made)}"
-                )
-                self._finds("request-shows-the-call", what, entry, trail.made)
-            return trail
-        if not entry.stands_for_call and not self.conversation.begins_elsewhere:
+        lifecycle = self.lifecycles.find_unrequested(call_id)
+        if lifecycle is not None:
+            if not is_same_call(entry, lifecycle.origin):
+                call = format_stored_call(lifecycle.origin)
+                what = f"the request shows {format_stored_call(entry)}, and the call is {call}"
+                self._report("request-shows-the-call", what, entry, lifecycle.origin)
+            return lifecycle
+        if not entry.replaces_call and not self.conversation.is_continuation:
             what = f"the request is about call {call_id!r}, which nobody made, or which has its result"
-            self._finds("request-shows-the-call", what, entry)
-        if not is_beside:
-            self._model_speaks()
-        trail = CallLifecycle(entry, self.round)
-        self.trails.begin(call_id, trail)
-        return trail
+            self._report("request-shows-the-call", what, entry)
+        if not is_in_state:
+            self._continue_response()
+        lifecycle = CallLifecycle(entry, self.round)
+        self.lifecycles.begin(call_id, lifecycle)
+        return lifecycle
 
     # --- decisions ---
 
-    def decided(self, entry: DecisionEntry) -> None:
-        """A decision joins the trail of its request."""
-        self.model_spoke = False
-        trail = self.by_request.get(entry.id)
-        if trail is None:
-            if not self.conversation.begins_elsewhere:
+    def read_decision(self, entry: DecisionEntry) -> None:
+        """Add a decision to the lifecycle of its request."""
+        self.is_model_speaking = False
+        lifecycle = self.by_request.get(entry.id)
+        if lifecycle is None:
+            if not self.conversation.is_continuation:
                 what = f"a decision to {entry.verdict} answers request {entry.id!r}, which nobody made before it"
-                self._finds("invalid-decision-refused", what, entry)
+                self._report("invalid-decision-refused", what, entry)
             return
-        if trail.decision is not None:
-            self._decided_again(trail, trail.decision, entry)
-        elif trail.result is not None:
+        if lifecycle.decision is not None:
+            self._check_repeated_decision(lifecycle, lifecycle.decision, entry)
+        elif lifecycle.result is not None:
             what = f"request {entry.id!r} is decided after its call has a result"
-            self._finds("settled-stays-settled", what, entry, trail.result)
-        trail.decision = entry
-        assert trail.request is not None
-        self._decided_as_asked(trail.request, entry)
+            self._report("settled-stays-settled", what, entry, lifecycle.result)
+        lifecycle.decision = entry
+        assert lifecycle.request is not None
+        self._check_decided_call(lifecycle.request, entry)
 
-    def _decided_again(self, trail: CallLifecycle, before: DecisionEntry, entry: DecisionEntry) -> None:
+    def _check_repeated_decision(self, lifecycle: CallLifecycle, before: DecisionEntry, entry: DecisionEntry) -> None:
         same = before.verdict == entry.verdict and arguments_match(before.arguments, entry.arguments)
-        if same or trail.result is not None:
+        if same or lifecycle.result is not None:
             what = f"request {entry.id!r} is decided again: {entry.verdict} after {before.verdict}"
-            self._finds("settled-stays-settled", what, entry, before)
+            self._report("settled-stays-settled", what, entry, before)
         else:
             what = f"request {entry.id!r} has decisions that contradict each other: {before.verdict}, {entry.verdict}"
-            self._finds("contradiction-not-executed", what, entry, before)
+            self._report("contradiction-not-executed", what, entry, before)
 
-    def _decided_as_asked(self, asked: RequestEntry, entry: DecisionEntry) -> None:
-        if entry.flagged is not None and asked.flagged is not None and entry.flagged != asked.flagged:
+    def _check_decided_call(self, request: RequestEntry, entry: DecisionEntry) -> None:
+        if entry.flagged is not None and request.flagged is not None and entry.flagged != request.flagged:
             which = "decision's" if entry.flagged else "request's"
-            self._finds("flags-agree", f"only the {which} copy of the call is flagged as dealt with", entry, asked)
+            self._report("flags-agree", f"only the {which} copy of the call is flagged as dealt with", entry, request)
         if entry.verdict == "edit" or entry.arguments is None:
             return
-        if entry.call_id is not None and asked.call_id is not None and entry.call_id != asked.call_id:
-            what = f"the decision holds call {entry.call_id!r}, and the request is about {asked.call_id!r}"
-            self._finds("arguments-as-approved", what, entry, asked)
-        elif entry.tool != asked.tool or not arguments_match(entry.arguments, asked.arguments):
-            decided = format_short_call(entry.tool or asked.tool, entry.arguments)
-            what = f"the decision is about {decided}, and the request shows {format_stored_call(asked)}"
-            self._finds("arguments-as-approved", what, entry, asked)
+        if entry.call_id is not None and request.call_id is not None and entry.call_id != request.call_id:
+            what = f"the decision holds call {entry.call_id!r}, and the request is about {request.call_id!r}"
+            self._report("arguments-as-approved", what, entry, request)
+        elif entry.tool != request.tool or not arguments_match(entry.arguments, request.arguments):
+            decided = format_short_call(entry.tool or request.tool, entry.arguments)
+            what = f"the decision is about {decided}, and the request shows {format_stored_call(request)}"
+            self._report("arguments-as-approved", what, entry, request)
 
     # --- results ---
 
-    def resulted(self, entry: ResultEntry) -> None:
-        """A result settles a trail."""
-        self.model_spoke = False
-        trail = self.trails.settle(entry)
-        if trail is None:
-            self._without_call(entry)
+    def read_result(self, entry: ResultEntry) -> None:
+        """End a lifecycle."""
+        self.is_model_speaking = False
+        lifecycle = self.lifecycles.settle(entry)
+        if lifecycle is None:
+            self._report_orphan(entry)
             return
-        if entry.tool is not None and entry.tool != trail.made.tool:
-            what = f"the result says to be of {entry.tool}, and call {entry.call_id!r} is of {trail.made.tool}"
-            self._finds("result-matches-its-call", what, entry, trail.made)
-        if entry.how != "denied":
-            self._ran_with_approval(trail, entry)
+        if entry.tool is not None and entry.tool != lifecycle.origin.tool:
+            what = f"the result says to be of {entry.tool}, and call {entry.call_id!r} is of {lifecycle.origin.tool}"
+            self._report("result-matches-its-call", what, entry, lifecycle.origin)
+        if entry.outcome != "denied":
+            self._check_approval(lifecycle, entry)
 
-    def _without_call(self, entry: ResultEntry) -> None:
-        before = self.trails.settled.get(entry.call_id)
+    def _report_orphan(self, entry: ResultEntry) -> None:
+        before = self.lifecycles.settled.get(entry.call_id)
         if before is not None:
-            self._finds("result-delivered-once", f"call {entry.call_id!r} has a second result", entry, before.result)
-        elif not self.conversation.begins_elsewhere:
+            self._report("result-delivered-once", f"call {entry.call_id!r} has a second result", entry, before.result)
+        elif not self.conversation.is_continuation:
             what = f"a result is for call {entry.call_id!r}, which nobody made before it"
-            self._finds("result-matches-its-call", what, entry)
+            self._report("result-matches-its-call", what, entry)
 
-    def _ran_with_approval(self, trail: CallLifecycle, entry: ResultEntry) -> None:
-        if trail.decision is not None:
-            verdict = trail.decision.verdict
-            if verdict not in APPROVING_VERDICTS and entry.how == "returned":
-                what = f"{format_stored_call(trail.made)} was decided with {verdict}, and has the result of a run"
-                self._finds("rejected-never-runs", what, entry, trail.decision)
-        elif trail.request is not None and trail.request.asks and self._tells_decisions_about(trail):
-            what = f"{format_stored_call(trail.made)} has a result, and nobody decided about its request"
-            self._finds("approval-before-execution", what, entry, trail.request)
-        elif self.gated and any(fnmatchcase(trail.made.tool, pattern) for pattern in self.gated):
-            nowhere = "" if self.conversation.tells_decisions else "; this format never tells who approved a call"
-            what = f"{format_stored_call(trail.made)} is gated, and has a result without an approval{nowhere}"
-            self._finds("approval-before-execution", what, entry, trail.made)
+    def _check_approval(self, lifecycle: CallLifecycle, entry: ResultEntry) -> None:
+        if lifecycle.decision is not None:
+            verdict = lifecycle.decision.verdict
+            if verdict not in APPROVING_VERDICTS and entry.outcome == "returned":
+                what = f"{format_stored_call(lifecycle.origin)} was decided with {verdict}, and has the result of a run"
+                self._report("rejected-never-runs", what, entry, lifecycle.decision)
+        elif lifecycle.request is not None and lifecycle.request.needs_decision and self._shows_decisions(lifecycle):
+            what = f"{format_stored_call(lifecycle.origin)} has a result, and nobody decided about its request"
+            self._report("approval-before-execution", what, entry, lifecycle.request)
+        elif self.gated and any(fnmatchcase(lifecycle.origin.tool, pattern) for pattern in self.gated):
+            nowhere = "" if self.conversation.shows_decisions else "; this format never tells who approved a call"
+            what = f"{format_stored_call(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
+            self._report("approval-before-execution", what, entry, lifecycle.origin)
 
-    def _tells_decisions_about(self, trail: CallLifecycle) -> bool:
-        """The provider of a hosted call is sent the decision, so that it stands in the conversation in any format."""
-        return self.conversation.tells_decisions or trail.made.kind == "hosted_mcp"
+    def _shows_decisions(self, lifecycle: CallLifecycle) -> bool:
+        """Return whether the format would show a decision about a call.
+
+        The provider of a hosted call is sent the decision, so that every format shows it.
+        """
+        return self.conversation.shows_decisions or lifecycle.origin.kind == "hosted_mcp"
 
     # --- the end ---
 
-    def _left_open(self, trail: CallLifecycle) -> None:
-        goes_on = trail.round < self.round
-        asked = trail.request
-        call, end = format_stored_call(trail.made), ", and the conversation goes on"
-        if asked is not None and trail.decision is None and asked.flagged:
-            self._finds("flags-agree", f"{call} is flagged as dealt with, and nobody decided about it", asked)
-        elif asked is not None and trail.decision is None and asked.asks:
-            if goes_on:
-                self._finds("nothing-left-pending", f"nobody decided about {call}{end}", asked)
+    def _report_open(self, lifecycle: CallLifecycle) -> None:
+        is_continued = lifecycle.round < self.round
+        request = lifecycle.request
+        call, end = format_stored_call(lifecycle.origin), ", and the conversation goes on"
+        if request is not None and lifecycle.decision is None and request.flagged:
+            self._report("flags-agree", f"{call} is flagged as dealt with, and nobody decided about it", request)
+        elif request is not None and lifecycle.decision is None and request.needs_decision:
+            if is_continued:
+                self._report("nothing-left-pending", f"nobody decided about {call}{end}", request)
             else:
-                self._finds(WAITING, f"{call} waits for a decision", asked)
-        elif goes_on:
-            self._finds("result-delivered-once", f"{call} has no result{end}", trail.made)
+                self._report(WAITING, f"{call} waits for a decision", request)
+        elif is_continued:
+            self._report("result-delivered-once", f"{call} has no result{end}", lifecycle.origin)
         else:
-            self._finds(WAITING, f"{call} waits for its result", trail.made)
+            self._report(WAITING, f"{call} waits for its result", lifecycle.origin)
 
 
 _STEPS: dict[type[ConversationEntry], Callable[[_ConversationLinter, Any], None]] = {
-    OpaqueEntry: _ConversationLinter.opaque,
-    CallEntry: _ConversationLinter.called,
-    RequestEntry: _ConversationLinter.requested,
-    DecisionEntry: _ConversationLinter.decided,
-    ResultEntry: _ConversationLinter.resulted,
+    OpaqueEntry: _ConversationLinter.read_opaque,
+    CallEntry: _ConversationLinter.read_call,
+    RequestEntry: _ConversationLinter.read_request,
+    DecisionEntry: _ConversationLinter.read_decision,
+    ResultEntry: _ConversationLinter.read_result,
 }

@@ -1,1 +1,1 @@
-"""What passes between a client and a provider becomes a scenario: `pytest-approvals record`."""
+"""Recorder of the traffic between a client and a provider as scenarios: `pytest-approvals record`."""

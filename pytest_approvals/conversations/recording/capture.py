@@ -1,7 +1,4 @@
-"""What a provider answered, as neutral items: bodies and streams of every protocol.
-
-What passes, put together by conversation, and written down as it comes.
-"""
+"""Capture of exchanges: parsed, assigned to conversations, and written as scenario files while they come."""
 
 from __future__ import annotations
 
@@ -16,42 +13,42 @@ from pytest_approvals.conversations.recording.recorded_conversation import Recor
 from pytest_approvals.conversations.recording.redaction import redact
 from pytest_approvals.conversations.reproduce.scenario_document import format_yaml
 from pytest_approvals.errors import ScenarioError
+from pytest_approvals.protocols import PROTOCOL_PATHS, create_codec
 from pytest_approvals.protocols.chat.requests import read_items as chat_items
-from pytest_approvals.protocols.codec import PROTOCOL_PATHS, ParsedRequest, ProtocolCodec, create_codec
+from pytest_approvals.protocols.codec import ParsedRequest, ProtocolCodec
 from pytest_approvals.protocols.messages.requests import read_items as messages_items
 from pytest_approvals.protocols.responses import ResponsesCodec
 from pytest_approvals.protocols.responses.requests import read_items as responses_items
 from pytest_approvals.protocols.responses.stored_items import resolve_request
 from pytest_approvals.protocols.text import list_objects
+from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 from pytest_approvals.scenario.load import parse_scenario
 
 Body = dict[str, Any]
 
 
 def parse_response(protocol: str, raw: bytes, *, streamed: bool) -> Body:
-    """
-    Gives the body of an answer; that of a stream is put together from its events.
+    """Return the body of a response; that of a stream is assembled from its events.
 
-    Errors:
-        ValueError: It is none, or the stream was not finished.
+    Raises:
+        ValueError: It is invalid, or the stream was not finished.
     """
     body = _ASSEMBLERS[protocol](list(_iter_events(raw))) if streamed else json.loads(raw)
     if not isinstance(body, dict):
-        raise ValueError("the answer is no object")
+        raise ValueError("invalid response: expected an object")
     return body
 
 
 def read_response_items(protocol: str, body: Body) -> list[Item]:
-    """
-    Gives what the model said and called.
+    """Return the texts and calls of the model in a response.
 
-    Errors:
-        ValueError: The answer has another shape.
+    Raises:
+        ValueError: The response does not have the shape of the protocol.
     """
     try:
         return list(_ITEM_READERS[protocol](body))
     except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"the answer has another shape than {protocol}: {error!r}") from error
+        raise ValueError(f"invalid response of {protocol}: {error!r}") from error
 
 
 _ITEM_READERS: dict[str, Callable[[Body], Any]] = {
@@ -63,9 +60,9 @@ _ITEM_READERS: dict[str, Callable[[Body], Any]] = {
 
 def _iter_events(raw: bytes) -> Iterator[Body]:
     for line in raw.decode("utf-8", "replace").splitlines():
-        told = line.removeprefix("data:").strip() if line.startswith("data:") else ""
-        if told and told != "[DONE]":
-            event = json.loads(told)
+        data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
+        if data and data != "[DONE]":
+            event = json.loads(data)
             if isinstance(event, dict):
                 yield event
 
@@ -130,99 +127,95 @@ _ASSEMBLERS: dict[str, Callable[[list[Body]], Body]] = {
 }
 
 
-SCENARIO_SUFFIX = ".approval.yaml"
-"""What the name of a scenario file ends with."""
-
-ABOUT = (
-    "Recorded on the wire, which does not show what needs approval and who gave it: say `approval` at the tools, and "
-    "what the caller decides. A result that says that a call was rejected is one that its tool returns here."
+_ABOUT = (
+    "Recorded on the wire, which does not show what needs approval and who gave it: add `approval` to the tools, and "
+    "the decisions of the caller. A result that says that a call was rejected is returned by its tool here."
 )
 
 
 class Recorder:
-    """
-    Makes a scenario file of every conversation that passes.
+    """Writer of a scenario file for every conversation that passes.
 
-    Arguments:
+    Args:
         path: The file of the first conversation; further ones are numbered.
         gated: The tools whose calls need approval.
 
     Attributes:
         written: The files.
-        passed_over: Why an exchange is in none of them.
+        problems: Why an exchange is in none of them, or a file is not a valid scenario.
     """
 
     def __init__(self, path: Path, gated: Collection[str] = ()) -> None:
         self.written: list[Path] = []
-        self.passed_over: list[str] = []
+        self.problems: list[str] = []
         self._path = path
         self._gated = gated
         self._conversations: list[RecordedConversation] = []
-        self._formats: dict[str, ProtocolCodec] = {}
+        self._codecs: dict[str, ProtocolCodec] = {}
         self._secrets: set[str] = set()
         self._lock = Lock()
 
-    def took(self, path: str, sent: bytes, got: bytes, *, streamed: bool, secrets: Collection[str]) -> None:
-        """Takes in an exchange; one that is none of a model's is passed over."""
+    def record(self, path: str, sent: bytes, received: bytes, *, streamed: bool, secrets: Collection[str]) -> None:
+        """Record an exchange, unless its path is not one of a model."""
         protocol = next((name for ending, name in PROTOCOL_PATHS.items() if path.endswith(f"/{ending}")), None)
         if protocol is None:
             return
         with self._lock:
             self._secrets.update(secrets)
             try:
-                self._note(protocol, json.loads(sent), parse_response(protocol, got, streamed=streamed))
+                self._add_exchange(protocol, json.loads(sent), parse_response(protocol, received, streamed=streamed))
             except ValueError as error:
-                self.passed_over.append(f"{path}: {error}")
+                self.problems.append(f"{path}: {error}")
 
-    def _note(self, protocol: str, sent: Any, got: dict[str, Any]) -> None:
-        spoken = self._formats.setdefault(protocol, create_codec(protocol))
-        asked = spoken.read(sent)
-        if not asked.readable:
-            raise ValueError(asked.complaints[0].text)
-        answer = read_response_items(protocol, got)
-        if isinstance(spoken, ResponsesCodec):
-            _store_response(spoken, sent, got)
-        conversation = self._conversation(asked)
-        conversation.took(asked.items, answer, dict(_iter_schemas(asked.body)))
+    def _add_exchange(self, protocol: str, sent: Any, received: dict[str, Any]) -> None:
+        codec = self._codecs.setdefault(protocol, create_codec(protocol))
+        request = codec.read(sent)
+        if not request.is_readable:
+            raise ValueError(request.body_errors[0].text)
+        answer = read_response_items(protocol, received)
+        if isinstance(codec, ResponsesCodec):
+            _store_response(codec, sent, received)
+        conversation = self._find_conversation(request)
+        conversation.add_exchange(request.items, answer, dict(_iter_schemas(request.body)))
         self._write(conversation)
 
-    def _conversation(self, asked: ParsedRequest) -> RecordedConversation:
-        items: tuple[Item, ...] = asked.items
-        found = next((one for one in reversed(self._conversations) if one.is_continued_by(asked.model, items)), None)
-        if found is None:
-            found = RecordedConversation(asked.model, opening_text(items))
-            self._conversations.append(found)
-        return found
+    def _find_conversation(self, request: ParsedRequest) -> RecordedConversation:
+        for conversation in reversed(self._conversations):
+            if conversation.is_continued_by(request.model, request.items):
+                return conversation
+        conversation = RecordedConversation(request.model, opening_text(request.items))
+        self._conversations.append(conversation)
+        return conversation
 
     def _write(self, conversation: RecordedConversation) -> None:
         number = self._conversations.index(conversation) + 1
         name = self._path.name.removesuffix(SCENARIO_SUFFIX)
         path = self._path.with_name(f"{name if number == 1 else f'{name}-{number}'}{SCENARIO_SUFFIX}")
-        document = redact(conversation.document(self._gated, ABOUT), self._secrets)
+        document = redact(conversation.build_document(self._gated, _ABOUT), self._secrets)
         text = format_yaml(document)
         try:
             parse_scenario(text, name=name, path=path.name)
         except ScenarioError as error:
-            self.passed_over.append(f"{path.name} needs a hand: {error}")
+            self.problems.append(f"{path.name} has to be edited: {error}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         if path not in self.written:
             self.written.append(path)
 
 
-def _store_response(spoken: ResponsesCodec, sent: Mapping[str, Any], got: Mapping[str, Any]) -> None:
-    """Keeps a response as its provider does, so that a request may go on from it."""
-    request = resolve_request(sent, spoken.kept)
-    output = list(list_objects(got.get("output")))
-    spoken.kept.add_output(output)
-    spoken.kept.keep(str(got.get("id")), request.previous, request.conversation, [*request.new, *output])
+def _store_response(codec: ResponsesCodec, sent: Mapping[str, Any], received: Mapping[str, Any]) -> None:
+    """Store a response as its provider does, so that a request may continue from it."""
+    request = resolve_request(sent, codec.store)
+    output = list(list_objects(received.get("output")))
+    codec.store.add_output(output)
+    codec.store.add_response(str(received.get("id")), request.previous, request.conversation, [*request.new, *output])
 
 
 def _iter_schemas(body: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Gives the schemas of the functions that a request offers, in whichever protocol."""
+    """Yield the parameter schemas of the functions that a request of any protocol offers."""
     for tool in list_objects(body.get("tools")):
-        function = tool.get("function")
-        told: Mapping[str, Any] = function if isinstance(function, Mapping) else tool
-        schema = told.get("parameters", told.get("input_schema"))
-        if isinstance(told.get("name"), str) and isinstance(schema, Mapping):
-            yield told["name"], schema
+        nested = tool.get("function")
+        function: Mapping[str, Any] = nested if isinstance(nested, Mapping) else tool
+        schema = function.get("parameters", function.get("input_schema"))
+        if isinstance(function.get("name"), str) and isinstance(schema, Mapping):
+            yield function["name"], schema

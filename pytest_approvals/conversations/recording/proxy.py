@@ -1,4 +1,4 @@
-"""Standing between a client and a provider: what the client sends goes on as it is, and the answer back as it comes."""
+"""Recording proxy: requests go on to the provider as they are, responses come back as they arrive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_approvals.protocols.endpoint import JSON, STREAM, HttpResponse
 from pytest_approvals.protocols.http.server import ConnectionHandler, HttpRequest, HttpServer
 
 UPSTREAM_TIMEOUT = 600.0
-"""Seconds that the provider may take for a piece of an answer."""
+"""Seconds that the provider may take for a piece of a response."""
 
 _CONNECTION_HEADERS = frozenset(
     ("host", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding", "upgrade", "te")
@@ -26,83 +26,83 @@ _FORWARDED_HEADERS = ("retry-after", "retry-after-ms", "x-request-id", "request-
 
 
 class RecordingProxy:
-    """
-    Passes requests on to a provider, and what passes to a recorder.
+    """Proxy that forwards requests to a provider, and hands each exchange to a recorder.
 
-    Arguments:
-        upstream: The base address that clients would take for the provider.
-        port: 0 takes a free one.
+    Args:
+        upstream: The base address of the provider.
+        recorder: What records the exchanges.
+        port: The port; 0 takes a free one.
 
-    Errors:
-        UsageError: The address cannot be used, or the port is taken.
+    Raises:
+        UsageError: The address is invalid, or the port is taken.
     """
 
     def __init__(self, upstream: str, recorder: Recorder, *, port: int = 0) -> None:
         self._upstream = _parse_upstream(upstream)
         self._recorder = recorder
         try:
-            self._listener = HttpServer(
+            self._server = HttpServer(
                 socket.AF_INET, "127.0.0.1", port, self._serve, _request_too_large, handler=self._handler()
             )
         except OSError as error:
-            raise UsageError(f"port {port} cannot be listened on: {error.strerror}") from None
+            raise UsageError(f"cannot listen on port {port}: {error.strerror}") from None
 
     @property
     def url(self) -> str:
-        """The base address that clients take in place of the provider's."""
-        return f"http://127.0.0.1:{self._listener.server_port}{self._upstream.path.rstrip('/')}"
+        """The base address for clients, in place of the provider's."""
+        return f"http://127.0.0.1:{self._server.server_port}{self._upstream.path.rstrip('/')}"
 
     @contextmanager
     def running(self) -> Iterator[RecordingProxy]:
-        """Serves within, and stops at the end."""
-        thread = Thread(target=self._listener.serve_forever, args=(0.05,), name="recording", daemon=True)
+        """Serve within the context, and stop at its end."""
+        thread = Thread(target=self._server.serve_forever, args=(0.05,), name="recording", daemon=True)
         thread.start()
         try:
             yield self
         finally:
-            self._listener.stop()
+            self._server.stop()
             thread.join()
 
     def _handler(self) -> type[ConnectionHandler]:
-        passed_on = self.forward
+        forward = self.forward
 
         class WithHeaders(ConnectionHandler):
-            """Hands the head of a request on, too."""
+            """Connection handler that passes the headers of a request, too."""
 
             def serve(self, request: HttpRequest) -> HttpResponse:
                 """See `ConnectionHandler.serve`."""
                 headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
-                return passed_on(request.method, request.path, headers, request.body)
+                return forward(request.method, request.path, headers, request.body)
 
         return WithHeaders
 
     def forward(self, method: str, path: str, headers: Mapping[str, str], raw: bytes) -> HttpResponse:
-        """
-        Gives the provider's answer to a request, which is recorded when it has passed.
+        """Return the provider's response to a request, which is recorded when it has passed.
 
-        Errors:
-            ModelDown: The provider ended the connection without an answer.
+        Raises:
+            ModelDown: The provider ended the connection without a response.
         """
-        connection = self._connection()
-        sent = {name: value for name, value in headers.items() if name.lower() not in _CONNECTION_HEADERS}
+        connection = self._connect()
+        forwarded = {name: value for name, value in headers.items() if name.lower() not in _CONNECTION_HEADERS}
         try:
-            connection.request(method, path, body=raw or None, headers={**sent, "Accept-Encoding": "identity"})
+            # The recorder reads the body, so the provider must not compress it.
+            connection.request(method, path, body=raw or None, headers={**forwarded, "Accept-Encoding": "identity"})
             response = connection.getresponse()
         except HTTPException:
             connection.close()
             raise ModelDown(0) from None
         except OSError as error:
             connection.close()
-            return HttpResponse.of({"error": {"message": f"the provider cannot be reached: {error}"}}, 502)
+            return HttpResponse.from_json({"error": {"message": f"cannot reach the provider: {error}"}}, 502)
         secrets = find_credentials(headers)
 
-        def record(got: bytes, *, streamed: bool) -> None:
+        def record(body: bytes, *, streamed: bool) -> None:
             if response.status == 200:
-                self._recorder.took(path.partition("?")[0], raw, got, streamed=streamed, secrets=secrets)
+                self._recorder.record(path.partition("?")[0], raw, body, streamed=streamed, secrets=secrets)
 
         return _to_response(connection, response, record)
 
-    def _connection(self) -> HTTPConnection:
+    def _connect(self) -> HTTPConnection:
         kind = HTTPSConnection if self._upstream.scheme == "https" else HTTPConnection
         return kind(self._upstream.hostname or "", self._upstream.port, timeout=UPSTREAM_TIMEOUT)
 
@@ -114,12 +114,14 @@ RecordBody = Callable[..., None]
 
 
 def _to_response(connection: HTTPConnection, response: HTTPResponse, record: RecordBody) -> HttpResponse:
-    told = response.headers
-    headers = tuple((name, str(told[name])) for name in _FORWARDED_HEADERS if name in told)
-    kind = told.get("content-type", JSON)
+    received = response.headers
+    headers = tuple((name, str(received[name])) for name in _FORWARDED_HEADERS if name in received)
+    kind = received.get("content-type", JSON)
     if kind.startswith("text/event-stream"):
         pieces = _forward_stream(connection, response, record)
-        return HttpResponse(status=response.status, content_type=STREAM, pieces=pieces, apart=True, headers=headers)
+        return HttpResponse(
+            status=response.status, content_type=STREAM, pieces=pieces, flush_each=True, headers=headers
+        )
     with closing(connection):
         body = response.read()
     record(body, streamed=False)
@@ -127,23 +129,23 @@ def _to_response(connection: HTTPConnection, response: HTTPResponse, record: Rec
 
 
 def _forward_stream(connection: HTTPConnection, response: HTTPResponse, record: RecordBody) -> Iterator[bytes]:
-    got = b""
+    body = b""
     with closing(connection):
         try:
             while piece := response.read1(65536):
-                got += piece
+                body += piece
                 yield piece
         except (HTTPException, OSError):
             raise ModelDown(0) from None
-    record(got, streamed=True)
+    record(body, streamed=True)
 
 
 def _parse_upstream(upstream: str) -> SplitResult:
     address = urlsplit(upstream)
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise UsageError(f"{upstream!r} is no address of a provider; write it like https://api.openai.com/v1")
+        raise UsageError(f"Invalid address of a provider {upstream!r}: expected one like https://api.openai.com/v1")
     return address
 
 
 def _request_too_large(path: str) -> HttpResponse:
-    return HttpResponse.of({"error": {"message": f"the request to {path} is too large"}}, 413)
+    return HttpResponse.from_json({"error": {"message": f"the request to {path} is too large"}}, 413)

@@ -1,7 +1,6 @@
-"""
-Keeping secrets out of files: what a client proved itself with, and whatever looks like a key.
+"""Redaction of secrets in files: the credentials of a client, and whatever looks like a key.
 
-What is taken out cannot be put back, so a text that only looks like a key is taken out, too.
+Redacted text cannot be restored; a text that only looks like a key is redacted, too.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 PLACEHOLDER = "[secret]"
-"""What stands in for a secret."""
+"""The text in place of a secret."""
 
 _SHAPES = (
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
@@ -42,24 +41,23 @@ _CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "x-api-key", "api
 
 
 def find_credentials(headers: Mapping[str, str]) -> frozenset[str]:
-    """
-    Gives what a client proved itself with, as it may turn up elsewhere.
+    """Return the credentials of a client, as they may turn up elsewhere.
 
-    >>> credentials_in({"Authorization": "Bearer abc", "Accept": "text/plain"})
+    >>> find_credentials({"Authorization": "Bearer abc", "Accept": "text/plain"})
     frozenset({'abc'})
     """
-    given = (value for name, value in headers.items() if name.lower() in _CREDENTIAL_HEADERS)
-    return frozenset(value.split()[-1] for value in given if value.strip())
+    values = (value for name, value in headers.items() if name.lower() in _CREDENTIAL_HEADERS)
+    return frozenset(value.split()[-1] for value in values if value.strip())
 
 
 def redact(value: Any, known: Collection[str] = ()) -> Any:
-    """
-    Gives a JSON value without secrets, those in names included.
+    """Return a JSON value without secrets in its texts and names.
 
-    Arguments:
-        known: Secrets whatever they look like.
+    Args:
+        value: The value.
+        known: Secrets that need not look like one.
 
-    >>> without_secrets({"text": "my key is sk-abcdefgh1234", "api_key": "x"}, ["blue"])
+    >>> redact({"text": "my key is sk-abcdefgh1234", "api_key": "x"}, ["blue"])
     {'text': 'my key is [secret]', 'api_key': '[secret]'}
     """
     match value:

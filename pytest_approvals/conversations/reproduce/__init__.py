@@ -1,7 +1,6 @@
-"""
-Scenarios out of stored conversations: made, tried on agents, and made as small as they can be.
+"""Scenarios from stored conversations: built, tried on agents, and minimized.
 
-    Conversation ──► journal ──► Draft ──► document ──► YAML text
-                                   │  ▲
-                                   └──┴ shrunk while the same check fails on the same agent
+StoredConversation ──► journal ──► ScenarioDraft ──► document ──► YAML text
+                                     │  ▲
+                                     └──┴ shrunk while the same check fails on the same agent
 """

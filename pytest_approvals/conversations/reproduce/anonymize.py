@@ -1,6 +1,7 @@
-"""
-Other values in place of a conversation's own, so that what is left can be shared: made up by Faker, the same value for
-the same one everywhere, another one for another one. What tools, parameters and servers are called stays.
+"""Anonymization of a draft: made-up values in place of a conversation's own, so that the rest can be shared.
+
+The values are Faker's: equal values stay equal, different ones stay different. The names of tools, parameters and
+servers are kept.
 """
 
 from __future__ import annotations
@@ -34,73 +35,75 @@ _KINDS: tuple[tuple[str, Callable[[Faker, str], str]], ...] = (
     (r"\S+", lambda faker, _: str(faker.word())),
     (r"[\s\S]*", lambda faker, text: str(faker.sentence(nb_words=min(12, len(text.split())), variable_nb_words=False))),
 )
-"""Kinds of texts by their looks, and what stands in for one; the first that matches a text counts."""
+"""Patterns of texts, and what draws a replacement; the first that matches a text counts."""
 
 _MAX_ATTEMPTS = 1_000
 
 
-def anonymize(draft: ScenarioDraft, kept: Collection[str] = ()) -> ScenarioDraft:
-    """Gives the draft with made-up values, but for the texts to be *kept*; the same draft always gets the same ones."""
-    values = _Replacements({(str, text): text for text in kept})
-    return replace(draft, turns=tuple(map(values.turn, draft.turns)))
+def anonymize(draft: ScenarioDraft, keep: Collection[str] = ()) -> ScenarioDraft:
+    """Return the draft with made-up values except for the texts in *keep*; the same draft always gets the same ones."""
+    values = _Replacements({(str, text): text for text in keep})
+    return replace(draft, turns=tuple(map(values.replace_turn, draft.turns)))
 
 
 @dataclass(slots=True)
 class _Replacements:
-    """What stands in for what."""
+    """The replacements so far."""
 
-    made: dict[tuple[type, Any], Any] = field(default_factory=dict)
+    replacements: dict[tuple[type, Any], Any] = field(default_factory=dict)
     used: set[Any] = field(default_factory=set)
 
-    def turn(self, turn: DraftTurn) -> DraftTurn:
-        send = None if turn.send is None else self.value(turn.send)
-        answers = tuple(map(self._answer, turn.answers))
-        return replace(turn, send=send, answers=answers, replies=tuple(map(self._reply, turn.replies)))
+    def replace_turn(self, turn: DraftTurn) -> DraftTurn:
+        send = None if turn.send is None else self.replace_value(turn.send)
+        decisions = tuple(map(self._replace_decision, turn.decisions))
+        return replace(turn, send=send, decisions=decisions, replies=tuple(map(self._replace_reply, turn.replies)))
 
-    def value(self, value: Any) -> Any:
-        """Gives what stands in for a JSON value; what cannot tell of anybody stays."""
+    def replace_value(self, value: Any) -> Any:
+        """Return the replacement of a JSON value; values that cannot identify anybody stay."""
         match value:
             case Mapping():
-                return {name: self.value(inner) for name, inner in value.items()}
+                return {name: self.replace_value(inner) for name, inner in value.items()}
             case list():
-                return [self.value(inner) for inner in value]
+                return [self.replace_value(inner) for inner in value]
             case bool() | None:
                 return value
             case str() if not value.strip():
                 return value
             case _:
-                return self._stand_in(value)
+                return self._find_replacement(value)
 
-    def _reply(self, reply: DraftReply) -> DraftReply:
-        say = None if reply.say is None else self.value(reply.say)
-        return replace(reply, say=say, calls=tuple(map(self._call, reply.calls)))
+    def _replace_reply(self, reply: DraftReply) -> DraftReply:
+        say = None if reply.say is None else self.replace_value(reply.say)
+        return replace(reply, say=say, calls=tuple(map(self._replace_call, reply.calls)))
 
-    def _call(self, call: DraftCall) -> DraftCall:
-        result = None if call.result is None else replace(call.result, value=self.value(call.result.value))
-        return replace(call, arguments=self.value(call.arguments), result=result)
+    def _replace_call(self, call: DraftCall) -> DraftCall:
+        result = None if call.result is None else replace(call.result, value=self.replace_value(call.result.value))
+        return replace(call, arguments=self.replace_value(call.arguments), result=result)
 
-    def _answer(self, answer: DraftDecision) -> DraftDecision:
-        text = None if answer.text is None else self.value(answer.text)
-        unknown = self.value(answer.unknown) if answer.call is None else answer.unknown
-        return replace(answer, text=text, unknown=unknown, arguments=self.value(answer.arguments))
+    def _replace_decision(self, decision: DraftDecision) -> DraftDecision:
+        text = None if decision.text is None else self.replace_value(decision.text)
+        unknown = self.replace_value(decision.unknown) if decision.call is None else decision.unknown
+        return replace(decision, text=text, unknown=unknown, arguments=self.replace_value(decision.arguments))
 
-    def _stand_in(self, value: str | float) -> Any:
+    def _find_replacement(self, value: str | float) -> Any:
         key = (type(value), value)
-        if key not in self.made:
-            drawn = (self._drawn(value, attempt) for attempt in range(_MAX_ATTEMPTS))
-            self.made[key] = next(each for each in drawn if each != value and each not in self.used)
-            self.used.add(self.made[key])
-        return self.made[key]
+        if key not in self.replacements:
+            drawn = (self._draw(value, attempt) for attempt in range(_MAX_ATTEMPTS))
+            self.replacements[key] = next(
+                candidate for candidate in drawn if candidate != value and candidate not in self.used
+            )
+            self.used.add(self.replacements[key])
+        return self.replacements[key]
 
-    def _drawn(self, value: str | float, attempt: int) -> Any:
+    def _draw(self, value: str | float, attempt: int) -> Any:
         faker = _faker()
-        faker.seed_instance(_seed(f"{len(self.made)}|{attempt}"))
+        faker.seed_instance(_seed(f"{len(self.replacements)}|{attempt}"))
         widened = attempt // 50
         if isinstance(value, float):
             return round(faker.random_int(1, 999) + 0.5, 1)
         if isinstance(value, int):
             return faker.random_number(digits=len(str(abs(value))) + widened) + 1
-        drawn = next(draw(faker, value) for looks, draw in _KINDS if re.fullmatch(looks, value))
+        drawn = next(draw(faker, value) for pattern, draw in _KINDS if re.fullmatch(pattern, value))
         return f"{drawn} {widened}" if widened else drawn
 
 

@@ -1,7 +1,7 @@
-"""
-A scenario as it is while it is made smaller: turns, each with the replies of the model that it took.
+"""Draft of a scenario while it is minimized: turns, each with the model's replies in it.
 
-Drafts are values; what a tool takes and gives is not written down in them, but seen from the calls that are left.
+Drafts are values. Parameters and results of a tool are not written down in them, but derived from the calls that are
+left.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ DraftVerdict = Literal["approve", "reject", "edit", "always", "never", "raw"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftResult:
-    """What a call gave: a value, or the text of what its tool raised."""
+    """The result of a call: a value, or the text of what its tool raised."""
 
     value: Any = None
-    raised: bool = False
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCall:
-    """
-    A call of the model.
+    """A call of the model.
 
     Attributes:
-        key: Names the call within the draft, whatever is taken out of it.
-        id: The id that the model gave, as it was stored; None where it gave none.
-        arguments: An object, or text that was none.
-        result: None where the conversation does not tell, or nobody needs to know.
+        key: The name of the call within the draft, whatever is removed from it.
+        id: The stored id of the model, if any.
+        arguments: An object, or text that is not one.
+        result: None if the conversation does not show it, or it does not matter.
     """
 
     key: str
@@ -50,12 +49,11 @@ class DraftReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftDecision:
-    """
-    A decision.
+    """A decision.
 
     Attributes:
-        call: The key of the call that it is about; None for a decision about nothing that was asked.
-        unknown: What it says it is about, where it is about nothing.
+        call: The key of the call that it is about; None for a decision without a request.
+        unknown: The id that it names, if it is about no request.
         text: The reason of a rejection.
         arguments: Of an edit, or the raw value.
     """
@@ -69,27 +67,29 @@ class DraftDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTurn:
-    """
-    A step of the caller, with the replies that the model gave then.
+    """A step of the caller, with the replies of the model that follow.
 
     Attributes:
-        oracle: What is pending is left to the oracle.
+        send: The message of the caller.
+        decisions: The decisions of the caller.
+        oracle: Pending requests are left to the oracle.
+        replies: The replies of the model.
     """
 
     send: str | None = None
-    answers: tuple[DraftDecision, ...] = ()
+    decisions: tuple[DraftDecision, ...] = ()
     oracle: bool = False
     replies: tuple[DraftReply, ...] = ()
 
     @property
     def is_step(self) -> bool:
         """Whether the caller does anything."""
-        return self.send is not None or bool(self.answers) or self.oracle
+        return self.send is not None or bool(self.decisions) or self.oracle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTool:
-    """A tool: whether its calls are gated, and who runs it."""
+    """A tool: whether its calls are gated, and who executes it."""
 
     gated: bool = False
     kind: str = "function"
@@ -98,11 +98,12 @@ class DraftTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioDraft:
-    """
-    A scenario.
+    """A scenario.
 
     Attributes:
-        vary: The dimensions that vary besides.
+        tools: The tools by name.
+        turns: The steps of the caller with the replies of the model.
+        vary: The additional dimensions of the matrix.
     """
 
     tools: Mapping[str, DraftTool]
@@ -110,23 +111,23 @@ class ScenarioDraft:
     vary: tuple[str, ...] = ()
 
     def replies(self) -> Iterator[DraftReply]:
-        """Gives the model's replies in order."""
+        """Iterate over the model's replies in order."""
         return (reply for turn in self.turns for reply in turn.replies)
 
     def calls(self) -> Iterator[DraftCall]:
-        """Gives the model's calls in order."""
+        """Iterate over the model's calls in order."""
         return (call for reply in self.replies() for call in reply.calls)
 
     def tidy(self) -> ScenarioDraft:
-        """Gives the draft without what means nothing any more: answers about calls that are gone, empty steps."""
+        """Return the draft without what lost its meaning: decisions about removed calls, empty steps."""
         keys = {call.key for call in self.calls()}
         turns: list[DraftTurn] = []
         for turn in self.turns:
-            answers = tuple(answer for answer in turn.answers if answer.call is None or answer.call in keys)
+            decisions = tuple(decision for decision in turn.decisions if decision.call is None or decision.call in keys)
             replies = tuple(reply for reply in turn.replies if reply.calls or reply.say is not None)
-            kept = replace(turn, answers=answers, replies=replies)
-            if kept.is_step or not turns:
-                turns.append(kept)
+            tidied = replace(turn, decisions=decisions, replies=replies)
+            if tidied.is_step or not turns:
+                turns.append(tidied)
             else:
                 turns[-1] = replace(turns[-1], replies=(*turns[-1].replies, *replies))
         return replace(self, turns=tuple(turns))

@@ -1,8 +1,7 @@
-"""
-A draft out of a stored conversation: what the model said and the caller did, as its journal tells it.
+"""Draft from a stored conversation: what the model said and the caller did, as its journal shows it.
 
-Conversations end where somebody stored them, and what is wrong with one often shows only afterwards; so what is pending
-is left to the oracle, and a few more messages follow.
+Conversations end where somebody stored them, and what is wrong with one often shows only later; so pending requests are
+left to the oracle, and a few more messages follow.
 """
 
 from __future__ import annotations
@@ -29,143 +28,144 @@ from pytest_approvals.errors import HistoryError, UnknownName
 from pytest_approvals.journal import events as ev
 
 FOLLOW_UPS = ("And now?", "Anything else?")
-"""What the caller sends when the stored conversation is over."""
+"""What the caller sends after the stored conversation."""
 
 DEFAULT_REPLY = "Done."
-"""What the model says when the stored conversation does not tell."""
+"""What the model says if the stored conversation does not show it."""
 
 DEFAULT_MESSAGE = "Go on."
-"""What the caller sends where nobody knows what it was."""
+"""What the caller sends if the stored conversation does not show it."""
 
 GENERATED_TEXTS = (DEFAULT_REPLY, DEFAULT_MESSAGE, *FOLLOW_UPS)
-"""Texts that come from nobody's conversation."""
+"""Texts that are not from the stored conversation."""
 
 _MAX_TEXT_LENGTH = 400
 _INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_]+")
 
 
 def build_draft(conversation: StoredConversation, gated: Collection[str] = ()) -> ScenarioDraft:
-    """
-    Gives the draft.
+    """Build the draft of a conversation.
 
-    Arguments:
-        gated: Tools whose calls need approval, for formats that do not tell; a tool with a denied call is one, too.
+    Args:
+        conversation: The conversation.
+        gated: Tools whose calls need approval, for formats without requests; a tool with a denied call is one, too.
 
-    Errors:
-        HistoryError: Nobody says anything in the conversation.
+    Raises:
+        HistoryError: The conversation has no messages.
         UnknownName: It calls no tool of that name.
     """
-    called = {call.tool for call in conversation.of(CallEntry)}
+    tools = {call.tool for call in conversation.of(CallEntry)}
     for name in gated:
-        if name not in called:
-            raise UnknownName("tool of this conversation", name, sorted(called))
-    unasked = _ImpliedDecisions.of(conversation)
-    told = _DraftBuilder()
-    for event in build_journal(conversation, gated={*gated, *unasked.denied_tools}):
-        told.hear(event)
-    if not told.turns:
-        raise HistoryError("nobody says anything in this conversation, so there is nothing to reproduce")
-    return told.draft(unasked)
+        if name not in tools:
+            raise UnknownName("tool of this conversation", name, sorted(tools))
+    implied = _ImpliedDecisions.of(conversation)
+    builder = _DraftBuilder()
+    for event in build_journal(conversation, gated={*gated, *implied.denied_tools}):
+        builder.read_event(event)
+    if not builder.turns:
+        raise HistoryError("no messages in this conversation: nothing to reproduce")
+    return builder.build(implied)
 
 
 @dataclass(slots=True)
 class _DraftBuilder:
-    """What was told so far."""
+    """Builder of a draft from the events of a journal."""
 
     tools: dict[str, DraftTool] = field(default_factory=dict)
     turns: list[DraftTurn] = field(default_factory=list)
-    decided: dict[int, DraftDecision] = field(default_factory=dict)
-    running: dict[int, str] = field(default_factory=dict)
+    decisions: dict[int, DraftDecision] = field(default_factory=dict)
+    executions: dict[int, str] = field(default_factory=dict)
     results: dict[str, DraftResult] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)
-    pending: bool = False
+    requested: set[str] = field(default_factory=set)
+    is_pending: bool = False
 
-    def hear(self, event: ev.Event) -> None:
+    def read_event(self, event: ev.Event) -> None:
         match event:
             case ev.Header():
                 self.tools = {to_tool_name(name): _to_tool(facts) for name, facts in event.tools.items()}
             case ev.DecisionMade():
-                self.decided[event.n] = _to_decision(event)
+                self.decisions[event.n] = _to_decision(event)
             case ev.TurnStart():
-                answers = tuple(self.decided[n] for n in event.decisions)
-                text = _to_text(event.text) if event.text is not None else None if answers else DEFAULT_MESSAGE
-                self.turns.append(DraftTurn(send=text, answers=answers))
+                decisions = tuple(self.decisions[n] for n in event.decisions)
+                text = _to_text(event.text) if event.text is not None else None if decisions else DEFAULT_MESSAGE
+                self.turns.append(DraftTurn(send=text, decisions=decisions))
             case ev.ModelAnswer():
                 calls = tuple(_to_call(facts) for facts in event.calls)
-                self._reply(DraftReply(say=None if event.say is None else _to_text(event.say), calls=calls))
+                self._add_reply(DraftReply(say=None if event.say is None else _to_text(event.say), calls=calls))
             case ev.ToolStart():
-                self._starts(event)
-            case ev.ToolEnd() if event.x in self.running:
-                self.results[self.running[event.x]] = _to_result(event)
+                self._start_execution(event)
+            case ev.ToolEnd() if event.x in self.executions:
+                self.results[self.executions[event.x]] = _to_result(event)
             case ev.TurnEnd():
-                self.asked.update(listing["label"] for listing in event.requests)
+                self.requested.update(listing["label"] for listing in event.requests)
             case ev.RunEnd():
-                self.pending = bool(event.pending)
+                self.is_pending = bool(event.pending)
 
-    def draft(self, unasked: _ImpliedDecisions) -> ScenarioDraft:
-        turns = [replace(turn, replies=tuple(map(self._with_results, turn.replies))) for turn in self.turns]
-        turns = [part for turn in turns for part in self._with_decisions(turn, unasked)]
-        if not turns[-1].replies and not self.pending:
+    def build(self, implied: _ImpliedDecisions) -> ScenarioDraft:
+        turns = [replace(turn, replies=tuple(map(self._add_results, turn.replies))) for turn in self.turns]
+        turns = [part for turn in turns for part in self._split_turn(turn, implied)]
+        if not turns[-1].replies and not self.is_pending:
             turns[-1] = replace(turns[-1], replies=(DraftReply(say=DEFAULT_REPLY),))
-        ending = [DraftTurn(oracle=True, replies=(DraftReply(say=DEFAULT_REPLY),))] if self.pending else []
+        ending = [DraftTurn(oracle=True, replies=(DraftReply(say=DEFAULT_REPLY),))] if self.is_pending else []
         ending += [DraftTurn(send=text, replies=(DraftReply(say=DEFAULT_REPLY),)) for text in FOLLOW_UPS]
         return ScenarioDraft(tools=self.tools, turns=(*turns, *ending), vary=("history",)).tidy()
 
-    def _reply(self, reply: DraftReply) -> None:
+    def _add_reply(self, reply: DraftReply) -> None:
         self.turns[-1] = replace(self.turns[-1], replies=(*self.turns[-1].replies, reply))
 
-    def _starts(self, event: ev.ToolStart) -> None:
+    def _start_execution(self, event: ev.ToolStart) -> None:
         calls = [call for turn in self.turns for reply in turn.replies for call in reply.calls]
-        waiting = [call.key for call in calls if call.id == event.call_id and call.key not in self.running.values()]
+        waiting = [call.key for call in calls if call.id == event.call_id and call.key not in self.executions.values()]
         if waiting:
-            self.running[event.x] = waiting[0]
+            self.executions[event.x] = waiting[0]
 
-    def _with_decisions(self, turn: DraftTurn, unasked: _ImpliedDecisions) -> Iterator[DraftTurn]:
-        """Gives a turn in parts: after a reply with gated calls somebody decided, though the format may not tell."""
-        decided = {answer.call for each in self.turns for answer in each.answers}
+    def _split_turn(self, turn: DraftTurn, implied: _ImpliedDecisions) -> Iterator[DraftTurn]:
+        """Yield a turn in parts: after a reply with gated calls somebody decided, though the format may not show it."""
+        decided = {decision.call for other in self.turns for decision in other.decisions}
         for place, reply in enumerate(turn.replies, start=1):
-            gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in self.asked]
-            answers = tuple(filter(None, (unasked.answer(call) for call in gated if call.key not in decided)))
-            self.pending = self.pending or len(answers) < len(gated)
-            if answers:
+            gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in self.requested]
+            decisions = tuple(filter(None, (implied.decision(call) for call in gated if call.key not in decided)))
+            self.is_pending = self.is_pending or len(decisions) < len(gated)
+            if decisions:
                 yield replace(turn, replies=turn.replies[:place])
-                yield from self._with_decisions(DraftTurn(answers=answers, replies=turn.replies[place:]), unasked)
+                yield from self._split_turn(DraftTurn(decisions=decisions, replies=turn.replies[place:]), implied)
                 return
         yield turn
 
-    def _with_results(self, reply: DraftReply) -> DraftReply:
+    def _add_results(self, reply: DraftReply) -> DraftReply:
         return replace(reply, calls=tuple(replace(call, result=self.results.get(call.key)) for call in reply.calls))
 
 
 @dataclass(frozen=True, slots=True)
 class _ImpliedDecisions:
-    """
-    What became of calls in formats that keep neither requests nor decisions.
+    """Decisions that the results imply in formats with neither requests nor decisions.
 
     Attributes:
-        ends: By call id the results in order.
-        denied_tools: Tools with calls that somebody denied.
+        results: The results in order, by call id.
+        denied_tools: Tools with denied calls.
     """
 
-    ends: Mapping[str | None, list[ResultEntry]]
+    results: Mapping[str | None, list[ResultEntry]]
     denied_tools: frozenset[str]
 
     @classmethod
     def of(cls, conversation: StoredConversation) -> _ImpliedDecisions:
-        ends: dict[str | None, list[ResultEntry]] = {}
+        by_call: dict[str | None, list[ResultEntry]] = {}
         for result in conversation.of(ResultEntry):
-            ends.setdefault(result.call_id, []).append(result)
-        denied = {call_id for call_id, results in ends.items() if any(each.how == "denied" for each in results)}
+            by_call.setdefault(result.call_id, []).append(result)
+        denied = {
+            call_id for call_id, results in by_call.items() if any(result.outcome == "denied" for result in results)
+        }
         tools = frozenset(call.tool for call in conversation.of(CallEntry) if call.id in denied)
-        return cls(ends, tools)
+        return cls(by_call, tools)
 
-    def answer(self, call: DraftCall) -> DraftDecision | None:
-        """Gives the decision that a call's result stands for; None where it has none. Each result is used once."""
-        results = self.ends.get(call.id)
+    def decision(self, call: DraftCall) -> DraftDecision | None:
+        """Return the decision that a call's result implies, if it has one; each result is used once."""
+        results = self.results.get(call.id)
         if not results:
             return None
         result = results.pop(0)
-        if result.how != "denied":
+        if result.outcome != "denied":
             return DraftDecision(call=call.key, verdict="approve")
         return DraftDecision(
             call=call.key, verdict="reject", text=_to_text(str(result.value or "")) if result.value else None
@@ -173,10 +173,9 @@ class _ImpliedDecisions:
 
 
 def to_tool_name(name: str) -> str:
-    """
-    Gives a name that a scenario's tool can have.
+    """Return a valid name of a scenario's tool.
 
-    >>> [tool_name(name) for name in ("pay", "2 much!", "")]
+    >>> [to_tool_name(name) for name in ("pay", "2 much!", "")]
     ['pay', 'tool_2_much', 'tool']
     """
     plain = _INVALID_NAME_CHARACTERS.sub("_", name).strip("_")[:60]
@@ -184,10 +183,9 @@ def to_tool_name(name: str) -> str:
 
 
 def to_parameter_name(name: str) -> str:
-    """
-    Gives a name that a parameter can have; `fake` would ask for a made-up value.
+    """Return a valid name of a parameter; `fake` would request a made-up value.
 
-    >>> [parameter_name(name) for name in ("to", "is-it", "from", "fake")]
+    >>> [to_parameter_name(name) for name in ("to", "is-it", "from", "fake")]
     ['to', 'is_it', 'from_', 'fake_']
     """
     plain = _INVALID_NAME_CHARACTERS.sub("_", name)[:60] or "value"
@@ -204,12 +202,12 @@ def _to_tool(facts: Mapping[str, Any]) -> DraftTool:
 def _to_call(facts: Mapping[str, Any]) -> DraftCall:
     arguments = facts["arguments"]
     if isinstance(arguments, Mapping):
-        given = {to_parameter_name(name): to_literal(value) for name, value in arguments.items() if value is not None}
+        named = {to_parameter_name(name): to_literal(value) for name, value in arguments.items() if value is not None}
     return DraftCall(
         key=facts["label"],
         id=facts["id"],
         tool=to_tool_name(facts["tool"]),
-        arguments=given if isinstance(arguments, Mapping) else str(to_literal(arguments)),
+        arguments=named if isinstance(arguments, Mapping) else str(to_literal(arguments)),
     )
 
 
@@ -228,7 +226,7 @@ def _to_decision(event: ev.DecisionMade) -> DraftDecision:
 
 def _to_result(event: ev.ToolEnd) -> DraftResult:
     if event.how == "raised":
-        return DraftResult(value=_to_text(": ".join(map(str, (event.error or ["", ""])[1:]))), raised=True)
+        return DraftResult(value=_to_text(": ".join(map(str, (event.error or ["", ""])[1:]))), is_error=True)
     return DraftResult(value=to_literal(event.result))
 
 
@@ -238,7 +236,7 @@ def _to_text(text: str) -> str:
 
 
 def to_literal(value: Any) -> Any:
-    """Gives a JSON value without what a scenario would take for something else: made-up values, half characters."""
+    """Return a JSON value without what has a meaning in scenarios: requests for made-up values, lone surrogates."""
     match value:
         case str():
             return value.encode("utf-8", "replace").decode("utf-8").replace("{{", "{ {")

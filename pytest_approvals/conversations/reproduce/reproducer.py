@@ -1,7 +1,4 @@
-"""Drafts tried on agents: which checks fail, and whether the reference agent finds the scenario sound.
-
-The whole way: a draft is tried on agents, one failing check is chosen, and the draft is made small while that fails.
-"""
+"""Reproduction of a failure: a draft is tried on agents, one failing check is chosen, and the draft is minimized."""
 
 from __future__ import annotations
 
@@ -34,37 +31,39 @@ class TrialAgent:
 
     Args:
         name: Its spec.
-        limit: How far one run may go.
+        limit: The limits of one run.
     """
 
     def __init__(self, name: str, limit: RunLimits = _LIMIT) -> None:
         self.name = name
         self._catalogue: dict[str, Scenario] = {}
-        self._suspect = AgentRuns(AgentRelease(spec=AgentSpec.parse(name)), self._catalogue, limit)
+        self._runs_of_agent = AgentRuns(AgentRelease(spec=AgentSpec.parse(name)), self._catalogue, limit)
         self._count = 0
-        if self._suspect.unavailable:
-            raise AgentUnavailable(name, self._suspect.unavailable, "name another one")
+        if self._runs_of_agent.unavailable:
+            raise AgentUnavailable(name, self._runs_of_agent.unavailable, "name another one")
 
-    def lacks(self, draft: ScenarioDraft) -> list[str]:
-        """Return the capabilities that the draft needs and the agent does not claim; with any, it cannot play it."""
-        return sorted(required_by_content(build_scenario(draft)) - self._suspect.source.facts.capabilities)
+    def missing_capabilities(self, draft: ScenarioDraft) -> list[str]:
+        """Return the capabilities that the draft needs and the agent lacks; with any, it cannot run it."""
+        return sorted(required_by_content(build_scenario(draft)) - self._runs_of_agent.source.facts.capabilities)
 
-    def failing(self, draft: ScenarioDraft) -> dict[str, Variant | None]:
-        """Return the checks that fail, in the order of all checks, each with the first variant in which it does; None for
-        one that is taken on all variants together.
+    def find_failing_checks(self, draft: ScenarioDraft) -> dict[str, Variant | None]:
+        """Return the failing checks of a draft, each with the first variant in which it fails.
+
+        They are in the order of all checks; the variant is None for a check on all variants together.
         """
-        return self.failing_checks_of(build_scenario(draft))
+        return self.find_failing_checks_of(build_scenario(draft))
 
-    def failing_checks_of(self, scenario: Scenario) -> dict[str, Variant | None]:
-        """Return the same for a scenario."""
-        found: dict[str, Variant | None] = {}
+    def find_failing_checks_of(self, scenario: Scenario) -> dict[str, Variant | None]:
+        """Return the failing checks of a scenario; see `find_failing_checks`."""
+        variants: dict[str, Variant | None] = {}
         for variant, verdict in self._failures(scenario):
-            found.setdefault(verdict.check, variant)
-        return {slug: found[slug] for slug in CHECKS if slug in found}
+            variants.setdefault(verdict.check, variant)
+        return {slug: variants[slug] for slug in CHECKS if slug in variants}
 
     def fails(self, draft: ScenarioDraft, check: str, variant: Variant | None) -> bool:
-        """Return whether a check fails in that variant, or in any where the draft does not have it; none does where the
-        draft is no scenario.
+        """Return whether a check fails in a variant, or in any if the draft does not have that one.
+
+        No check fails if the draft is not a valid scenario.
         """
         try:
             return any(verdict.check == check for _, verdict in self._failures(build_scenario(draft), variant))
@@ -72,74 +71,76 @@ class TrialAgent:
             return False
 
     def is_valid(self, draft: ScenarioDraft) -> bool:
-        """Return whether the draft is a scenario, and nothing is wrong with it on this agent."""
+        """Return whether the draft is a valid scenario on which nothing fails on this agent."""
         try:
-            return next(self.wrong(draft), None) is None
+            return next(self.find_problems(draft), None) is None
         except ScenarioError:
             return False
 
-    def wrong(self, draft: ScenarioDraft) -> Iterator[Verdict]:
-        """Return what is wrong with the draft on this agent."""
+    def find_problems(self, draft: ScenarioDraft) -> Iterator[Verdict]:
+        """Yield the verdicts that show a problem of the draft on this agent."""
         for _, _, verdicts in self._runs(build_scenario(draft)):
-            yield from (one for one in verdicts if one.status in _UNSOUND)
+            yield from (verdict for verdict in verdicts if verdict.status in _UNSOUND)
 
-    def reached(self, draft: ScenarioDraft) -> Mapping[str, int]:
-        """Return what happens at least so often in every run."""
+    def count_reached(self, draft: ScenarioDraft) -> Mapping[str, int]:
+        """Return how often each outcome is reached at least in every run."""
         counts = [
-            count_reached(self._suspect.history(name, variant))
+            count_reached(self._runs_of_agent.history(name, variant))
             for name, variant in self._planned(build_scenario(draft))
         ]
-        least = {word: min(each.get(word, 0) for each in counts) for word in _COUNTED}
+        least = {word: min(count.get(word, 0) for count in counts) for word in _COUNTED}
         return {word: count for word, count in least.items() if count}
 
     def _failures(self, scenario: Scenario, only: Variant | None = None) -> Iterator[tuple[Variant | None, Verdict]]:
-        """Return what fails in each run, and then what fails on those together in which nothing does."""
+        """Yield the failures of each run, then those of all runs without a failure together."""
         clean: list[History] = []
         for variant, history, verdicts in self._runs(scenario, only):
-            yield from ((variant, one) for one in verdicts if one.status == "fail" and one.implied_by is None)
-            if not any(one.fails for one in verdicts):
+            yield from (
+                (variant, verdict) for verdict in verdicts if verdict.status == "fail" and verdict.implied_by is None
+            )
+            if not any(verdict.fails for verdict in verdicts):
                 clean.append(history)
         if only is None and len(clean) > 1:
-            yield from ((None, one) for one in judge_group(clean) if one.status == "fail")
+            yield from ((None, verdict) for verdict in judge_group(clean) if verdict.status == "fail")
 
     def _runs(
         self, scenario: Scenario, only: Variant | None = None
     ) -> Iterator[tuple[Variant, History, list[Verdict]]]:
         planned = self._planned(scenario)
-        for name, variant in [each for each in planned if each[1] == only] or planned:
-            history = self._suspect.history(name, variant)
+        for name, variant in [plan for plan in planned if plan[1] == only] or planned:
+            history = self._runs_of_agent.history(name, variant)
             yield variant, history, judge(history)
 
     def _planned(self, scenario: Scenario) -> list[tuple[str, Variant]]:
-        """Return the variants in this process, under a name that the agent has not played yet."""
+        """Return the variants in this process, under a scenario name that the agent has not run yet."""
         self._count += 1
         name = f"{SCENARIO_NAME}-{self._count}"
         self._catalogue.clear()
         self._catalogue[name] = scenario
         return [
             (name, variant)
-            for variant in self._suspect.variants(name)
+            for variant in self._runs_of_agent.variants(name)
             if variant.resume == "same" and variant.protocol == "native" and not variant.saved_by
         ]
 
 
 def build_scenario(draft: ScenarioDraft) -> Scenario:
-    """Return the scenario that a draft is.
+    """Build the scenario of a draft.
 
     Raises:
-        ScenarioError: It is none.
+        ScenarioError: The draft is not a valid scenario.
     """
     text: Any = format_yaml(build_document(draft))
     return parse_scenario(text, name=SCENARIO_NAME, path=f"{SCENARIO_NAME}.approval.yaml")
 
 
 REFERENCE = "reference"
-"""The agent on which nothing may be wrong with a scenario; otherwise it is the scenario that is wrong."""
+"""The agent on which nothing may fail; otherwise the scenario itself is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingCheck:
-    """A check that fails on an agent, and the first variant in which it does; None: on all variants together."""
+    """A check that fails on an agent, and the first variant in which it fails; None for all variants together."""
 
     agent: TrialAgent
     check: str
@@ -148,18 +149,21 @@ class FailingCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """What came of it.
+    """The result of a reproduction.
 
     Attributes:
-        origin: Where the conversation comes from, in a sentence.
-        witness: None where nothing fails.
-        trials: How many drafts were tried to make it small.
-        failing, holding: The agents on which the check fails, and those on which it does not.
+        draft: The minimized draft, or the whole one if nothing fails.
+        origin: The source of the conversation, in a sentence.
+        failing_check: The check that fails; None if nothing fails.
+        trials: The number of drafts that were tried.
+        failing: The agents on which the check fails.
+        holding: The agents on which it holds.
+        reaches: What every run on the reference agent reaches, with the least count.
     """
 
     draft: ScenarioDraft
     origin: str
-    witness: FailingCheck | None = None
+    failing_check: FailingCheck | None = None
     trials: int = 0
     failing: Sequence[str] = ()
     holding: Sequence[str] = ()
@@ -167,103 +171,113 @@ class Reproduction:
 
     @property
     def text(self) -> str:
-        """The scenario file."""
+        """The text of the scenario file."""
         return format_yaml(self.document)
 
     @property
     def document(self) -> dict[str, Any]:
-        """What the file holds."""
+        """The document of the scenario file."""
         return build_document(self.draft, about=self._about, reaches=dict(self.reaches))
 
     @property
     def _about(self) -> str:
-        if self.witness is None:
+        if self.failing_check is None:
             return self.origin
         holds = f", and holds on {_join_words(self.holding)}" if self.holding else ""
-        return f"{self.origin} The check {self.witness.check} fails on {_join_words(self.failing)}{holds}."
+        return f"{self.origin} The check {self.failing_check.check} fails on {_join_words(self.failing)}{holds}."
 
 
 class Reproducer:
-    """Tries drafts on agents.
+    """Minimizer of drafts that fail on agents.
 
     Args:
-        agents: Their specs.
-        limit: How far one run may go.
-        most: How many drafts are tried to make one small.
-        tell: Is told of every step.
+        agents: The specs of the agents.
+        limit: The limits of one run.
+        most_trials: The maximum number of drafts that are tried.
+        report_progress: Called with a line about every step.
     """
 
-    def __init__(self, agents: Sequence[str], *, limit: RunLimits, most: int, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, agents: Sequence[str], *, limit: RunLimits, most_trials: int, report_progress: Callable[[str], None]
+    ) -> None:
         self._agents = [TrialAgent(name, limit) for name in agents]
         self._reference = TrialAgent(REFERENCE, limit)
-        self._most = most
-        self._tell = tell
+        self._most_trials = most_trials
+        self._report_progress = report_progress
 
     def reproduce(self, draft: ScenarioDraft, origin: str, check: str | None = None) -> Reproduction:
-        """Return a scenario that fails as the whole conversation does, and is small.
+        """Return a minimized scenario that fails as the whole conversation does.
 
         Args:
-            check: The check to look at; None for the first one that fails on some of the agents and not on all.
+            draft: The whole conversation.
+            origin: Its source, in a sentence.
+            check: The check that has to fail; None for the first one that fails on some of the agents and not on all.
 
         Raises:
-            UsageError: The whole conversation is no scenario, or the reference agent fails on it.
+            UsageError: A check fails even on the reference agent.
+            ScenarioError: The whole conversation is not a valid scenario.
         """
-        wrong = next(self._reference.wrong(draft), None)
-        if wrong is not None:
-            why = f"{wrong.expected} is expected, and {wrong.actual}"
+        problem = next(self._reference.find_problems(draft), None)
+        if problem is not None:
+            why = f"{problem.expected} is expected, and {problem.actual}"
             raise UsageError(
-                f"the conversation cannot be played again as it stands: {wrong.check} fails even on the agent "
+                f"cannot replay the conversation: {problem.check} fails even on the agent "
                 f"{REFERENCE} ({why}); `pytest-approvals lint` says what is wrong with it"
             )
-        witness = self._witness(draft, check)
-        if witness is None:
-            return Reproduction(draft=draft, origin=origin, reaches=self._reached(draft))
-        self._tell(f"{witness.check} fails on {witness.agent.name}")
-        small, trials = self._shrunk(draft, witness)
-        failing = [each.name for each in self._agents if witness.check in each.failing(small)]
+        failing_check = self._choose_check(draft, check)
+        if failing_check is None:
+            return Reproduction(draft=draft, origin=origin, reaches=self._count_reached(draft))
+        self._report_progress(f"{failing_check.check} fails on {failing_check.agent.name}")
+        small, trials = self._shrink(draft, failing_check)
+        failing = [agent.name for agent in self._agents if failing_check.check in agent.find_failing_checks(small)]
         return Reproduction(
             draft=small,
             origin=origin,
-            witness=witness,
+            failing_check=failing_check,
             trials=trials,
             failing=failing,
-            holding=[each.name for each in self._agents if each.name not in failing],
-            reaches=self._reached(small),
+            holding=[agent.name for agent in self._agents if agent.name not in failing],
+            reaches=self._count_reached(small),
         )
 
-    def _witness(self, draft: ScenarioDraft, check: str | None) -> FailingCheck | None:
-        failing = [(agent, agent.failing(draft)) for agent in self._agents]
-        for agent, found in failing:
-            self._tell(f"{agent.name}: {self._said(agent, draft, found)}")
-        witnesses = [
+    def _choose_check(self, draft: ScenarioDraft, check: str | None) -> FailingCheck | None:
+        failing = [(agent, agent.find_failing_checks(draft)) for agent in self._agents]
+        for agent, variants in failing:
+            self._report_progress(f"{agent.name}: {self._describe(agent, draft, variants)}")
+        candidates = [
             FailingCheck(agent=agent, check=slug, variant=variant)
-            for agent, found in failing
-            for slug, variant in found.items()
+            for agent, variants in failing
+            for slug, variant in variants.items()
             if check in (None, slug)
         ]
-        telling = [one for one in witnesses if not all(one.check in found for _, found in failing)]
-        return next(iter(telling or witnesses), None)
+        # A check that fails on all agents may be wrong itself, so one that tells agents apart is preferred.
+        telling = [
+            candidate for candidate in candidates if not all(candidate.check in variants for _, variants in failing)
+        ]
+        return next(iter(telling or candidates), None)
 
-    def _said(self, agent: TrialAgent, draft: ScenarioDraft, found: Collection[str]) -> str:
-        if lacking := agent.lacks(draft):
-            return f"cannot play it, for it lacks {_join_words(lacking)}"
-        return f"{_join_words([*found]) or 'nothing'} fail{'s' if len(found) < 2 else ''}"
+    def _describe(self, agent: TrialAgent, draft: ScenarioDraft, checks: Collection[str]) -> str:
+        if lacking := agent.missing_capabilities(draft):
+            return f"cannot run it: missing {_join_words(lacking)}"
+        return f"{_join_words([*checks]) or 'nothing'} fail{'s' if len(checks) < 2 else ''}"
 
-    def _shrunk(self, draft: ScenarioDraft, witness: FailingCheck) -> tuple[ScenarioDraft, int]:
+    def _shrink(self, draft: ScenarioDraft, failing_check: FailingCheck) -> tuple[ScenarioDraft, int]:
         trials = 0
 
         def holds(candidate: ScenarioDraft) -> bool:
             nonlocal trials
             trials += 1
-            if trials > self._most or not witness.agent.fails(candidate, witness.check, witness.variant):
+            if trials > self._most_trials or not failing_check.agent.fails(
+                candidate, failing_check.check, failing_check.variant
+            ):
                 return False
             return self._reference.is_valid(candidate)
 
         small = shrink(draft, holds)
-        return small, min(trials, self._most)
+        return small, min(trials, self._most_trials)
 
-    def _reached(self, draft: ScenarioDraft) -> tuple[tuple[str, int], ...]:
-        return tuple(self._reference.reached(draft).items())
+    def _count_reached(self, draft: ScenarioDraft) -> tuple[tuple[str, int], ...]:
+        return tuple(self._reference.count_reached(draft).items())
 
 
 def _join_words(names: Sequence[str]) -> str:

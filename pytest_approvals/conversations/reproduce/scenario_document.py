@@ -1,9 +1,8 @@
-"""A draft as the document of a scenario file: the keys in the order in which people write them, calls named c1, c2, ...
+"""Scenario file of a draft: its document and its text, as people write them.
 
-The text of a scenario file, written as people write one: a line for what is small, a block for what is not.
-
-Text stands without quotes only where every reader of YAML takes it for text; otherwise in double quotes, and what a
-terminal or an editor would act on is escaped. No tags, anchors or aliases are written.
+The keys are in the usual order, calls are named c1, c2, ... A line holds what is small, a block what is not. Text is
+written without quotes only if every reader of YAML takes it for text; otherwise in double quotes, and what a terminal
+or an editor would act on is escaped. No tags, anchors or aliases are written.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 def build_document(
     draft: ScenarioDraft, *, about: str = "", reaches: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    """
-    Gives the document.
+    """Build the document of a draft.
 
-    Arguments:
-        about: What stands below the title.
-        reaches: What must happen in every run.
+    Args:
+        draft: The draft.
+        about: The text below the title.
+        reaches: What every run must reach.
     """
     names = _CallNames(draft)
     calls = list(draft.calls())
@@ -64,7 +63,7 @@ def build_document(
 
 
 def build_title(draft: ScenarioDraft) -> str:
-    """Gives a sentence about what happens."""
+    """Return a sentence about what happens."""
     steps = list(_describe_steps(draft))
     if not steps:
         return "A message is sent"
@@ -74,20 +73,20 @@ def build_title(draft: ScenarioDraft) -> str:
 
 def _describe_steps(draft: ScenarioDraft) -> Iterator[str]:
     tools = {call.key: call.tool for call in draft.calls()}
-    said = [part for turn in draft.turns[1:] for part in _describe_turn(turn, tools)]
-    for (one, many), alike in groupby(said):
+    phrases = [part for turn in draft.turns[1:] for part in _describe_turn(turn, tools)]
+    for (singular, plural), alike in groupby(phrases):
         count = len(list(alike))
-        yield one if count == 1 else many.format(_NUMBERS[count] if count < len(_NUMBERS) else count)
+        yield singular if count == 1 else plural.format(_NUMBERS[count] if count < len(_NUMBERS) else count)
 
 
 def _describe_turn(turn: DraftTurn, tools: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Gives what happens, as it is said of one thing and of many."""
-    for answer in turn.answers:
-        done = _PAST[answer.verdict]
-        if answer.call is None:
+    """Yield what happens, in the singular and the plural."""
+    for decision in turn.decisions:
+        done = _PAST[decision.verdict]
+        if decision.call is None:
             yield f"what was never asked is {done}", f"what was never asked is {done}, {{}} times"
         else:
-            yield f"a call of {tools[answer.call]} is {done}", f"{{}} calls of {tools[answer.call]} are {done}"
+            yield f"a call of {tools[decision.call]} is {done}", f"{{}} calls of {tools[decision.call]} are {done}"
     if turn.oracle:
         yield "what is pending is answered", "what is pending is answered"
     if turn.send is not None:
@@ -104,7 +103,7 @@ class _CallNames:
         known: dict[str, str] = {}
         uses: dict[str, int] = {}
         for call in draft.calls():
-            fresh = f"c{len(known) + sum(each is None for each in self.ids.values()) + 1}"
+            fresh = f"c{len(known) + sum(call_id is None for call_id in self.ids.values()) + 1}"
             if call.id is None:
                 self.labels[call.key], self.ids[call.key] = fresh, None
                 continue
@@ -139,31 +138,33 @@ def _build_step(turn: DraftTurn, names: _CallNames) -> dict[str, Any]:
         return {"oracle": True}
     if turn.send is not None:
         step["send"] = turn.send
-    if turn.answers:
-        step["decide"] = _build_decisions(turn.answers, names)
+    if turn.decisions:
+        step["decide"] = _build_decisions(turn.decisions, names)
     return step
 
 
-def _build_decisions(answers: Sequence[DraftDecision], names: _CallNames) -> Any:
-    keys = [answer.call for answer in answers]
+def _build_decisions(decisions: Sequence[DraftDecision], names: _CallNames) -> Any:
+    keys = [decision.call for decision in decisions]
     if None in keys or len(set(keys)) < len(keys):
-        return [_build_decision_entry(answer, names) for answer in answers]
-    return {label: decision for answer in answers for label, decision in _build_decision_entry(answer, names).items()}
+        return [_build_decision_entry(decision, names) for decision in decisions]
+    return {
+        label: decision for decision in decisions for label, decision in _build_decision_entry(decision, names).items()
+    }
 
 
-def _build_decision_entry(answer: DraftDecision, names: _CallNames) -> dict[str, Any]:
-    if answer.call is None:
-        verdict = answer.verdict if answer.verdict in ("approve", "reject") else "approve"
-        return {"unknown": answer.unknown, "verdict": verdict}
-    return {names.labels[answer.call]: _build_decision(answer)}
+def _build_decision_entry(decision: DraftDecision, names: _CallNames) -> dict[str, Any]:
+    if decision.call is None:
+        verdict = decision.verdict if decision.verdict in ("approve", "reject") else "approve"
+        return {"unknown": decision.unknown, "verdict": verdict}
+    return {names.labels[decision.call]: _build_decision(decision)}
 
 
-def _build_decision(answer: DraftDecision) -> Any:
-    if answer.verdict in ("edit", "raw"):
-        return {answer.verdict: answer.arguments}
-    if answer.verdict in ("reject", "never") and answer.text:
-        return {answer.verdict: answer.text}
-    return answer.verdict
+def _build_decision(decision: DraftDecision) -> Any:
+    if decision.verdict in ("edit", "raw"):
+        return {decision.verdict: decision.arguments}
+    if decision.verdict in ("reject", "never") and decision.text:
+        return {decision.verdict: decision.text}
+    return decision.verdict
 
 
 # --- tools ------------------------------------------------------------------------------------------------------------
@@ -181,25 +182,34 @@ def _build_tool(draft: ScenarioDraft, name: str, names: _CallNames) -> dict[str,
 
 
 def _build_parameters(draft: ScenarioDraft, name: str) -> dict[str, str]:
-    given = [call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)]
-    edits = [each.arguments for turn in draft.turns for each in turn.answers if _is_edit_of(each, draft, name)]
-    found = dict.fromkeys(parameter for arguments in (*given, *edits) for parameter in arguments)
+    arguments_of_calls = [
+        call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)
+    ]
+    edits = [
+        decision.arguments for turn in draft.turns for decision in turn.decisions if _is_edit_of(decision, draft, name)
+    ]
+    names = dict.fromkeys(parameter for arguments in (*arguments_of_calls, *edits) for parameter in arguments)
     return {
-        parameter: _parameter_type(draft, name, parameter) + ("" if all(parameter in each for each in given) else "?")
-        for parameter in found
+        parameter: _parameter_type(draft, name, parameter)
+        + ("" if all(parameter in call for call in arguments_of_calls) else "?")
+        for parameter in names
     }
 
 
-def _is_edit_of(answer: DraftDecision, draft: ScenarioDraft, name: str) -> bool:
+def _is_edit_of(decision: DraftDecision, draft: ScenarioDraft, name: str) -> bool:
     tools = {call.key: call.tool for call in draft.calls()}
-    return answer.verdict == "edit" and answer.call is not None and tools[answer.call] == name
+    return decision.verdict == "edit" and decision.call is not None and tools[decision.call] == name
 
 
 def _parameter_type(draft: ScenarioDraft, name: str, parameter: str) -> str:
-    """Gives the type of a parameter; where calls differ, it is text, but a number where all are numbers."""
-    given = [call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)]
-    edits = [each.arguments for turn in draft.turns for each in turn.answers if _is_edit_of(each, draft, name)]
-    types = {schema_type(arguments[parameter]) for arguments in (*given, *edits) if parameter in arguments}
+    """Return the type of a parameter; if calls differ, it is `number` for numbers and else `string`."""
+    arguments_of_calls = [
+        call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)
+    ]
+    edits = [
+        decision.arguments for turn in draft.turns for decision in turn.decisions if _is_edit_of(decision, draft, name)
+    ]
+    types = {schema_type(arguments[parameter]) for arguments in (*arguments_of_calls, *edits) if parameter in arguments}
     if len(types) == 1:
         return types.pop()
     return "number" if types == {"integer", "number"} else "string"
@@ -217,23 +227,23 @@ def _coerce_value(value: Any, kind: str) -> Any:
 
 
 def _build_behaviour(calls: Sequence[DraftCall], names: _CallNames) -> dict[str, Any]:
-    """Gives what the tool does: one thing for all calls where they agree, otherwise what each call does."""
-    told = {call.key: _build_result(call, call.result) for call in calls if call.result is not None}
-    if not told:
+    """Return the behaviour of a tool: one for all calls if they agree, else one per call."""
+    results = {call.key: _build_result(call, call.result) for call in calls if call.result is not None}
+    if not results:
         return {}
-    if len({json.dumps(each, sort_keys=True, default=str) for each in told.values()}) == 1:
-        return next(iter(told.values()))
-    return {"calls": {names.labels[key]: each for key, each in told.items()}}
+    if len({json.dumps(result, sort_keys=True, default=str) for result in results.values()}) == 1:
+        return next(iter(results.values()))
+    return {"calls": {names.labels[key]: result for key, result in results.items()}}
 
 
 def _build_result(call: DraftCall, result: DraftResult) -> dict[str, Any]:
-    if result.raised:
+    if result.is_error:
         return {"raises": str(result.value)}
     return {"returns": _build_template(result.value, call.arguments)}
 
 
 def _build_template(value: Any, arguments: Mapping[str, Any] | str) -> Any:
-    """Gives a result with `{parameter}` where it repeats an argument."""
+    """Return a result with `{parameter}` in place of repeated arguments."""
     if isinstance(value, Mapping):
         return {_replace_braces(str(name)): _build_template(inner, arguments) for name, inner in value.items()}
     if isinstance(value, list):
@@ -241,8 +251,8 @@ def _build_template(value: Any, arguments: Mapping[str, Any] | str) -> Any:
     if not isinstance(value, str):
         return value
     text = _replace_braces(value)
-    given = arguments if isinstance(arguments, Mapping) else {}
-    for name, argument in sorted(given.items(), key=lambda item: -len(str(item[1]))):
+    arguments_of_calls = arguments if isinstance(arguments, Mapping) else {}
+    for name, argument in sorted(arguments_of_calls.items(), key=lambda item: -len(str(item[1]))):
         if isinstance(argument, str | int) and not isinstance(argument, bool) and str(argument):
             text = re.sub(rf"(?<![\w{{]){re.escape(str(argument))}(?![\w}}])", f"{{{name}}}", text)
     return text
@@ -266,7 +276,7 @@ _BLOCK_KEYS = {"model", "caller", "tools"}
 
 
 def format_yaml(document: Mapping[str, Any]) -> str:
-    """Gives the text."""
+    """Return a document as YAML."""
     lines: list[str] = []
     for key, value in document.items():
         if key == "about":
@@ -283,7 +293,7 @@ def format_yaml(document: Mapping[str, Any]) -> str:
 
 
 def _wrap_prose(text: str) -> list[str]:
-    """Gives prose in lines; no line may look as if it were more than prose."""
+    """Wrap prose into lines, none of which looks like anything but prose."""
     return wrap(" ".join(escape_unprintable(text).split()), WIDTH - 2, break_long_words=False, break_on_hyphens=False)
 
 
@@ -306,7 +316,7 @@ def _format_mapping(value: Mapping[str, Any]) -> list[str]:
 
 
 def _format_element(value: Any) -> list[str]:
-    """Gives an element of a list: `- ` and the lines of a mapping, or all in one line."""
+    """Return an element of a list: `- ` and the lines of a mapping, or one line."""
     if not isinstance(value, Mapping) or not value:
         return [f"- {_format_inline(value)}"]
     lines = _format_mapping(value)
@@ -347,11 +357,10 @@ def _quote(text: str) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """
-    Gives a text with every character escaped that is not printed, as YAML and JSON write that in double quotes.
+    r"""Return a text with unprintable characters escaped, as in double quotes of YAML and JSON.
 
-    >>> print(shown("a\\x1b[2J"))
-    a\\u001b[2J
+    >>> print(escape_unprintable("a\x1b[2J"))
+    a\u001b[2J
     """
     return "".join(letter if letter.isprintable() else _escape_letter(letter) for letter in text)
 

@@ -1,6 +1,4 @@
-"""
-Making a draft small: whatever can be taken out while the same check still fails is taken out, the largest pieces first.
-"""
+"""Minimization of a draft: all is removed that the same failure does not need, largest pieces first."""
 
 from __future__ import annotations
 
@@ -19,41 +17,38 @@ from pytest_approvals.conversations.reproduce.draft import (
 from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_MESSAGE, DEFAULT_REPLY
 
 Predicate = Callable[[ScenarioDraft], bool]
-"""Says whether a draft still shows what the whole one does."""
+"""Return whether a draft still fails as the whole one does."""
 
 T = TypeVar("T")
 
 
-def shrink(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
-    """
-    Gives the smallest draft that can be found: the passes are repeated until none of them changes anything.
+def shrink(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
+    """Return the smallest draft that is found by repeating the passes until none of them changes anything.
 
-    What the caller decided stays said, for as long as there is the call: a story is not clearer where it leaves that to
-    an oracle.
+    The caller's decisions stay while their calls do: a scenario is not clearer if it leaves them to an oracle.
     """
     decided = _decided_calls(draft)
 
-    def says_enough(candidate: ScenarioDraft) -> bool:
+    def keeps_decisions(candidate: ScenarioDraft) -> bool:
         left = {call.key for call in candidate.calls()}
-        return decided & left <= _decided_calls(candidate) and holds(candidate)
+        return decided & left <= _decided_calls(candidate) and still_fails(candidate)
 
     before: ScenarioDraft | None = None
     while draft != before:
         before = draft
         for smaller in _PASSES:
-            draft = smaller(draft, says_enough)
+            draft = smaller(draft, keeps_decisions)
     return draft
 
 
 def _decided_calls(draft: ScenarioDraft) -> set[str]:
-    return {answer.call for turn in draft.turns for answer in turn.answers if answer.call is not None}
+    return {decision.call for turn in draft.turns for decision in turn.decisions if decision.call is not None}
 
 
-def minimize(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
-    """
-    Gives as few of the items as will do: takes out halves, then quarters, and so on to single ones.
+def minimize(items: Sequence[T], still_fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
+    """Return as few items as suffice: remove halves, then quarters, and so on to single ones.
 
-    >>> fewer("abcdefgh", lambda left: "b" in left and "g" in left)
+    >>> minimize("abcdefgh", lambda left: "b" in left and "g" in left)
     ('b', 'g')
     """
     left = tuple(items)
@@ -63,42 +58,42 @@ def minimize(items: Sequence[T], holds: Callable[[tuple[T, ...]], bool]) -> tupl
         at = len(left) - size
         while at > -size:
             without = left[: max(at, 0)] + left[at + size :]
-            if len(without) < len(left) and holds(without):
+            if len(without) < len(left) and still_fails(without):
                 left = without
             at -= size
         size = size // 2 if size > 1 else 0
     return left
 
 
-def _drop_turns(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+def _drop_turns(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     def with_turns(turns: tuple[DraftTurn, ...]) -> ScenarioDraft:
         return replace(draft, turns=turns).tidy()
 
-    return with_turns(minimize(draft.turns, lambda turns: bool(turns) and holds(with_turns(turns))))
+    return with_turns(minimize(draft.turns, lambda turns: bool(turns) and still_fails(with_turns(turns))))
 
 
-def _drop_steps(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
-    """Takes out steps, and leaves their replies to the step before."""
+def _drop_steps(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
+    """Remove steps, leaving their replies to the step before."""
     for turn in draft.turns[::-1]:
-        idle = replace(turn, send=None, answers=(), oracle=False)
-        draft = _accept_first(draft, [_replace_turn(draft, turn, idle)], holds)
+        idle = replace(turn, send=None, decisions=(), oracle=False)
+        draft = _accept_first(draft, [_replace_turn(draft, turn, idle)], still_fails)
     return draft
 
 
-def _drop_decisions(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+def _drop_decisions(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     for place in reversed(range(len(draft.turns))):
-        draft = _drop_decisions_of_turn(draft, place, holds)
+        draft = _drop_decisions_of_turn(draft, place, still_fails)
     return draft
 
 
-def _drop_decisions_of_turn(draft: ScenarioDraft, place: int, holds: Predicate) -> ScenarioDraft:
-    def with_answers(answers: tuple[DraftDecision, ...]) -> ScenarioDraft:
-        return _replace_turn_at(draft, place, replace(draft.turns[place], answers=answers)).tidy()
+def _drop_decisions_of_turn(draft: ScenarioDraft, place: int, still_fails: Predicate) -> ScenarioDraft:
+    def with_answers(decisions: tuple[DraftDecision, ...]) -> ScenarioDraft:
+        return _replace_turn_at(draft, place, replace(draft.turns[place], decisions=decisions)).tidy()
 
-    return with_answers(minimize(draft.turns[place].answers, lambda answers: holds(with_answers(answers))))
+    return with_answers(minimize(draft.turns[place].decisions, lambda decisions: still_fails(with_answers(decisions))))
 
 
-def _drop_replies(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
+def _drop_replies(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     def with_replies(kept: tuple[tuple[int, int], ...]) -> ScenarioDraft:
         turns = [
             replace(turn, replies=tuple(reply for k, reply in enumerate(turn.replies) if (n, k) in kept))
@@ -107,16 +102,16 @@ def _drop_replies(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
         return replace(draft, turns=tuple(turns)).tidy()
 
     places = [(n, k) for n, turn in enumerate(draft.turns) for k, _ in enumerate(turn.replies)]
-    return with_replies(minimize(places, lambda kept: bool(kept) and holds(with_replies(kept))))
+    return with_replies(minimize(places, lambda kept: bool(kept) and still_fails(with_replies(kept))))
 
 
-def _drop_calls(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
-    """Takes out calls; a reply that was nothing else becomes a plain text, as somebody may wait for it."""
+def _drop_calls(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
+    """Remove calls; a reply without other content becomes a plain text, as the caller may wait for it."""
 
     def with_calls(keys: tuple[str, ...]) -> ScenarioDraft:
         return _map_replies(draft, lambda reply: _keep_calls(reply, keys))
 
-    return with_calls(minimize([call.key for call in draft.calls()], lambda keys: holds(with_calls(keys))))
+    return with_calls(minimize([call.key for call in draft.calls()], lambda keys: still_fails(with_calls(keys))))
 
 
 def _keep_calls(reply: DraftReply, keys: Collection[str]) -> DraftReply:
@@ -126,31 +121,31 @@ def _keep_calls(reply: DraftReply, keys: Collection[str]) -> DraftReply:
     )
 
 
-def _drop_parameters(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
-    """Takes parameters from tools."""
+def _drop_parameters(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
+    """Remove parameters of tools."""
     for tool, name in dict.fromkeys((call.tool, name) for call in draft.calls() for name in _argument_names(call)):
-        draft = _accept_first(draft, [_map_calls(draft, partial(_drop_argument, tool=tool, name=name))], holds)
+        draft = _accept_first(draft, [_map_calls(draft, partial(_drop_argument, tool=tool, name=name))], still_fails)
     return draft
 
 
-def _simplify(draft: ScenarioDraft, holds: Predicate) -> ScenarioDraft:
-    """Tries what is plainer in each place: no result, no reason, shorter texts, the smallest values."""
+def _simplify(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
+    """Simplify each place: no result, no reason, shorter texts, the smallest values."""
     for key in [call.key for call in draft.calls()]:
         for plainer in _call_simplifications(key, draft):
-            draft = _accept_first(draft, [_map_calls(draft, plainer)], holds)
+            draft = _accept_first(draft, [_map_calls(draft, plainer)], still_fails)
     for turn in range(len(draft.turns)):
         for change in (_simplify_text, _simplify_decisions, _simplify_replies, _drop_texts):
             changed = change(draft.turns[turn])
-            draft = _accept_first(draft, [_replace_turn_at(draft, turn, changed)], holds)
-    return _accept_first(draft, [replace(draft, vary=())], holds)
+            draft = _accept_first(draft, [_replace_turn_at(draft, turn, changed)], still_fails)
+    return _accept_first(draft, [replace(draft, vary=())], still_fails)
 
 
 _PASSES = (_drop_turns, _drop_steps, _drop_replies, _drop_calls, _drop_decisions, _drop_parameters, _simplify)
 
 
-def _accept_first(draft: ScenarioDraft, candidates: Sequence[ScenarioDraft], holds: Predicate) -> ScenarioDraft:
+def _accept_first(draft: ScenarioDraft, candidates: Sequence[ScenarioDraft], still_fails: Predicate) -> ScenarioDraft:
     tidied = (candidate.tidy() for candidate in candidates)
-    return next((candidate for candidate in tidied if candidate != draft and holds(candidate)), draft)
+    return next((candidate for candidate in tidied if candidate != draft and still_fails(candidate)), draft)
 
 
 def _replace_turn(draft: ScenarioDraft, turn: DraftTurn, other: DraftTurn) -> ScenarioDraft:
@@ -216,11 +211,11 @@ def _simplify_text(turn: DraftTurn) -> DraftTurn:
 
 
 def _simplify_decisions(turn: DraftTurn) -> DraftTurn:
-    return replace(turn, answers=tuple(map(_drop_reason, turn.answers)))
+    return replace(turn, decisions=tuple(map(_drop_reason, turn.decisions)))
 
 
-def _drop_reason(answer: DraftDecision) -> DraftDecision:
-    return replace(answer, text=None)
+def _drop_reason(decision: DraftDecision) -> DraftDecision:
+    return replace(decision, text=None)
 
 
 def _simplify_replies(turn: DraftTurn) -> DraftTurn:

@@ -83,16 +83,16 @@ def test_standard_input_is_a_file(found, monkeypatch) -> None:
 BYTES = {
     "a byte order mark": (b"\xef\xbb\xbf" + json.dumps(MESSAGES).encode(), None),
     "UTF-16": (json.dumps(MESSAGES).encode("utf-16"), "it is UTF-16 or UTF-32"),
-    "UTF-32": (json.dumps(MESSAGES).encode("utf-32-be"), "no JSON"),
-    "Latin 1": ('[{"role": "user", "content": "é"}]'.encode("latin1"), "no UTF-8 at byte 30: "),
+    "UTF-32": (json.dumps(MESSAGES).encode("utf-32-be"), "not JSON"),
+    "Latin 1": ('[{"role": "user", "content": "é"}]'.encode("latin1"), "not UTF-8 at byte 30: "),
     "a pickle": (pickle.dumps(MESSAGES), "it is a pickle, which is never loaded"),
     "gzip": (gzip.compress(json.dumps(MESSAGES).encode()), "it is compressed with gzip"),
-    "nothing": (b"", "it is empty"),
-    "space": (b" \n\n", "it is empty"),
-    "zeros": (b"\0" * 100, "no JSON"),
-    "another document": (b'{"name": "x"}', "it is of no known format; name one with --format: meai, "),
-    "a scalar": (b"17", "no JSON: a conversation begins with { or ["),
-    "a message that is none": (b'[{"role": "user", "content": "Hi"}, 7]', "must be an object, and is a number"),
+    "nothing": (b"", "empty file"),
+    "space": (b" \n\n", "empty file"),
+    "zeros": (b"\0" * 100, "not JSON"),
+    "another document": (b'{"name": "x"}', "unknown format; name one with --format: meai, "),
+    "a scalar": (b"17", "not JSON: a conversation begins with { or ["),
+    "a message that is none": (b'[{"role": "user", "content": "Hi"}, 7]', "expected an object, got an integer"),
 }
 
 
@@ -136,12 +136,12 @@ def test_a_wrong_shape_is_told_with_its_place(found, tmp_path) -> None:
     write(tmp_path / "a.json", json.dumps([{"role": "assistant", "contents": [call]}], indent=1))
     (mistake,) = found("a.json")
 
-    assert "a.json:8: [0].contents[0].callId: must be a text, and is a number" == str(mistake)
+    assert "a.json:8: [0].contents[0].callId: expected a string, got an integer" == str(mistake)
 
 
 def test_a_file_that_is_not_there(found) -> None:
     """That is a mistake of the caller."""
-    with pytest.raises(UsageError, match=r"there is no file a\.json"):
+    with pytest.raises(UsageError, match=r"file not found: a\.json"):
         found("a.json")
 
 
@@ -149,7 +149,7 @@ def test_a_folder_without_conversations(found, tmp_path) -> None:
     """So is that."""
     (tmp_path / "all").mkdir()
 
-    with pytest.raises(UsageError, match="there are no conversations in all"):
+    with pytest.raises(UsageError, match="no conversations in all"):
         found("all")
 
 
@@ -158,12 +158,12 @@ def test_an_unknown_format(found, tmp_path) -> None:
     write(tmp_path / "a.json", json.dumps(MESSAGES))
 
     with pytest.raises(UnknownName, match="did you mean 'chat'"):
-        found("a.json", form="chats")
+        found("a.json", format_name="chats")
 
 
 def test_a_named_format_is_not_recognised(found, tmp_path) -> None:
     """Texts that all formats write alike are then of the one that was named."""
     write(tmp_path / "a.json", json.dumps(MESSAGES))
-    (stored,) = found("a.json", form="responses")
+    (stored,) = found("a.json", format_name="responses")
 
     assert "responses" == stored.conversation.format

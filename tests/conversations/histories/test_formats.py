@@ -12,7 +12,7 @@ from pytest_approvals.conversations.histories.conversation import (
     TextEntry,
 )
 from pytest_approvals.conversations.histories.journal import build_journal
-from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, detect_format
+from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, detect_format, get_reader
 from pytest_approvals.conversations.lint import lint_conversation
 from pytest_approvals.errors import HistoryError, UnknownName
 from pytest_approvals.journal.arguments import parse_arguments
@@ -78,15 +78,13 @@ def test_is_recognised(document, stored, name, how) -> None:
     """A document says by its structure what it is."""
     reader = detect_format(document(stored, how))
 
-    assert name == reader.NAME
+    assert get_reader(name) is reader
 
 
 @stories
 def test_only_its_own_reader_is_sure(document, stored, name, how) -> None:
     """No two readers claim the same document for sure."""
-    from pytest_approvals.conversations.histories.readers import get_reader
-
-    sure = [other for other in FORMATS if get_reader(other).recognises(document(stored, how))]
+    sure = [other for other in FORMATS if get_reader(other).matches(document(stored, how))]
 
     assert sure in ([name], [])
 
@@ -185,5 +183,5 @@ def test_the_nearest_format_is_named() -> None:
 
 def test_what_is_of_no_format_is_refused() -> None:
     """The formats are listed."""
-    with pytest.raises(HistoryError, match="no known format"):
+    with pytest.raises(HistoryError, match="unknown format"):
         FormatDetector().read({"name": "a package"})

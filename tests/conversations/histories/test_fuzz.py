@@ -121,7 +121,7 @@ def at(document, path):
 @given(value=values)
 def test_anything_at_all_is_read_or_refused(name, value) -> None:
     """With a named format, too."""
-    get_reader(name).recognises(value)
+    get_reader(name).matches(value)
     looked_at(name, value)
 
 
@@ -131,7 +131,7 @@ def test_any_bytes_are_a_conversation_or_a_mistake(data, start) -> None:
     """Anywhere in a file; every way of writing it is harmless."""
     whole = json.dumps([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]).encode()
     file = io.BytesIO(whole[:start] + data + whole[start:])
-    for stored in _read_file(file, "a.json", FormatDetector(), found=False):
+    for stored in _read_file(file, "a.json", FormatDetector(), in_folder=False):
         is_mistake = isinstance(stored, HistoryError)
         told = (
             [error_message(stored)]

@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.conversations.recording.capture import Recorder, parse_response
 from pytest_approvals.conversations.recording.proxy import RecordingProxy
 from pytest_approvals.errors import UsageError
 from pytest_approvals.model_server.conversation import ConversationOptions
 from pytest_approvals.model_server.server import ScriptedModelServer
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.scenario.load import load_scenario, parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -179,7 +180,7 @@ def test_a_conversation_becomes_a_scenario(upstream: Upstream, tmp_path: Path, p
         converse(passing.url, protocol, stream=stream)
 
     assert [tmp_path / "paid.approval.yaml"] == recorder.written
-    assert [] == recorder.passed_over
+    assert [] == recorder.problems
     assert EXPECTED == (tmp_path / "paid.approval.yaml").read_text().partition("tools:")[2]
 
 

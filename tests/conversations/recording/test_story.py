@@ -10,8 +10,8 @@ def test_what_asks_for_a_made_up_value_is_recorded_as_it_is() -> None:
     """Braces in a text, and an argument called fake, mean themselves."""
     story = RecordedConversation(model="m", opening="Greet {{name}}")
     call = Item(kind="call", id="c1", tool="greet", arguments={"who": {"fake": "name"}, "text": "Hello {{name}}"})
-    story.took([Item(kind="user", text="Greet {{name}}")], [call], {})
+    story.add_exchange([Item(kind="user", text="Greet {{name}}")], [call], {})
 
-    document = story.document((), "Recorded.")
+    document = story.build_document((), "Recorded.")
 
     assert {"who": {"fake_": "name"}, "text": "Hello { {name}}"} == document["model"][0]["calls"][0]["arguments"]

@@ -42,7 +42,7 @@ AGENTS = ("--agent", "meai==10.4", "--agent", "meai==robust")
 
 def failing_on(agent: str, scenario: Scenario) -> set[str]:
     """The checks that fail on an agent in any variant of a scenario."""
-    return set(TrialAgent(agent).failing_checks_of(scenario))
+    return set(TrialAgent(agent).find_failing_checks_of(scenario))
 
 
 def test_a_paused_session_becomes_the_bug_that_it_has(
@@ -95,7 +95,7 @@ def test_a_check_can_be_named(paused_session: Path, capsys: pytest.CaptureFixtur
         (b"{", (), "history.json:1: truncated"),
         (b"\xff\xfe", (), "UTF-16"),
         (b"[" * 100_000, (), "nested"),
-        (b'{"a": 1}', (), "no known format"),
+        (b'{"a": 1}', (), "unknown format"),
         (b'[{"role": "user", "contents": []}]', ("--conversation", "3"), "holds 1, so there is no number 3"),
         (b"[]", ("--check", "asked-onc"), "did you mean 'asked-once'?"),
         (b"[]", ("--format", "mea"), "did you mean 'meai'?"),
@@ -257,4 +257,4 @@ def test_what_even_the_reference_agent_cannot_play_is_refused(
     code = main(["reproduce", str(stored), "--agent", "meai"])
 
     assert (2, "") == (code, (said := capsys.readouterr()).out)
-    assert "cannot be played again as it stands: scenario-exercised fails even on the agent reference" in said.err
+    assert "cannot replay the conversation: scenario-exercised fails even on the agent reference" in said.err

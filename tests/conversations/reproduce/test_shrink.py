@@ -28,7 +28,7 @@ def test_everything_that_does_not_matter_goes(stored: ScenarioDraft) -> None:
     """Turns, replies, other calls, arguments, results, reasons and further sentences."""
 
     def mentions_the_rejection(draft: ScenarioDraft) -> bool:
-        return any(answer.verdict == "reject" for turn in draft.turns for answer in turn.answers)
+        return any(answer.verdict == "reject" for turn in draft.turns for answer in turn.decisions)
 
     assert {
         "title": "A call of refund is rejected",

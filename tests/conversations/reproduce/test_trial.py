@@ -17,7 +17,7 @@ from pytest_approvals.scenario.load import load_scenario
 def test_a_failing_check_comes_with_the_first_variant_in_which_it_does(stored: ScenarioDraft) -> None:
     """And it fails there again."""
     tried = TrialAgent("meai==10.4")
-    [(check, variant)] = tried.failing(stored).items()
+    [(check, variant)] = tried.find_failing_checks(stored).items()
 
     assert ("usable-after-refusal", "none-rebuilt") == (check, variant.id if variant else "")
     assert tried.fails(stored, check, variant)
@@ -29,8 +29,8 @@ def test_a_check_on_all_variants_together_fails_in_none_of_them() -> None:
     folder = stock_folder()
     story = load_scenario(folder / "state" / "late-decision-after-a-new-message.approval.yaml", root=folder)
 
-    assert {"same-outcome-in-every-mode": None} == TrialAgent("meai==10.9").failing_checks_of(story)
-    assert {} == TrialAgent("meai==robust").failing_checks_of(story)
+    assert {"same-outcome-in-every-mode": None} == TrialAgent("meai==10.9").find_failing_checks_of(story)
+    assert {} == TrialAgent("meai==robust").find_failing_checks_of(story)
 
 
 def test_what_an_agent_lacks_is_told(written: Any) -> None:
@@ -43,10 +43,10 @@ def test_what_an_agent_lacks_is_told(written: Any) -> None:
         written.message("user", answer),
     )
     told: list[str] = []
-    reproducer = Reproducer(["meai"], limit=RunLimits(seconds=10), most=10, tell=told.append)
+    reproducer = Reproducer(["meai"], limit=RunLimits(seconds=10), most_trials=10, report_progress=told.append)
 
-    assert reproducer.reproduce(draft, "A story.").witness is None
-    assert ["meai: cannot play it, for it lacks partial_answers"] == told
+    assert reproducer.reproduce(draft, "A story.").failing_check is None
+    assert ["meai: cannot run it: missing partial_answers"] == told
 
 
 def test_an_agent_that_does_not_exist_is_refused() -> None:

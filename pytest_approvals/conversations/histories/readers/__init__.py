@@ -1,18 +1,17 @@
-"""Which formats there are, and which one a document is of.
+"""Formats of stored conversations, their readers, and recognition of a document's format.
 
-A reader is a module with `recognises(document)`, which gives True, False, or None where the document only may be of its
-format, and `read(document)`. Texts that two formats write alike are read by the first of them: they mean the same.
-
-The readers, a format a module; `formats.py` says which there are.
+The module of a reader has a table `READERS` with the readers of its formats by name. Texts that two formats write alike
+are read by the first of them: they mean the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import StoredConversation
+from pytest_approvals.conversations.histories.reader_kit import FormatReader
 from pytest_approvals.errors import HistoryError, UnknownName
 
 FORMATS = {
@@ -30,78 +29,69 @@ FORMATS = {
 }
 """The formats, in the order in which they are tried."""
 
-
-class FormatReader(Protocol):
-    """What a reader's module holds."""
-
-    def recognises(self, document: Any) -> bool | None:
-        """Says whether it is of this format; None where it only may be."""
-
-    def read(self, document: Any) -> StoredConversation:
-        """Reads one conversation."""
+_MODULES = {"ai_sdk_ui": "ai_sdk"}
+"""The modules of readers that are not named like their format."""
 
 
 def get_reader(name: str) -> FormatReader:
-    """
-    Gives the reader of a format.
+    """Return the reader of a format, whose module is imported when it is first used.
 
-    Errors:
-        UnknownName: There is none of that name.
+    Raises:
+        UnknownName: No format has that name.
     """
     if name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
-    return cast("FormatReader", import_module(f"pytest_approvals.conversations.histories.readers.{name}"))
+    readers: dict[str, FormatReader] = import_module(f"{__name__}.{_MODULES.get(name, name)}").READERS
+    return readers[name]
 
 
 @dataclass(slots=True)
 class FormatDetector:
-    """
-    Finds the reader of each document; what was right for the last one is tried first.
+    """Finder of the reader of each document; that of the last document is tried first.
 
     Attributes:
-        named: The format that somebody named; nothing is recognised then.
+        format_name: The format that the user named; nothing is recognized then.
     """
 
-    named: str | None = None
+    format_name: str | None = None
     _last: FormatReader | None = None
 
-    def reader_of(self, document: Any) -> FormatReader | None:
-        """Gives the reader of a document; None where no format is recognised."""
-        if self.named is not None:
-            return self._named_reader(get_reader(self.named), document)
-        if self._last is not None and self._last.recognises(document):
+    def find_reader(self, document: Any) -> FormatReader | None:
+        """Return the reader of a document; None if its format is unknown."""
+        if self.format_name is not None:
+            return self._named_reader(get_reader(self.format_name), document)
+        if self._last is not None and self._last.matches(document):
             return self._last
-        found = detect_format(document)
-        if found is not None:
-            self._last = found
-        return found
+        reader = detect_format(document)
+        if reader is not None:
+            self._last = reader
+        return reader
 
     def _named_reader(self, reader: FormatReader, document: Any) -> FormatReader | None:
-        """Gives the reader, but for what is a single message to it."""
-        is_message = reader.recognises(document) is False and reader.recognises([document]) is not False
+        """Return the reader, unless the document is a single message to it."""
+        is_message = reader.matches(document) is False and reader.matches([document]) is not False
         return None if is_message else reader
 
     def read(self, document: Any) -> StoredConversation:
-        """
-        Reads one conversation.
+        """Read one conversation.
 
-        Errors:
-            HistoryError: No format is recognised, or something has the wrong shape.
+        Raises:
+            HistoryError: The format is unknown, or something has the wrong shape.
         """
-        reader = self.reader_of(document)
+        reader = self.find_reader(document)
         if reader is None:
-            raise HistoryError(f"no known format; name one with --format: {', '.join(FORMATS)}")
+            raise HistoryError(f"unknown format; name one with --format: {', '.join(FORMATS)}")
         return reader.read(document)
 
 
 def detect_format(document: Any) -> FormatReader | None:
-    """Gives the first reader that is sure, else the first whose format it may be."""
-    perhaps = None
+    """Return the first reader that is sure, else the first whose format it may be."""
+    candidate = None
     for name in FORMATS:
         reader = get_reader(name)
-        answer = reader.recognises(document)
+        answer = reader.matches(document)
         if answer:
             return reader
-        if answer is None and perhaps is None:
-            perhaps = reader
-    return perhaps
+        if answer is None and candidate is None:
+            candidate = reader
+    return candidate

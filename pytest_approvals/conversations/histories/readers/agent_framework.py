@@ -1,10 +1,9 @@
-"""
-Sessions and messages of Agent Framework for Python.
+"""Reader of Agent Framework for Python: its sessions and messages.
 
     {"type": "session", "state": {"in_memory": {"messages": [...]}, "tool_approval": {...}}}
     [{"role", "contents": [{"type": "function_approval_request", ...}]}, ...]      or {"messages": [...]}
 
-A session keeps the requests that wait beside its messages; only those count for the framework.
+A session keeps waiting requests outside of its messages; only those count for the framework.
 
 Sources: microsoft/agent-framework#7988.
 """
@@ -29,6 +28,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     is_object_list,
     iter_messages,
     optional_text,
@@ -43,8 +43,8 @@ NAME = "agent_framework"
 _APPROVAL_LISTS = ("pending_approval_requests", "collected_approval_responses")
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     if type(document) is dict and type(document.get("state")) is dict:
         return document.get("type") == "session" or any(True for _ in _iter_message_lists(document))
     message: dict[str, Any] = {}
@@ -56,18 +56,17 @@ def recognises(document: Any) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads messages, or a session.
+    """Read messages, or a session.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
     reader = _DocumentReader(ConversationBuilder(NAME))
     for path, messages in _iter_message_lists(document):
-        reader.draft.messages(path, messages, reader.message, contents=("contents",))
+        reader.builder.read_messages(path, messages, reader.message, contents=("contents",))
     for path, approvals in _iter_approval_lists(document):
-        reader.draft.beside(path, approvals, reader.approval)
-    return reader.draft.conversation
+        reader.builder.read_state_list(path, approvals, reader.approval)
+    return reader.builder.conversation
 
 
 def _iter_message_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
@@ -89,23 +88,23 @@ def _iter_approval_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
 
 
 class _DocumentReader:
-    """The messages of one document."""
+    """Reader of the contents of one document."""
 
-    def __init__(self, draft: ConversationBuilder) -> None:
-        self.draft = draft
+    def __init__(self, builder: ConversationBuilder) -> None:
+        self.builder = builder
         self.role = ""
 
     def message(self, message: dict[str, Any], number: int) -> None:
-        """Reads one message."""
+        """Read one message."""
         self.role = optional_text(message, "role") or "user"
-        self.draft.contents(("contents",), message.get("contents"), number, self.content)
+        self.builder.read_contents(("contents",), message.get("contents"), number, self.content)
 
     def approval(self, content: dict[str, Any], number: int) -> None:
-        """Reads one approval that a session holds beside its messages."""
-        self.draft.entries += self.content(content, number, -1)
+        """Read one approval that a session holds outside of its messages."""
+        self.builder.entries += self.content(content, number, -1)
 
     def content(self, item: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
-        """Reads one content."""
+        """Read one content."""
         kind = require_text(item, "type")
         if kind == "text":
             return (TextEntry(message, place, self.role, optional_text(item, "text") or ""),)
@@ -123,7 +122,12 @@ def _read_call(item: dict[str, Any], message: int, place: int) -> ConversationEn
 def _read_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
     failed = item.get("exception") is not None
     return ResultEntry(
-        message, place, require_text(item, "call_id"), None, item.get("result"), how="failed" if failed else "unknown"
+        message,
+        place,
+        require_text(item, "call_id"),
+        None,
+        item.get("result"),
+        outcome="failed" if failed else "unknown",
     )
 
 
@@ -133,7 +137,7 @@ def _read_server_call(item: dict[str, Any], message: int, place: int) -> Convers
 
 
 def _read_server_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
-    return ResultEntry(message, place, require_text(item, "call_id"), None, item.get("output"), how="returned")
+    return ResultEntry(message, place, require_text(item, "call_id"), None, item.get("output"), outcome="returned")
 
 
 def _read_request(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
@@ -148,7 +152,7 @@ def _read_request(item: dict[str, Any], message: int, place: int) -> Conversatio
         call.get("arguments"),
         kind,
         server,
-        stands_for_call=kind == "hosted_mcp",
+        replaces_call=kind == "hosted_mcp",
     )
 
 
@@ -179,3 +183,6 @@ _READERS: dict[str, Callable[[dict[str, Any], int, int], ConversationEntry]] = {
     "mcp_server_tool_call": _read_server_call,
     "mcp_server_tool_result": _read_server_result,
 }
+
+
+READERS = {NAME: FormatReader(matches, read)}

@@ -1,5 +1,10 @@
-"""
-Model messages of the AI SDK: `[{"role": "assistant", "content": [{"type": "tool-approval-request", ...}]}, ...]`.
+"""Reader of the AI SDK: its model messages and its UI messages.
+
+    [{"role": "assistant", "content": [{"type": "tool-approval-request", ...}]}, ...]     model messages
+    [{"role": "assistant", "parts": [{"type": "tool-pay", "state": ...}, ...]}, ...]      UI messages
+
+One part of a UI message goes through the whole life of a call: its state says how far it came, its `approval` what was
+decided. Within a step all calls come before all decisions and those before all results.
 
 Sources: the types of `ai` 6 and 7.
 """
@@ -24,6 +29,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     discriminator_of,
     is_object_list,
     iter_messages,
@@ -31,16 +37,15 @@ from pytest_approvals.conversations.histories.reader_kit import (
     optional_text,
     require_flag,
     require_messages,
+    require_object,
     require_text,
 )
-
-NAME = "ai_sdk"
 
 _DISTINCTIVE_TYPES = frozenset({"tool-call", "tool-result", "tool-approval-request", "tool-approval-response"})
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     message = None
     for message in iter_messages(document):
         content = message.get("content")
@@ -56,36 +61,35 @@ def recognises(document: Any) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads messages.
+    """Read model messages.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
-    reader = _MessageReader(ConversationBuilder(NAME))
+    reader = _MessageReader(ConversationBuilder("ai_sdk"))
     path, messages = require_messages(document)
-    reader.draft.messages(path, messages, reader.message, contents=("content",))
-    return reader.draft.conversation
+    reader.builder.read_messages(path, messages, reader.message, contents=("content",))
+    return reader.builder.conversation
 
 
 class _MessageReader:
-    """The messages of one document; a request names its call only by id."""
+    """Reader of model messages; a request names its call only by id."""
 
-    def __init__(self, draft: ConversationBuilder) -> None:
-        self.draft = draft
+    def __init__(self, builder: ConversationBuilder) -> None:
+        self.builder = builder
         self.calls: dict[str, CallEntry] = {}
         self.role = ""
 
     def message(self, item: dict[str, Any], number: int) -> None:
-        """Reads one message."""
+        """Read one message."""
         self.role, content = require_text(item, "role"), item.get("content")
         if type(content) is str:
-            self.draft.entries.append(TextEntry(number, -1, self.role, content))
+            self.builder.entries.append(TextEntry(number, -1, self.role, content))
         else:
-            self.draft.contents(("content",), content, number, self.part)
+            self.builder.read_contents(("content",), content, number, self.part)
 
     def part(self, part: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
-        """Reads one part."""
+        """Read one part."""
         match part.get("type"):
             case "text":
                 return (TextEntry(message, place, self.role, require_text(part, "text")),)
@@ -114,22 +118,24 @@ class _MessageReader:
     def _request(self, part: dict[str, Any], message: int, place: int) -> ConversationEntry:
         call_id = require_text(part, "toolCallId")
         call = self.calls.get(call_id)
-        asks = not optional_flag(part, "isAutomatic")
+        needs_decision = not optional_flag(part, "isAutomatic")
         request_id = require_text(part, "approvalId")
         if call is None:
-            return RequestEntry(message, place, request_id, call_id, "", None, asks=asks)
-        return RequestEntry(message, place, request_id, call_id, call.tool, call.arguments, call.kind, asks=asks)
+            return RequestEntry(message, place, request_id, call_id, "", None, needs_decision=needs_decision)
+        return RequestEntry(
+            message, place, request_id, call_id, call.tool, call.arguments, call.kind, needs_decision=needs_decision
+        )
 
 
 def _read_result(part: dict[str, Any], message: int, place: int) -> ConversationEntry:
     output = part.get("output", part.get("result"))
-    value, how = parse_output(output)
+    value, outcome = parse_output(output)
     tool = optional_text(part, "toolName")
-    return ResultEntry(message, place, require_text(part, "toolCallId"), tool, value, how)
+    return ResultEntry(message, place, require_text(part, "toolCallId"), tool, value, outcome)
 
 
 def parse_output(output: Any) -> tuple[Any, ResultOutcome]:
-    """Gives the value of a result's output, and how it came about."""
+    """Return the value of a result's output, and its outcome."""
     kind = output.get("type") if type(output) is dict else None
     if kind == "execution-denied":
         return output.get("reason"), "denied"
@@ -138,3 +144,97 @@ def parse_output(output: Any) -> tuple[Any, ResultOutcome]:
     if kind in ("text", "json", "content"):
         return output.get("value"), "returned"
     return output, "unknown"
+
+
+# --- UI messages ---
+
+_PHASES: dict[type[ConversationEntry], int] = {DecisionEntry: 1, ResultEntry: 2}
+"""The order of the entries of one step; all others come first."""
+
+
+def matches_ui(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
+    first = next(iter_messages(document), {})
+    if type(first.get("role")) is not str:
+        return False
+    parts = first.get("parts")
+    return is_object_list(parts) and "type" in parts[0]
+
+
+def read_ui(document: Any) -> StoredConversation:
+    """Read UI messages.
+
+    Raises:
+        HistoryError: Something has the wrong shape.
+    """
+    reader = _UiMessageReader(ConversationBuilder("ai_sdk_ui"))
+    path, messages = require_messages(document)
+    reader.builder.read_messages(path, messages, reader.message, contents=("parts",))
+    return reader.builder.conversation
+
+
+class _UiMessageReader:
+    """Reader of UI messages."""
+
+    def __init__(self, builder: ConversationBuilder) -> None:
+        self.builder = builder
+        self.role = ""
+        self.step: list[ConversationEntry] = []
+
+    def message(self, item: dict[str, Any], number: int) -> None:
+        """Read one message."""
+        self.role = require_text(item, "role")
+        self.builder.read_contents(("parts",), item.get("parts"), number, self.part)
+        self.builder.entries += self._end_step()
+
+    def part(self, part: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+        """Read one part; the entries of a step are held back until it ends."""
+        kind = require_text(part, "type")
+        if kind == "step-start":
+            return self._end_step()
+        if kind == "text":
+            self.step.append(TextEntry(message, place, self.role, require_text(part, "text")))
+        elif kind == "dynamic-tool":
+            self.step += _read_tool_part(part, require_text(part, "toolName"), message, place)
+        elif kind.startswith("tool-"):
+            self.step += _read_tool_part(part, kind.removeprefix("tool-"), message, place)
+        else:
+            self.step.append(OpaqueEntry(message, place, kind))
+        return ()
+
+    def _end_step(self) -> list[ConversationEntry]:
+        ended, self.step = self.step, []
+        return sorted(ended, key=lambda entry: _PHASES.get(type(entry), 0))
+
+
+def _read_tool_part(part: dict[str, Any], tool: str, message: int, place: int) -> list[ConversationEntry]:
+    call_id, state = require_text(part, "toolCallId"), require_text(part, "state")
+    kind: Kind = "hosted_mcp" if optional_flag(part, "providerExecuted") else "function"
+    call = CallEntry(message, place, call_id, tool, part.get("input"), kind)
+    entries: list[ConversationEntry] = [call]
+    if part.get("approval") is not None:
+        entries += _read_approval(require_object(part, "approval"), call)
+    if state == "output-available":
+        entries.append(ResultEntry(message, place, call_id, tool, part.get("output"), "returned"))
+    elif state == "output-error":
+        entries.append(ResultEntry(message, place, call_id, tool, part.get("errorText"), "failed"))
+    elif state == "output-denied":
+        reason = part["approval"].get("reason") if type(part.get("approval")) is dict else None
+        entries.append(ResultEntry(message, place, call_id, tool, reason, "denied"))
+    return entries
+
+
+def _read_approval(approval: dict[str, Any], call: CallEntry) -> list[ConversationEntry]:
+    request_id, place = require_text(approval, "id"), (call.message, call.content)
+    needs_decision = not optional_flag(approval, "isAutomatic")
+    entries: list[ConversationEntry] = [
+        RequestEntry(*place, request_id, call.id, call.tool, call.arguments, call.kind, needs_decision=needs_decision)
+    ]
+    approved = optional_flag(approval, "approved")
+    if approved is not None:
+        verdict = verdict_from_flag(approved)
+        entries.append(DecisionEntry(*place, request_id, verdict, optional_text(approval, "reason")))
+    return entries
+
+
+READERS = {"ai_sdk": FormatReader(matches, read), "ai_sdk_ui": FormatReader(matches_ui, read_ui)}

@@ -1,7 +1,6 @@
-"""
-Messages of OpenAI chat completions: `[{"role": "assistant", "tool_calls": [...]}, ...]`, or `{"messages": [...]}`.
+"""Reader of OpenAI chat completions: `[{"role": "assistant", "tool_calls": [...]}, ...]`, or `{"messages": [...]}`.
 
-The format knows no approvals: who allowed a call is told nowhere.
+The format has no approvals: it does not show who allowed a call.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     discriminator_of,
     is_object_list,
     iter_messages,
@@ -32,8 +32,8 @@ NAME = "chat"
 _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     message = None
     for message in iter_messages(document):
         content = message.get("content")
@@ -47,16 +47,15 @@ def recognises(document: Any) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads messages.
+    """Read messages.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
-    draft = ConversationBuilder(NAME, tells_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False)
     path, messages = require_messages(document)
 
-    add = draft.entries.append
+    add = builder.entries.append
 
     def message(item: dict[str, Any], number: int) -> None:
         role, content = item.get("role"), item.get("content")
@@ -69,10 +68,10 @@ def read(document: Any) -> StoredConversation:
             add(TextEntry(number, -1, role, content if type(content) is str else text_of(content)))
         calls = item.get("tool_calls")
         if calls is not None:
-            draft.contents(("tool_calls",), calls, number, _read_call)
+            builder.read_contents(("tool_calls",), calls, number, _read_call)
 
-    draft.messages(path, messages, message, contents=("tool_calls",))
-    return draft.conversation
+    builder.read_messages(path, messages, message, contents=("tool_calls",))
+    return builder.conversation
 
 
 def _read_call(item: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
@@ -84,3 +83,6 @@ def _read_call(item: dict[str, Any], message: int, place: int) -> Sequence[Conve
     else:
         return (OpaqueEntry(message, place, str(item.get("type"))),)
     return (CallEntry(message, place, require_text(item, "id"), require_text(call, "name"), arguments),)
+
+
+READERS = {NAME: FormatReader(matches, read)}

@@ -1,13 +1,12 @@
-"""
-Checkpoints and states of LangGraph, exported as JSON.
+"""Reader of LangGraph: checkpoints and states, exported as JSON.
 
     {"values": {"messages": [...]}, "next": [...], "interrupts": [...]}              a state, of a graph or a server
     {"checkpoint": {"channel_values": {"messages": [...]}}, "pending_writes": [...]} a checkpoint
     [...]                                                                            a history of either, newest first
 
 Messages are read from the newest that has some. Requests are interrupts of the middleware `HumanInTheLoopMiddleware`;
-its decisions stand in the writes `__resume__` of the checkpoint that was interrupted, so only a history of checkpoints
-tells of those that were made.
+its decisions are in the writes `__resume__` of the checkpoint that was interrupted, so only a history of checkpoints
+shows past decisions.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     is_object_list,
     optional_text,
     require_text,
@@ -37,38 +37,40 @@ from pytest_approvals.journal.arguments import arguments_match
 NAME = "langgraph"
 
 _VERDICTS: dict[str, Verdict] = {"approve": "approve", "reject": "reject", "edit": "edit", "respond": "reject"}
-"""What the middleware's decisions mean; who responds gives a result himself, and the call does not run."""
+"""The verdicts of the middleware's decisions; a response is a result from the user, without an execution."""
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     newest = document[0] if is_object_list(document) else document
     return type(newest) is dict and any(True for _ in _iter_message_lists(newest, ()))
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads a state, a checkpoint, or a history of either.
+    """Read a state, a checkpoint, or a history of either.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
     snapshots = (
-        [((place,), each) for place, each in enumerate(document)] if type(document) is list else [((), document)]
+        [((index,), snapshot) for index, snapshot in enumerate(document)]
+        if type(document) is list
+        else [((), document)]
     )
-    lists = [found for path, each in snapshots for found in _iter_message_lists(each, path)]
+    lists = [found for path, snapshot in snapshots for found in _iter_message_lists(snapshot, path)]
     if not lists:
         raise HistoryError("none of its checkpoints has messages")
     path, messages = lists[0]
-    draft = ConversationBuilder(NAME, tells_decisions=type(document) is list and "checkpoint" in document[0])
-    reader = _CheckpointReader(draft, [ask for at, each in reversed(snapshots) for ask in _iter_actions(each, at)])
+    builder = ConversationBuilder(NAME, shows_decisions=type(document) is list and "checkpoint" in document[0])
+    actions = [action for path, snapshot in reversed(snapshots) for action in _iter_actions(snapshot, path)]
+    reader = _CheckpointReader(builder, actions)
     first = unwrap_message(messages[0])[0] if is_object_list(messages) else ()
-    draft.messages(path, messages, reader.message, contents=(*first, "tool_calls"))
-    return draft.conversation
+    builder.read_messages(path, messages, reader.message, contents=(*first, "tool_calls"))
+    return builder.conversation
 
 
 def _iter_message_lists(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, list[Any]]]:
-    """Gives the list of messages of a snapshot, if it has one."""
+    """Yield the list of messages of a snapshot, if it has one."""
     if type(snapshot) is not dict:
         return
     for names in (("values",), ("checkpoint", "channel_values"), ("channel_values",)):
@@ -81,7 +83,7 @@ def _iter_message_lists(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPat
 
 @dataclass(slots=True, eq=False)
 class _InterruptedAction:
-    """One action that a person is asked about, and what they decided; *at* is its place."""
+    """One action of an interrupt, and the decision about it; *at* is its path."""
 
     id: str
     at: JsonPath
@@ -91,14 +93,14 @@ class _InterruptedAction:
     decision: Any = None
 
     def is_about(self, call: CallEntry) -> bool:
-        """Whether it may be about a call: the one it names, else one that looks like it."""
+        """Return whether it may be about a call: the one that it names, else one of the same tool and arguments."""
         if self.call_id is not None:
             return self.call_id == call.id
         return self.tool == call.tool and arguments_match(self.arguments, call.arguments)
 
 
 def _iter_actions(snapshot: Any, path: JsonPath) -> Iterator[_InterruptedAction]:
-    """Gives what the interrupts of one snapshot ask."""
+    """Yield the actions in the interrupts of one snapshot."""
     for at, interrupt, answer in _iter_interrupts(snapshot, path):
         value = interrupt.get("value")
         interrupt_id = optional_text(interrupt, "id") or optional_text(interrupt, "interrupt_id") or "interrupt"
@@ -124,12 +126,12 @@ def _iter_actions(snapshot: Any, path: JsonPath) -> Iterator[_InterruptedAction]
 def _require_text(item: Any, name: str, at: JsonPath) -> str:
     value = item.get(name) if type(item) is dict else None
     if type(value) is not str:
-        raise HistoryError("must be a text", at=(*at, name))
+        raise HistoryError("expected a string", at=(*at, name))
     return value
 
 
 def _iter_interrupts(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, dict[str, Any], Any]]:
-    """Gives the interrupts of a snapshot, each with its place and with what was answered."""
+    """Yield the interrupts of a snapshot, each with its path and its answer."""
     if type(snapshot) is not dict:
         return
     writes = snapshot.get("pending_writes")
@@ -137,15 +139,15 @@ def _iter_interrupts(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, 
     answers = {row[0]: row[2] for row in rows if row[1] == "__resume__" and type(row[0]) is str}
     for number, (task, channel, value) in enumerate(rows):
         for place, interrupt in enumerate(value if channel == "__interrupt__" and is_object_list(value) else ()):
-            given = answers.get(task) if type(task) is str else None
-            answer = given[place] if type(given) is list and place < len(given) else None
+            resumed = answers.get(task) if type(task) is str else None
+            answer = resumed[place] if type(resumed) is list and place < len(resumed) else None
             if type(interrupt) is dict:
                 yield (*path, "pending_writes", number, 2, place), interrupt, answer
     yield from _iter_state_interrupts(snapshot, path)
 
 
 def _iter_state_interrupts(snapshot: dict[str, Any], path: JsonPath) -> Iterator[tuple[JsonPath, dict[str, Any], Any]]:
-    """Gives the interrupts of a state; a server lists them by task only."""
+    """Yield the interrupts of a state; a server lists them by task only."""
     if is_object_list(snapshot.get("interrupts")):
         for place, interrupt in enumerate(snapshot["interrupts"]):
             if type(interrupt) is dict:
@@ -159,36 +161,41 @@ def _iter_state_interrupts(snapshot: dict[str, Any], path: JsonPath) -> Iterator
 
 
 class _CheckpointReader:
-    """The messages of one document, with what was asked about their calls."""
+    """Reader of the messages of one document, with the actions about their calls."""
 
-    def __init__(self, draft: ConversationBuilder, asks: list[_InterruptedAction]) -> None:
-        self.draft = draft
+    def __init__(self, builder: ConversationBuilder, asks: list[_InterruptedAction]) -> None:
+        self.builder = builder
         self.waiting = asks
 
     def message(self, item: dict[str, Any], number: int) -> None:
-        """Reads one message; what was asked about its calls comes after them."""
-        entries = self.draft.entries
+        """Read one message; requests and decisions about its calls come after them."""
+        entries = self.builder.entries
         before = len(entries)
-        read_message(self.draft, item, number)
-        asked = [self._asked_about(entry) for entry in entries[before:] if isinstance(entry, CallEntry)]
-        entries += [request for request, _ in filter(None, asked)]
-        entries += [decision for _, decision in filter(None, asked) if decision is not None]
+        read_message(self.builder, item, number)
+        approvals = [self._find_approval(entry) for entry in entries[before:] if isinstance(entry, CallEntry)]
+        entries += [request for request, _ in filter(None, approvals)]
+        entries += [decision for _, decision in filter(None, approvals) if decision is not None]
 
-    def _asked_about(self, call: CallEntry) -> tuple[RequestEntry, DecisionEntry | None] | None:
-        ask = next((ask for ask in self.waiting if ask.is_about(call)), None)
-        if ask is None:
+    def _find_approval(self, call: CallEntry) -> tuple[RequestEntry, DecisionEntry | None] | None:
+        action = next((action for action in self.waiting if action.is_about(call)), None)
+        if action is None:
             return None
-        self.waiting.remove(ask)
-        number = self.draft.add_beside(ask.at)
-        request = RequestEntry(number, -1, ask.id, call.id, ask.tool, ask.arguments)
-        return request, _read_decision(ask, number) if type(ask.decision) is dict else None
+        self.waiting.remove(action)
+        number = self.builder.add_state_path(action.at)
+        request = RequestEntry(number, -1, action.id, call.id, action.tool, action.arguments)
+        return request, _read_decision(action, number) if type(action.decision) is dict else None
 
 
-def _read_decision(ask: _InterruptedAction, number: int) -> DecisionEntry:
-    verdict = _VERDICTS.get(str(ask.decision.get("type")), "raw")
+def _read_decision(action: _InterruptedAction, number: int) -> DecisionEntry:
+    verdict = _VERDICTS.get(str(action.decision.get("type")), "raw")
     if verdict != "edit":
-        return DecisionEntry(number, -1, ask.id, verdict, optional_text(ask.decision, "message"))
-    action = ask.decision.get("edited_action")
-    if type(action) is not dict:
-        raise HistoryError("an edit has no edited_action", at=ask.at)
-    return DecisionEntry(number, -1, ask.id, verdict, tool=require_text(action, "name"), arguments=action.get("args"))
+        return DecisionEntry(number, -1, action.id, verdict, optional_text(action.decision, "message"))
+    edited = action.decision.get("edited_action")
+    if type(edited) is not dict:
+        raise HistoryError("an edit has no edited_action", at=action.at)
+    return DecisionEntry(
+        number, -1, action.id, verdict, tool=require_text(edited, "name"), arguments=edited.get("args")
+    )
+
+
+READERS = {NAME: FormatReader(matches, read)}

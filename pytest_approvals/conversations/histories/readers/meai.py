@@ -1,12 +1,11 @@
-"""
-Messages of Microsoft.Extensions.AI, of both generations of discriminators, and .NET agent sessions that hold them.
+"""Reader of Microsoft.Extensions.AI messages in both generations of discriminators, and of .NET agent sessions.
 
     [{"role", "contents": [{"$type": "toolApprovalRequest", ...}]}, ...]          messages
     {"messages": [...]}                                                           a stored history
     {"stateBag": {"InMemoryChatHistoryProvider": {"messages": [...]}, ...}}       a session
     {"storeState": {"messages": [...]}}                                           a thread, before there were sessions
 
-A session also keeps requests and responses beside its messages: what was shown, and waits to be answered.
+A session also keeps requests and responses outside of its messages: those that were shown and wait for an answer.
 
 Sources: dotnet/extensions#7299, microsoft/agent-framework#7111, microsoft/agent-framework#7862.
 """
@@ -31,7 +30,8 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
-    describe_type,
+    FormatReader,
+    expected_error,
     is_object_list,
     iter_messages,
     optional_flag,
@@ -51,11 +51,11 @@ _APPROVAL_LISTS = {
     "_autoApprovedFunctionCalls": (),
     "toolApprovalState": ("collectedApprovalResponses", "queuedApprovalRequests"),
 }
-"""By key of a session's state bag: the lists of approvals that it holds; without a name it is a list itself."""
+"""The lists of approvals by key of a session's state bag; without names, the value is a list itself."""
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     if type(document) is dict and ("stateBag" in document or "storeState" in document):
         return any(True for _ in _iter_message_lists(document)) or None
     message = None
@@ -69,23 +69,22 @@ def recognises(document: Any) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads messages, or a session.
+    """Read messages, or a session.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
     reader = _SessionReader(ConversationBuilder(NAME))
-    reader.draft.conversation.begins_elsewhere = type(document) is dict and bool(document.get("conversationId"))
+    reader.builder.conversation.is_continuation = type(document) is dict and bool(document.get("conversationId"))
     for path, messages in _iter_message_lists(document):
-        reader.draft.messages(path, messages, reader.message, contents=("contents",))
+        reader.builder.read_messages(path, messages, reader.message, contents=("contents",))
     for path, approvals in _iter_approval_lists(document):
-        reader.draft.beside(path, approvals, reader.approval)
-    return reader.draft.conversation
+        reader.builder.read_state_list(path, approvals, reader.approval)
+    return reader.builder.conversation
 
 
 def _iter_message_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
-    """Gives the lists of messages that a document holds, each with its place."""
+    """Yield the lists of messages of a document, each with its path."""
     if type(document) is list:
         yield (), document
     elif type(document) is dict:
@@ -101,7 +100,7 @@ def _iter_message_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
 
 
 def _iter_approval_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
-    """Gives the lists of approvals that a session holds beside its messages."""
+    """Yield the lists of approvals that a session holds outside of its messages."""
     bag = document.get("stateBag") if type(document) is dict else None
     if type(bag) is not dict:
         return
@@ -116,27 +115,27 @@ def _iter_approval_lists(document: Any) -> Iterator[tuple[JsonPath, list[Any]]]:
 
 
 class _SessionReader:
-    """The messages of one document."""
+    """Reader of the contents of one document."""
 
-    def __init__(self, draft: ConversationBuilder) -> None:
-        self.draft = draft
+    def __init__(self, builder: ConversationBuilder) -> None:
+        self.builder = builder
 
     def message(self, message: dict[str, Any], number: int) -> None:
-        """Reads one message."""
+        """Read one message."""
         contents = message.get("contents")
         if not contents:
             return
         if type(contents) is not list:
-            raise HistoryError("must be a list", at=("contents",))
+            raise HistoryError("expected an array", at=("contents",))
         role = message.get("role")
         if type(role) is not str:
             role = optional_text(message, "role") or "user"
-        add = self.draft.entries.append
+        add = self.builder.entries.append
         place = 0
         try:
             for content in contents:
                 if type(content) is not dict:
-                    raise HistoryError(f"must be an object, and is {describe_type(content)}")
+                    raise HistoryError(expected_error("an object", content))
                 kind = content.get("$type")
                 if kind == "text":
                     text = content.get("text")
@@ -149,13 +148,13 @@ class _SessionReader:
                     read = _READERS.get(kind) if type(kind) is str else None
                     add(read(content, number, place) if read else self._opaque(content, number, place))
                 place += 1
-        except HistoryError as mistake:
-            raise prefix_error(("contents", place), mistake) from None
+        except HistoryError as error:
+            raise prefix_error(("contents", place), error) from None
 
     def approval(self, content: dict[str, Any], number: int) -> None:
-        """Reads one approval that a session holds beside its messages."""
+        """Read one approval that a session holds outside of its messages."""
         read = _READERS.get(str(content.get("$type")))
-        self.draft.entries.append(read(content, number, -1) if read else self._opaque(content, number, -1))
+        self.builder.entries.append(read(content, number, -1) if read else self._opaque(content, number, -1))
 
     def _opaque(self, content: dict[str, Any], message: int, place: int) -> ConversationEntry:
         kind = content.get("$type")
@@ -168,7 +167,7 @@ class _SessionReader:
         return OpaqueEntry(message, place, kind)
 
     def _note(self, message: int, place: int, what: str) -> None:
-        self.draft.note(self.draft.conversation.path(ConversationEntry(message, place)), what)
+        self.builder.add_note(self.builder.conversation.path(ConversationEntry(message, place)), what)
 
 
 def _read_function_call(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
@@ -195,7 +194,7 @@ def _read_function_result(item: dict[str, Any], message: int, place: int) -> Con
 
 def _read_other_result(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
     outputs = item.get("outputs", item.get("output"))
-    return ResultEntry(message, place, require_text(item, "callId"), None, outputs, how="returned")
+    return ResultEntry(message, place, require_text(item, "callId"), None, outputs, outcome="returned")
 
 
 def _read_request(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
@@ -223,7 +222,7 @@ def _read_response(item: dict[str, Any], message: int, place: int) -> Conversati
     verdict: Verdict = verdict_from_flag(require_flag(item, "approved"))
     name = "functionCall" if "functionCall" in item else "toolCall"
     reason = optional_text(item, "reason")
-    if name not in item:  # the earlier generation did not repeat the call of a server
+    if name not in item:  # the earlier generation did not repeat a hosted call
         return DecisionEntry(message, place, request_id, verdict, reason)
     call = require_object(item, name)
     kind, tool, _ = _call_facts(call)
@@ -235,7 +234,7 @@ def _read_response(item: dict[str, Any], message: int, place: int) -> Conversati
 
 
 def _call_facts(call: dict[str, Any]) -> tuple[Kind, str, str | None]:
-    """Gives kind, tool and server of the call in a request or a response."""
+    """Return kind, tool and server of the call in a request or a response."""
     kind = call.get("$type", "functionCall" if "name" in call else "mcpServerToolCall")
     if kind == "functionCall":
         return "function", require_text(call, "name"), None
@@ -268,3 +267,6 @@ _READERS: dict[str, Callable[[dict[str, Any], int, int], ConversationEntry]] = {
     "toolCall": _read_other_call,
     "toolResult": _read_other_result,
 }
+
+
+READERS = {NAME: FormatReader(matches, read)}

@@ -1,7 +1,8 @@
-"""
-Messages of Anthropic: `[{"role": "assistant", "content": [{"type": "tool_use", ...}]}, ...]`, or `{"messages": [...]}`.
+"""Reader of Anthropic messages.
 
-The format knows no approvals: who allowed a call is told nowhere.
+    [{"role": "assistant", "content": [{"type": "tool_use", ...}]}, ...]        or {"messages": [...]}
+
+The format has no approvals: it does not show who allowed a call.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     discriminator_of,
     is_object_list,
     iter_messages,
@@ -37,8 +39,8 @@ _DISTINCTIVE_TYPES = frozenset(
 _KNOWN_TYPES = frozenset({*_DISTINCTIVE_TYPES, "text", "image", "document", "redacted_thinking", "search_result"})
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     message = None
     for message in iter_messages(document):
         content = message.get("content")
@@ -54,24 +56,25 @@ def recognises(document: Any) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads messages.
+    """Read messages.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
-    draft = ConversationBuilder(NAME, tells_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False)
     path, messages = require_messages(document)
 
     def message(item: dict[str, Any], number: int) -> None:
         role, content = require_text(item, "role"), item.get("content")
         if type(content) is str:
-            draft.entries.append(TextEntry(number, -1, role, content))
+            builder.entries.append(TextEntry(number, -1, role, content))
         else:
-            draft.contents(("content",), content, number, lambda block, at, place: _read_block(block, at, place, role))
+            builder.read_contents(
+                ("content",), content, number, lambda block, at, place: _read_block(block, at, place, role)
+            )
 
-    draft.messages(path, messages, message, contents=("content",))
-    return draft.conversation
+    builder.read_messages(path, messages, message, contents=("content",))
+    return builder.conversation
 
 
 def _read_block(block: dict[str, Any], message: int, place: int, role: str) -> Sequence[ConversationEntry]:
@@ -89,8 +92,11 @@ def _read_block(block: dict[str, Any], message: int, place: int, role: str) -> S
             )
         case "tool_result" | "mcp_tool_result" as kind:
             returned: ResultOutcome = "returned" if kind == "mcp_tool_result" else "unknown"
-            how: ResultOutcome = "failed" if block.get("is_error") is True else returned
-            told = text_of(block.get("content"))
-            return (ResultEntry(message, place, require_text(block, "tool_use_id"), None, told, how),)
+            outcome: ResultOutcome = "failed" if block.get("is_error") is True else returned
+            text = text_of(block.get("content"))
+            return (ResultEntry(message, place, require_text(block, "tool_use_id"), None, text, outcome),)
         case kind:
             return (OpaqueEntry(message, place, str(kind)),)
+
+
+READERS = {NAME: FormatReader(matches, read)}

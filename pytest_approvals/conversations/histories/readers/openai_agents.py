@@ -1,10 +1,10 @@
-"""
-RunState of OpenAI Agents: `{"$schemaVersion", "original_input", "session_items", "context": {...}}`; and what its twin
-in JavaScript writes, with names of its own.
+"""Reader of the RunState of OpenAI Agents, as the Python and the JavaScript library write it.
+
+    {"$schemaVersion", "original_input", "session_items", "context": {...}}
 
 The items of the run are items of Responses, each wrapped with what the run made of it; an approval item is a request.
-Decisions have no place among the items: the context keeps them by tool and call id. They are told before the first
-result of a call that was asked about, or at the end.
+Decisions are not items: the context keeps them by tool and call id. They are read as if made before the first result of
+a call with a request, or at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
-    describe_type,
+    FormatReader,
+    expected_error,
     optional_objects,
     optional_text,
     require_object,
@@ -41,7 +42,7 @@ NAME = "openai_agents"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FieldNames:
-    """What the parts of a state are called; of the lists of *items* the first that is not empty counts."""
+    """The names of a state's fields; of the lists of *items* the first that is not empty counts."""
 
     input: str
     items: tuple[str, ...]
@@ -69,41 +70,40 @@ _JAVASCRIPT = _FieldNames(
 )
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     if type(document) is not dict or "$schemaVersion" not in document:
         return False
     return _PYTHON.input in document or _JAVASCRIPT.input in document
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads a run's state.
+    """Read a run's state.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
     if not isinstance(document, dict):
-        raise HistoryError(f"must be an object, and is {describe_type(document)}")
+        raise HistoryError(expected_error("an object", document))
     names = _JAVASCRIPT if _JAVASCRIPT.input in document else _PYTHON
     reader = _RunStateReader(ConversationBuilder(NAME), names, list(_iter_decisions(document, names)))
-    draft = reader.draft
-    draft.conversation.begins_elsewhere = any(document.get(name) for name in names.before)
-    given = document.get(names.input)
-    if type(given) is str:
-        draft.section((names.input,), 1)
-        draft.entries.append(TextEntry(0, -1, "user", given))
-    elif type(given) is list:
-        draft.messages((names.input,), given, reader.input)
+    builder = reader.builder
+    builder.conversation.is_continuation = any(document.get(name) for name in names.before)
+    value = document.get(names.input)
+    if type(value) is str:
+        builder.begin_section((names.input,), 1)
+        builder.entries.append(TextEntry(0, -1, "user", value))
+    elif type(value) is list:
+        builder.read_messages((names.input,), value, reader.read_input)
     name = next((name for name in names.items if document.get(name)), names.items[-1])
-    draft.messages((name,), optional_objects(document, name), reader.item, contents=(names.raw,))
-    reader.decide()
-    return draft.conversation
+    builder.read_messages((name,), optional_objects(document, name), reader.read_item, contents=(names.raw,))
+    reader.add_decisions()
+    return builder.conversation
 
 
 @dataclass(slots=True, eq=False)
 class _StoredDecision:
-    """What the context says about the calls of a tool: about one, or about all where it has no call id."""
+    """A decision in the context: about one call, or about all of a tool if it has no call id."""
 
     at: JsonPath
     tool: str
@@ -112,12 +112,12 @@ class _StoredDecision:
     reason: str | None = None
 
     def is_about(self, request: RequestEntry) -> bool:
-        """Whether it decides about a request."""
+        """Return whether it decides about a request."""
         return self.call_id == request.id or (self.call_id is None and self.tool == request.tool)
 
 
 def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_StoredDecision]:
-    """Gives all decisions, those about single calls first."""
+    """Yield all decisions, those about single calls first."""
     context = document.get("context")
     if type(context) is not dict:
         return
@@ -126,7 +126,7 @@ def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_S
         for name, verdict in (("approved", "approve"), ("rejected", "reject")):
             for place, call_id in enumerate(record[name]) if type(record.get(name)) is list else ():
                 if type(call_id) is not str:
-                    raise HistoryError("must be a text", at=(*at, name, place))
+                    raise HistoryError("expected a string", at=(*at, name, place))
                 reasons = record.get(names.reasons)
                 reason = optional_text(reasons, call_id) if type(reasons) is dict and verdict == "reject" else None
                 yield _StoredDecision(
@@ -142,7 +142,7 @@ def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_S
 
 
 def _iter_records(context: dict[str, Any], names: _FieldNames) -> Iterator[tuple[JsonPath, str, dict[str, Any]]]:
-    """Gives what was decided about each tool; functions have records by agent since schema 1.21."""
+    """Yield the record of each tool; functions have records by agent since schema 1.21."""
     yield from _iter_tool_records(context.get("approvals"), ("context", "approvals"))
     for place, scoped in enumerate(optional_objects(context, names.scoped)):
         at = ("context", names.scoped, place)
@@ -152,7 +152,7 @@ def _iter_records(context: dict[str, Any], names: _FieldNames) -> Iterator[tuple
 
 
 def _iter_tool_records(approvals: Any, at: JsonPath) -> Iterator[tuple[JsonPath, str, dict[str, Any]]]:
-    """Gives the records of an object whose keys are tools: their names, or lists that end with them, as JSON."""
+    """Yield the records of an object whose keys are names of tools, or JSON lists that end with them."""
     for key, record in approvals.items() if type(approvals) is dict else ():
         if type(record) is dict:
             parts = parse_arguments(key)
@@ -160,24 +160,24 @@ def _iter_tool_records(approvals: Any, at: JsonPath) -> Iterator[tuple[JsonPath,
 
 
 class _RunStateReader:
-    """The items of one run."""
+    """Reader of the items of one run."""
 
-    def __init__(self, draft: ConversationBuilder, names: _FieldNames, decisions: list[_StoredDecision]) -> None:
-        self.draft = draft
+    def __init__(self, builder: ConversationBuilder, names: _FieldNames, decisions: list[_StoredDecision]) -> None:
+        self.builder = builder
         self.names = names
         self.decisions = decisions
         self.undecided: dict[str, RequestEntry] = {}
         self.decided_calls = {decision.call_id for decision in decisions if decision.call_id is not None}
         self.calls: dict[str, CallEntry] = {}
 
-    def input(self, item: dict[str, Any], number: int) -> None:
-        """Reads an item that the run was given."""
-        self.draft.entries += read_item(_to_responses_item(item), number)
+    def read_input(self, item: dict[str, Any], number: int) -> None:
+        """Read an item of the run's input."""
+        self.builder.entries += read_item(_to_responses_item(item), number)
 
-    def item(self, item: dict[str, Any], number: int) -> None:
-        """Reads an item that the run made."""
+    def read_item(self, item: dict[str, Any], number: int) -> None:
+        """Read an item that the run generated."""
         if self.names.raw not in item:
-            self.draft.entries.append(OpaqueEntry(number, -1, str(item.get("type"))))
+            self.builder.entries.append(OpaqueEntry(number, -1, str(item.get("type"))))
             return
         raw = _to_responses_item(require_object(item, self.names.raw))
         if item.get("type") == "tool_approval_item":
@@ -187,9 +187,9 @@ class _RunStateReader:
             if isinstance(entry, CallEntry) and entry.id in self.decided_calls:
                 self.calls[entry.id] = entry
             elif isinstance(entry, ResultEntry) and (entry.call_id in self.undecided or entry.call_id in self.calls):
-                self.decide()
-            if not isinstance(entry, RequestEntry):  # the run's own approval item tells of it
-                self.draft.entries.append(entry)
+                self.add_decisions()
+            if not isinstance(entry, RequestEntry):  # the run's own approval item is read instead
+                self.builder.entries.append(entry)
 
     def _request(self, item: dict[str, Any], raw: dict[str, Any], number: int) -> None:
         if raw.get("type") == "mcp_approval_request":
@@ -201,33 +201,36 @@ class _RunStateReader:
             request = RequestEntry(number, -1, call_id, call_id, tool, raw.get("arguments"))
         self.undecided[request.id] = request
         self.calls.pop(request.id, None)
-        self.draft.entries.append(request)
+        self.builder.entries.append(request)
 
-    def decide(self) -> None:
-        """Tells the decisions about the requests so far, and the requests that only a decision tells of."""
+    def add_decisions(self) -> None:
+        """Add the decisions about the requests so far, and the requests that only a decision shows."""
         for call_id, call in self.calls.items():
             at = next(decision.at for decision in self.decisions if decision.call_id == call_id)
-            request = RequestEntry(self.draft.add_beside(at), -1, call_id, call_id, call.tool, call.arguments)
+            request = RequestEntry(self.builder.add_state_path(at), -1, call_id, call_id, call.tool, call.arguments)
             self.undecided[call_id] = request
-            self.draft.entries.append(request)
+            self.builder.entries.append(request)
         self.calls.clear()
         for request in list(self.undecided.values()):
-            decision = next((each for each in self.decisions if each.is_about(request)), None)
+            decision = next((decision for decision in self.decisions if decision.is_about(request)), None)
             if decision is not None:
                 del self.undecided[request.id]
-                number = self.draft.add_beside(decision.at)
-                self.draft.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, decision.reason))
+                number = self.builder.add_state_path(decision.at)
+                self.builder.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, decision.reason))
 
 
 def _to_responses_item(item: dict[str, Any]) -> dict[str, Any]:
-    """Gives an item of JavaScript as Responses has it; one of Responses as it is."""
+    """Return an item of the JavaScript library as one of Responses; one of Responses as it is."""
     if item.get("type") == "hosted_tool_call" and type(item.get("providerData")) is dict:
         return {**item, **item["providerData"]}
     if "callId" not in item:
         return item
-    made = {**item, "call_id": item["callId"]}
+    converted = {**item, "call_id": item["callId"]}
     if item.get("type") == "function_call_result":
         output = item.get("output")
         value = output.get("text", output) if isinstance(output, dict) else output
-        return {**made, "type": "function_call_output", "output": value}
-    return made
+        return {**converted, "type": "function_call_output", "output": value}
+    return converted
+
+
+READERS = {NAME: FormatReader(matches, read)}

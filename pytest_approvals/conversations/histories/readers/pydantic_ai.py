@@ -1,7 +1,6 @@
-"""
-Message histories of Pydantic AI: `[{"kind": "response", "parts": [{"part_kind": "tool-call", ...}]}, ...]`.
+"""Reader of Pydantic AI message histories: `[{"kind": "response", "parts": [{"part_kind": "tool-call", ...}]}, ...]`.
 
-A history holds no requests: a call that waits is one without a return. A return says whether its call was denied.
+A history has no requests: a waiting call is one without a return. A return says whether its call was denied.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     is_object_list,
     iter_messages,
     optional_text,
@@ -38,8 +38,8 @@ _OUTCOMES: dict[str, ResultOutcome] = {
 }
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     first = next(iter_messages(document), {})
     if first.get("kind") not in ("request", "response"):
         return False
@@ -48,20 +48,19 @@ def recognises(document: Any) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads a message history.
+    """Read a message history.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
-    draft = ConversationBuilder(NAME, tells_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False)
     path, messages = require_messages(document)
 
     def message(item: dict[str, Any], number: int) -> None:
-        draft.contents(("parts",), item.get("parts"), number, _read_part)
+        builder.read_contents(("parts",), item.get("parts"), number, _read_part)
 
-    draft.messages(path, messages, message, contents=("parts",))
-    return draft.conversation
+    builder.read_messages(path, messages, message, contents=("parts",))
+    return builder.conversation
 
 
 def _read_part(part: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
@@ -86,13 +85,13 @@ def _read_provider_call(part: dict[str, Any], message: int, place: int) -> Conve
 
 
 def _read_return(part: dict[str, Any], message: int, place: int) -> ConversationEntry:
-    how = _OUTCOMES.get(optional_text(part, "outcome") or "", "unknown")
+    outcome = _OUTCOMES.get(optional_text(part, "outcome") or "", "unknown")
     tool = require_text(part, "tool_name")
-    return ResultEntry(message, place, require_text(part, "tool_call_id"), tool, part.get("content"), how)
+    return ResultEntry(message, place, require_text(part, "tool_call_id"), tool, part.get("content"), outcome)
 
 
 def _read_retry(part: dict[str, Any], message: int, place: int) -> ConversationEntry:
-    """What does not fit is told to the model as the result of its call, or as a text where it was no call."""
+    """Read a retry prompt, which is the result of a call, or a text if it is not about a call."""
     tool = optional_text(part, "tool_name")
     if tool is None:
         return OpaqueEntry(message, place, "retry-prompt")
@@ -109,3 +108,6 @@ _READERS: dict[str, Callable[[dict[str, Any], int, int], ConversationEntry]] = {
     "builtin-tool-call": _read_provider_call,
     "builtin-tool-return": _read_return,
 }
+
+
+READERS = {NAME: FormatReader(matches, read)}

@@ -1,5 +1,4 @@
-"""
-Items of OpenAI Responses: a conversation's, a request's input, a response's output.
+"""Reader of OpenAI Responses: items of a conversation, of a request's input, or of a response's output.
 
     [{"type": "function_call", ...}, ...]        {"input": [...]}, {"output": [...]}, {"data": [...]}
 
@@ -24,6 +23,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
+    FormatReader,
     discriminator_of,
     is_object_list,
     iter_messages,
@@ -41,8 +41,8 @@ _TEXT_TYPES = frozenset({"input_text", "output_text", "input_image", "input_file
 _API_TOOL_CALLS = frozenset({"computer_call", "local_shell_call", "shell_call", "apply_patch_call"})
 
 
-def recognises(document: Any) -> bool | None:
-    """Says whether it is of this format; None where it only may be."""
+def matches(document: Any) -> bool | None:
+    """Return whether it is of this format; None if it only may be."""
     if type(document) is dict:
         held = (document.get(name) for name in _LIST_FIELDS)
         return any(bool(_has_known_items(iter_messages(items))) for items in held)
@@ -66,33 +66,31 @@ def _has_known_items(items: Iterator[dict[str, Any]]) -> bool | None:
 
 
 def read(document: Any) -> StoredConversation:
-    """
-    Reads a list of items, or what holds one.
+    """Read a list of items, or an object with one.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
-    draft = ConversationBuilder(NAME, tells_decisions=False)
+    builder = ConversationBuilder(NAME, shows_decisions=False)
 
-    def item(each: dict[str, Any], number: int) -> None:
-        draft.entries += read_item(each, number)
+    def add_item(item: dict[str, Any], number: int) -> None:
+        builder.entries += read_item(item, number)
 
     if type(document) is dict and any(type(document.get(name)) is list for name in _LIST_FIELDS):
-        kept = document.get("previous_response_id") or document.get("conversation")
-        draft.conversation.begins_elsewhere = bool(kept)
+        previous = document.get("previous_response_id") or document.get("conversation")
+        builder.conversation.is_continuation = bool(previous)
         for name in _LIST_FIELDS:
             if type(document.get(name)) is list:
-                draft.messages((name,), document[name], item)
+                builder.read_messages((name,), document[name], add_item)
     else:
-        draft.messages(*require_messages(document), item)
-    return draft.conversation
+        builder.read_messages(*require_messages(document), add_item)
+    return builder.conversation
 
 
 def read_item(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
-    """
-    Gives what one item says.
+    """Return the entries of one item.
 
-    Errors:
+    Raises:
         HistoryError: Something has the wrong shape.
     """
     kind = optional_text(item, "type") or "message"
@@ -133,7 +131,7 @@ def _read_request(item: dict[str, Any], number: int) -> Sequence[ConversationEnt
             item.get("arguments"),
             "hosted_mcp",
             server,
-            stands_for_call=True,
+            replaces_call=True,
         ),
     )
 
@@ -145,7 +143,7 @@ def _read_response(item: dict[str, Any], number: int) -> Sequence[ConversationEn
 
 
 def _read_hosted_call(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
-    """The provider's report: the call, and what it gave, under the id of its request where there was one."""
+    """Read the provider's report: the call and its result, under the id of its request if there was one."""
     call_id = optional_text(item, "approval_request_id") or require_text(item, "id")
     tool, server = require_text(item, "name"), optional_text(item, "server_label")
     call = CallEntry(number, -1, call_id, tool, item.get("arguments"), "hosted_mcp", server)
@@ -167,3 +165,6 @@ _READERS: dict[str, Callable[[dict[str, Any], int], Sequence[ConversationEntry]]
     **dict.fromkeys(_API_TOOL_CALLS, _read_api_call),
     **dict.fromkeys((f"{name}_output" for name in _API_TOOL_CALLS), _read_result),
 }
+
+
+READERS = {NAME: FormatReader(matches, read)}
