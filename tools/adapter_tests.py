@@ -68,9 +68,7 @@ class Outcome:
     output: str
 
     def __str__(self) -> str:
-        found = re.findall(
-            r"^=*\s*(.*\d+ (?:passed|failed|error|skipped|xfailed).*?) in [\d.]+s", self.output, re.MULTILINE
-        )
+        found = re.findall(r"^=* ?(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s", self.output, re.MULTILINE)
         return f"{self.adapter:16} {self.seconds:6.1f} s  {found[-1] if found else f'exit code {self.exit_code}'}"
 
 
