@@ -22,6 +22,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.journal import events as ev
 from pytest_approvals.journal.arguments import arguments_match, parse_arguments
+from pytest_approvals.journal.settlement import PositionalSettlement
 from pytest_approvals.protocols.text import to_json
 
 
@@ -98,10 +99,6 @@ class _JournalCall:
         """Whether its request waits for a decision."""
         return self.request_id is not None and self.decision is None and not self.is_settled
 
-    def has_id(self, call_id: str | None) -> bool:
-        """Return whether a result is for this call."""
-        return call_id in (self.id, self.reported_as) if call_id is not None else self.id is None
-
     def is_reported_by(self, entry: CallEntry) -> bool:
         """Return whether the provider's report of a call is about this one."""
         if self.reported_as is not None or (self.tool, self.server) != (entry.tool, entry.server):
@@ -146,6 +143,7 @@ class _JournalBuilder:
         )
         self.events: list[ev.Event] = []
         self.calls: list[_JournalCall] = []
+        self.settlement: PositionalSettlement[_JournalCall] = PositionalSettlement()
         self.items: list[dict[str, Any]] = []
         self.turn = _OpenTurn()
         self.turns = self.model_requests = self.executions = self.listed_requests = 0
@@ -251,6 +249,7 @@ class _JournalBuilder:
                 return True
             if call.kind == "hosted_mcp" and call.is_reported_by(entry):
                 call.reported_as = entry.id
+                self.settlement.begin(entry.id, call)
                 return True
         return False
 
@@ -258,6 +257,7 @@ class _JournalBuilder:
         label = f"c{len(self.calls) + 1}"
         call = _JournalCall(label, call_id, entry.tool, entry.arguments, entry.kind, entry.server)
         self.calls.append(call)
+        self.settlement.begin(call_id, call)
         self.turn.calls.append(call)
         return call
 
@@ -301,7 +301,9 @@ class _JournalBuilder:
 
     def _read_result(self, entry: ResultEntry) -> None:
         self._start_turn()
-        call = next((call for call in self.calls if call.has_id(entry.call_id) and not call.is_settled), None)
+        call = self.settlement.settle(entry.call_id)
+        while call is not None and call.is_settled:  # under its other id
+            call = self.settlement.settle(entry.call_id)
         text = entry.value if isinstance(entry.value, str) else to_json(entry.value)
         if call is not None and call.kind == "hosted_mcp":
             self._add_execution(call, entry, text)

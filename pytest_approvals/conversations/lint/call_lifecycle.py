@@ -5,8 +5,6 @@ A lifecycle ends with the result; an id that is used again after that begins a n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +12,7 @@ from msgspec import Struct
 from pytest_approvals.conversations.histories.conversation import CallEntry, DecisionEntry, RequestEntry, ResultEntry
 from pytest_approvals.journal.arguments import arguments_match
 from pytest_approvals.journal.formatting import format_call
+from pytest_approvals.journal.settlement import PositionalSettlement
 
 _MAX_CALL_LENGTH = 100
 """The maximum number of characters of a call in a message."""
@@ -44,23 +43,17 @@ class CallLifecycle(Struct, eq=False):
         return decision.tool or self.origin.tool, decision.arguments
 
 
-@dataclass(slots=True)
-class OpenLifecycles:
+class OpenLifecycles(PositionalSettlement[CallLifecycle]):
     """The lifecycles without a result, by call id, and the last ended one of each id."""
 
-    open: dict[str | None, list[CallLifecycle]] = field(default_factory=dict)
-    settled: dict[str | None, CallLifecycle] = field(default_factory=dict)
+    __slots__ = ()
 
-    def __iter__(self) -> Iterator[CallLifecycle]:
-        """Iterate over those without a result."""
-        return (lifecycle for waiting in self.open.values() for lifecycle in waiting)
-
-    def begin(self, call_id: str | None, lifecycle: CallLifecycle) -> None:
-        """Add a lifecycle, or continue one under another call id."""
-        if call_id in self.open:
-            self.open[call_id].append(lifecycle)
-        else:
-            self.open[call_id] = [lifecycle]
+    def end(self, result: ResultEntry) -> CallLifecycle | None:
+        """End the oldest lifecycle of a result's call id and return it; None if there is none."""
+        lifecycle = self.settle(result.call_id)
+        if lifecycle is not None:
+            lifecycle.result = result
+        return lifecycle
 
     def remove(self, call_id: str | None, lifecycle: CallLifecycle) -> None:
         """Remove a lifecycle."""
@@ -68,18 +61,6 @@ class OpenLifecycles:
         waiting.remove(lifecycle)
         if not waiting:
             del self.open[call_id]
-
-    def settle(self, result: ResultEntry) -> CallLifecycle | None:
-        """End the oldest lifecycle of a result's call id and return it; None if there is none."""
-        waiting = self.open.get(result.call_id)
-        if waiting is None:
-            return None
-        lifecycle = waiting.pop(0)
-        if not waiting:
-            del self.open[result.call_id]
-        lifecycle.result = result
-        self.settled[result.call_id] = lifecycle
-        return lifecycle
 
     def find_unrequested(self, call_id: str) -> CallLifecycle | None:
         """Return a lifecycle of a call id that has no request yet."""

@@ -156,7 +156,7 @@ class _ConversationLinter:
                 self.round += 1
             elif not self.is_model_speaking and entry.role == "assistant":  # type: ignore[attr-defined]
                 self._continue_response()
-        for lifecycle in self.lifecycles:
+        for lifecycle in self.lifecycles.unsettled():
             self._report_open(lifecycle)
         self.findings += map(LintFinding.of_note, self.conversation.notes)
         return self.findings
@@ -277,7 +277,7 @@ class _ConversationLinter:
     def read_result(self, entry: ResultEntry) -> None:
         """End a lifecycle."""
         self.is_model_speaking = False
-        lifecycle = self.lifecycles.settle(entry)
+        lifecycle = self.lifecycles.end(entry)
         if lifecycle is None:
             self._report_orphan(entry)
             return
@@ -288,7 +288,7 @@ class _ConversationLinter:
             self._check_approval(lifecycle, entry)
 
     def _report_orphan(self, entry: ResultEntry) -> None:
-        before = self.lifecycles.settled.get(entry.call_id)
+        before = self.lifecycles.last_settled.get(entry.call_id)
         if before is not None:
             self._report("result-delivered-once", f"call {entry.call_id!r} has a second result", entry, before.result)
         elif not self.conversation.is_continuation:
