@@ -1,12 +1,11 @@
-"""
-The AI SDK of Vercel for JavaScript (npm `ai`), releases 6 and 7.
+"""The AI SDK of Vercel for JavaScript (npm `ai`), releases 6 and 7.
 
 No run survives a pause: all state is the list of messages that the caller keeps. A pause is an ordinary end of a call
 whose messages hold a `tool-approval-request`; the caller goes on by calling again with the same messages and one
 message of role `tool` with all answers (guide "Tool Approvals").
 
-- What a call was handed in stays in the list when the model fails. An answer or a message that the SDK refuses is taken
-  back.
+- The input of a call stays in the list when the model fails. An answer or a message that the SDK refuses is removed
+  again.
 - In the flavour `ui`, the client is the SDK's own chat (`AbstractChat`), which sends nothing before every request of a
   pause is answered (guide "Chatbot Tool Usage").
 - Gates are declared at the call (`toolApproval`) from release 7 on, and at the tool (`needsApproval`) before.
@@ -16,9 +15,9 @@ message of role `tool` with all answers (guide "Tool Approvals").
 
 from __future__ import annotations
 
-from ...contract.agent import Agent
+from ...contract import Agent
 from ...javascript import JavaScriptAgent
-from .metadata import GENERATE_MISSING, ISSUES, PROTOCOLS, STREAM_MISSING, UI_MISSING, claimed
+from .metadata import GENERATE_MISSING, ISSUES, PROTOCOLS, STREAM_MISSING, UI_MISSING
 
 __all__ = ["FLAVOURS", "GenerateAgent", "StreamAgent", "UiAgent"]
 
@@ -28,7 +27,6 @@ class GenerateAgent(JavaScriptAgent):
 
     framework = "ai"
     missing = GENERATE_MISSING
-    capabilities = claimed(GENERATE_MISSING)
     wire_rules = "responses"
     native = "responses"
     protocols = PROTOCOLS
@@ -40,14 +38,12 @@ class StreamAgent(GenerateAgent):
     """`streamText`: a call is answered while it goes on."""
 
     missing = STREAM_MISSING
-    capabilities = claimed(STREAM_MISSING)
 
 
 class UiAgent(GenerateAgent):
     """A chat: the client keeps UI messages and answers in them; the server makes model messages of them."""
 
     missing = UI_MISSING
-    capabilities = claimed(UI_MISSING)
 
 
 FLAVOURS: dict[str, type[Agent]] = {

@@ -1,10 +1,8 @@
-"""What each flavour can express, and for the rest the API of the SDK that is missing or refuses."""
+"""Metadata of the flavours: what each cannot express, with the API of the SDK that is missing or refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from ...contract.capabilities import CAPABILITIES
 
 ISSUES = "https://github.com/vercel/ai/issues"
 
@@ -41,9 +39,4 @@ UI_MISSING = MISSING | {
 }
 
 PROTOCOLS: dict[str, Mapping[str, str]] = {"chat": {}, "messages": {}}
-"""The protocols besides the one that it speaks where none is asked for, and what is missing over each."""
-
-
-def claimed(missing: Mapping[str, str]) -> frozenset[str]:
-    """Gives the capabilities of a flavour that lacks *missing*."""
-    return frozenset(CAPABILITIES) - frozenset(missing)
+"""The protocols in addition to its native one, and what is missing over each."""

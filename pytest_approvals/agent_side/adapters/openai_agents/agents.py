@@ -1,11 +1,8 @@
-"""Guardrails that let everything through: an application's own checks, which stand around agents and their tools.
-
-The agents that a session runs: made from tool specs, with a scripted model each.
-"""
+"""Agents of the SDK built from tool specs, each with a model of its own, and how a session runs them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,13 +24,14 @@ from agents import (
 )
 
 from ...contract import MAIN, Blueprint, Parameter, ToolSpec
+from ...kit.probes import SharedAgents
 from ...kit.tool_schema import build_fields_model
 from .model import ModelFactory
 from .tools import build_hosted_tool, build_mcp_client, build_policy, build_tool
 
 
 def add_guardrails(agent: Agent[Any]) -> None:
-    """Puts a guardrail before and behind *agent*, and before and behind each of its tools that runs here."""
+    """Put guardrails that pass everything before and behind *agent*, and each of its tools that runs here."""
     agent.input_guardrails = [InputGuardrail(guardrail_function=_pass_guardrail, name="input")]
     agent.output_guardrails = [OutputGuardrail(guardrail_function=_pass_guardrail, name="output")]
     for tool in agent.tools:
@@ -42,7 +40,7 @@ def add_guardrails(agent: Agent[Any]) -> None:
             tool.tool_output_guardrails = [ToolOutputGuardrail(guardrail_function=_allow_tool, name="behind")]
 
 
-async def _pass_guardrail(context: Any, agent: Any, seen: Any) -> GuardrailFunctionOutput:
+async def _pass_guardrail(context: Any, agent: Any, content: Any) -> GuardrailFunctionOutput:
     return GuardrailFunctionOutput(output_info=None, tripwire_triggered=False)
 
 
@@ -51,19 +49,17 @@ async def _allow_tool(data: Any) -> ToolGuardrailFunctionOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentGraph:
-    """
-    The agents of a session, and how they are run.
+class AgentGraph(SharedAgents):
+    """The agents that sessions share, and how they are run.
 
     Attributes:
         main: The agent that the caller talks to.
         agents: All agents, by the name that requests show.
-        labels: What the harness calls an agent, by the name that requests show.
-        clients: The clients of MCP servers that are connected for a turn.
+        labels: The harness's names of agents, by the name that requests show.
+        tools: The tools of all agents.
+        clients: The MCP clients that are connected for a turn.
         options: Keyword arguments for `Runner.run`.
-        session: The session that a person hands over with their agent.
-        release: Undoes what was done to a person's own agents.
-        sessions: The driven sessions that use the crew, by identity.
+        session: The session that a user hands over with their agent.
     """
 
     main: Agent[Any]
@@ -73,46 +69,37 @@ class AgentGraph:
     clients: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     session: Any = None
-    release: Callable[[], None] = lambda: None
-    sessions: set[int] = field(default_factory=set)
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[None]:
-        """Within, the clients of the MCP servers of agents that were made here are connected."""
+        """Connect the MCP clients of agents that were built here, inside the block."""
         async with AsyncExitStack() as stack:
             for client in self.clients:
                 await stack.enter_async_context(client)
             yield
 
     def label(self, name: str) -> str:
-        """Gives what the harness calls the agent that the SDK calls *name*."""
+        """Return the harness's name of the agent that the SDK calls *name*."""
         return self.labels.get(name, name)
 
     def key(self, agent: Agent[Any]) -> str:
-        """Gives the name by which *agent* stands in `agents`."""
-        return next(name for name, one in self.agents.items() if one is agent)
-
-    def let_go(self, session: object) -> None:
-        """Takes *session* from those that use the crew, and releases the agents when it was the last one."""
-        if id(session) in self.sessions:
-            self.sessions.discard(id(session))
-            if not self.sessions:
-                self.release()
+        """Return the key of *agent* in `agents`."""
+        return next(name for name, candidate in self.agents.items() if candidate is agent)
 
 
 def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
-    """
-    Makes the agents that *blueprint* describes, each with what *model* makes for it.
+    """Build the agents that *blueprint* describes, each with the model that *model* makes for it.
 
-    Its option `agent_names` gives them other names than the harness has for them, be it the same one twice; with
-    `item_ids: anew` the provider numbers the items of its replies anew in every conversation; `guardrails: allow` puts
-    guardrails around all agents and tools; `context` is handed to each run, as the application's own context;
-    `server_gate` says in which form the gate of a connected server is configured.
+    Options: `agent_names` gives them other names than the harness has for them, possibly one twice; `guardrails: allow`
+    puts guardrails around all agents and tools; `context` is handed to each run, as the application's own context;
+    `server_gate` says in which form the gate of a connected server is configured (see `build_mcp_client`). The option
+    `item_ids: anew`, a provider that numbers the items of its replies anew in every conversation, is the model's.
     """
-    called = blueprint.options.get("agent_names", {})
+    sdk_names = blueprint.options.get("agent_names", {})
     form = str(blueprint.options.get("server_gate", "names"))
     agents = {
-        name: Agent[Any](name=called.get(name, name), model=model(name)) for name in _list_agent_names(blueprint.tools)
+        name: Agent[Any](name=sdk_names.get(name, name), model=model(name))
+        for name in _list_agent_names(blueprint.tools)
     }
     for name, agent in agents.items():
         own = [spec for spec in blueprint.tools if spec.agent == name]
@@ -122,7 +109,9 @@ def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
         ]
         offered = dict(_group_by_server(own, "mcp"))
         agent.mcp_servers = [
-            build_mcp_client(one, offered[one.name], form) for one in blueprint.servers if one.agent == name
+            build_mcp_client(address, offered[address.name], form)
+            for address in blueprint.servers
+            if address.agent == name
         ]
     if blueprint.answer:
         agents[MAIN].output_type = _build_answer_schema(blueprint.answer)
@@ -145,14 +134,14 @@ def _build_options(blueprint: Blueprint) -> dict[str, Any]:
 
 
 def _list_agent_names(specs: Iterable[ToolSpec]) -> list[str]:
-    named = (name for spec in specs for name in (spec.agent, spec.runs, spec.hands_over_to) if name is not None)
-    return list(dict.fromkeys([MAIN, *named]))
+    names = (name for spec in specs for name in (spec.agent, spec.runs, spec.hands_over_to) if name is not None)
+    return list(dict.fromkeys([MAIN, *names]))
 
 
 def _build_tools(own: list[ToolSpec], agents: dict[str, Agent[Any]]) -> list[Tool]:
     local = [spec for spec in own if spec.kind == "function" and spec.hands_over_to is None]
     tools: list[Tool] = [_build_local_tool(spec, agents) for spec in local]
-    return tools + [build_hosted_tool(*one) for one in _group_by_server(own, "hosted_mcp")]
+    return tools + [build_hosted_tool(*server) for server in _group_by_server(own, "hosted_mcp")]
 
 
 def _build_local_tool(spec: ToolSpec, agents: dict[str, Agent[Any]]) -> Tool:

@@ -1,10 +1,9 @@
-"""Probes around a person's own tools: what is run is recorded, everything else of the tool stays as it is.
-
-A person's own agents: probes around their tools, the scripted model in place of theirs.
+"""A user's own agents, with probes around their tools and the scripted model in place of theirs.
 
 Tools are reached from several places (agents, handoffs, agents that are tools), and only the agent objects lead to all
-of them. So the probes are put into these objects, and taken out again when the last session lets go. The model needs no
-place in them: `RunConfig.model` stands above the models of all agents of a run and of the runs nested in it.
+of them. So the probes are put into these objects, and taken out again with the last session. The model needs no place
+in them: `RunConfig.model` overrides the models of all agents of a run and of the runs nested in it. A probe records
+what is executed; everything else of a tool stays as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import copy
 import dataclasses
 import inspect
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast, get_type_hints
 
 from agents import Agent, FunctionTool, Handoff, HostedMCPTool, Model, RunConfig, Tool, function_tool
@@ -25,18 +24,18 @@ from agents.tool_context import ToolContext
 from mcp.types import CallToolResult
 from pydantic_core import to_jsonable_python
 
-from ...contract import MAIN, Approval, Attachment, Limits, Parameter, ToolSpec
+from ...contract import MAIN, Approval, Attachment, Limits, ToolSpec
+from ...kit.arguments import parse_arguments
 from ...kit.context import current_world
+from ...kit.probes import Undo, patch_shared, undo_all
+from ...kit.tool_schema import read_parameters
 from .agents import AgentGraph
-from .messages import parse_arguments
 from .model import ASKING_AGENT, DispatchingModel, ModelFactory
 from .tools import set_context_signature
 
 
 def probe_tool(tool: Tool, label: str, *, stub: bool) -> Tool:
-    """
-    Gives a copy of *tool* whose body is run by the world: a *stub* does what the scenario says, any other tool what it
-    does by itself.
+    """Return a copy of *tool* whose body the world runs: a *stub* as the scenario says, any other tool for real.
 
     An agent that is a tool, and a tool that the provider runs, have no body here and stay as they are.
     """
@@ -47,20 +46,20 @@ def probe_tool(tool: Tool, label: str, *, stub: bool) -> Tool:
     copied.on_invoke_tool = (
         _build_raw_invoker(tool, label, stub) if body is None else _build_invoker(tool, body, label, stub)
     )
-    # Copying binds the new invoker to the tool that it belongs to, whose failure policy it follows.
+    # Copying again binds the new invoker to its own tool, whose failure policy it follows.
     return copy.copy(copied)
 
 
 def _build_invoker(tool: FunctionTool, body: Any, label: str, stub: bool) -> Any:
-    """Gives the invoker of a function tool with *body*'s signature, so that the SDK validates as it did."""
+    """Return an invoker with *body*'s signature, so that the SDK validates arguments as it did."""
     takes_context = function_schema(body, name_override=tool.name, strict_json_schema=False).takes_context
     signature = _read_body_signature(body, takes_context)
 
-    async def probe(context: ToolContext[Any], *given: Any, **named: Any) -> Any:
-        bound = signature.bind(*given, **named).arguments
+    async def probe(context: ToolContext[Any], *positional: Any, **named: Any) -> Any:
+        bound = signature.bind(*positional, **named).arguments
 
         async def real() -> Any:
-            return await _call_body(body, *((context, *given) if takes_context else given), **named)
+            return await _call_body(body, *((context, *positional) if takes_context else positional), **named)
 
         arguments = to_jsonable_python(bound, fallback=repr)
         return await current_world().run(
@@ -75,27 +74,28 @@ def _read_body_signature(body: Any, takes_context: bool) -> inspect.Signature:
     callee = body if inspect.isroutine(body) else type(body).__call__
     hints = get_type_hints(callee, include_extras=True)
     parameters = list(inspect.signature(body).parameters.values())[1 if takes_context else 0 :]
-    typed = [one.replace(annotation=hints.get(one.name, one.annotation)) for one in parameters]
-    return inspect.Signature(typed)
+    return inspect.Signature(
+        [parameter.replace(annotation=hints.get(parameter.name, parameter.annotation)) for parameter in parameters]
+    )
 
 
-async def _call_body(body: Any, *given: Any, **named: Any) -> Any:
-    """Runs a body as the SDK does: one that blocks in a thread."""
+async def _call_body(body: Any, *positional: Any, **named: Any) -> Any:
+    """Run a body as the SDK does: a synchronous one in a thread."""
     if inspect.iscoroutinefunction(body):
-        return await body(*given, **named)
-    result = await asyncio.to_thread(body, *given, **named)
+        return await body(*positional, **named)
+    result = await asyncio.to_thread(body, *positional, **named)
     return await result if inspect.isawaitable(result) else result
 
 
 def _build_raw_invoker(tool: FunctionTool, label: str, stub: bool) -> Any:
-    """Gives the invoker of a tool that was made by hand, whose body gets the model's text and validates it itself."""
+    """Return an invoker of a tool that was made by hand, whose body gets the model's text and validates it itself."""
     body = tool.on_invoke_tool
 
-    async def probe(context: ToolContext[Any], given: str) -> Any:
+    async def probe(context: ToolContext[Any], text: str) -> Any:
         async def real() -> Any:
-            return await body(context, given)
+            return await body(context, text)
 
-        arguments = parse_arguments(given)
+        arguments = parse_arguments(text)
         return await current_world().run(
             tool.name,
             arguments if isinstance(arguments, dict) else {"input": arguments},
@@ -108,8 +108,7 @@ def _build_raw_invoker(tool: FunctionTool, label: str, stub: bool) -> Any:
 
 
 class ProbedServer:
-    """
-    Stands before a person's MCP server; whatever is not a call of a tool is the server's own business.
+    """Probe in front of a user's MCP server; whatever is not a call of a tool goes to the server itself.
 
     It may be connected later than it is probed, so it is not copied.
     """
@@ -123,60 +122,49 @@ class ProbedServer:
         return getattr(self._server, name)
 
     async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, **more: Any) -> Any:
-        """Runs the tool through the world."""
-        given = arguments or {}
+        """Run the tool through the world."""
+        stated = arguments or {}
         if tool_name in self._stubs:
-            value = await current_world().run(tool_name, given, None, agent=self._label)
+            value = await current_world().run(tool_name, stated, None, agent=self._label)
             text = value if isinstance(value, str) else json.dumps(value)
             return CallToolResult.model_validate({"content": [{"type": "text", "text": text}]})
 
         async def real() -> Any:
             return await self._server.call_tool(tool_name, arguments, **more)
 
-        return await current_world().run(tool_name, given, None, agent=self._label, real=real)
+        return await current_world().run(tool_name, stated, None, agent=self._label, real=real)
 
 
 def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -> AgentGraph:
-    """Makes a crew of the agent that a person hands over, or that their factory makes; *model* makes their models."""
+    """Return the agents that a user hands over, or that their factory makes; *model* makes their models."""
     replacement = DispatchingModel(model)
     subject = attachment.subject
     main = subject if isinstance(subject, Agent) else subject(replacement)
     found = dict(_walk_agents(main, MAIN))
-    labels = {agent.name: label for agent, label in _labelled_agents(found)}
-    tools = tuple(spec for agent, label in _labelled_agents(found) for spec in _read_specs(agent, label, found))
-    probes = [_put_probe(agent, label, attachment.stubs) for agent, label in _labelled_agents(found)]
+    labels = {agent.name: label for agent, label in found.values()}
+    tools = tuple(spec for agent, label in found.values() for spec in _read_specs(agent, label, found))
+    undos = [_probe_agent(agent, label, attachment.stubs) for agent, label in found.values()]
     options = dict(attachment.run_options)
     session = options.pop("session", None)
     options["run_config"] = _build_run_config(options.get("run_config"), replacement, labels)
     if limits.model_replies is not None:
         options["max_turns"] = limits.model_replies
 
-    def release() -> None:
-        for probe in probes:
-            probe.release()
-
-    agents = {label: agent for agent, label in _labelled_agents(found)} | {
-        agent.name: agent for agent, _ in _labelled_agents(found)
-    }
+    agents = {label: agent for agent, label in found.values()} | {agent.name: agent for agent, _ in found.values()}
     return AgentGraph(
-        main=main, agents=agents, labels=labels, tools=tools, options=options, session=session, release=release
+        main=main, agents=agents, labels=labels, tools=tools, options=options, session=session, release=undo_all(undos)
     )
 
 
-# --- finding ----------------------------------------------------------------------------------------------------------
+# --- agents and tools -------------------------------------------------------------------------------------------------
 
 AgentsById = dict[int, tuple[Agent[Any], str]]
-
-
-def _labelled_agents(found: AgentsById) -> Iterable[tuple[Agent[Any], str]]:
-    return found.values()
 
 
 def _walk_agents(
     agent: Agent[Any], label: str, seen: set[int] | None = None
 ) -> Iterator[tuple[int, tuple[Agent[Any], str]]]:
-    """
-    Gives every agent that a run of *agent* can reach, with what the harness calls it.
+    """Yield every agent that a run of *agent* can reach, with the harness's name of it.
 
     Only the agent that the caller talks to first has another name than its own.
     """
@@ -212,7 +200,7 @@ def _read_specs(agent: Agent[Any], label: str, found: AgentsById) -> Iterator[To
             yield ToolSpec(
                 name=tool.name,
                 description=tool.description,
-                parameters=_to_parameters(tool.params_json_schema),
+                parameters=read_parameters(tool.params_json_schema),
                 approval=_to_approval(tool.needs_approval),
                 agent=label,
                 runs=None if inner is None else inner.name,
@@ -220,7 +208,7 @@ def _read_specs(agent: Agent[Any], label: str, found: AgentsById) -> Iterator[To
         elif isinstance(tool, HostedMCPTool):
             yield from _read_hosted_specs(tool, label)
     for server in agent.mcp_servers:
-        # A server that has not listed its tools yet keeps them to itself until the first run.
+        # A server that has not listed its tools yet does so in the first run.
         for listed in server.cached_tools or ():
             yield _to_listed_spec(server, listed, agent, label)
 
@@ -230,7 +218,7 @@ def _to_listed_spec(server: MCPServer, listed: Any, agent: Agent[Any], label: st
     return ToolSpec(
         name=tool.name,
         description=tool.description,
-        parameters=_to_parameters(tool.params_json_schema),
+        parameters=read_parameters(tool.params_json_schema),
         approval=_to_approval(tool.needs_approval),
         kind="mcp",
         server=server.name,
@@ -239,23 +227,8 @@ def _to_listed_spec(server: MCPServer, listed: Any, agent: Agent[Any], label: st
 
 
 def _to_approval(needs_approval: Any) -> Approval:
-    # What a person's own policy will say is not known before it is asked.
+    # The result of a user's own policy is not known before it is asked.
     return "always" if needs_approval is True else "never"
-
-
-def _to_parameters(schema: dict[str, Any]) -> dict[str, Parameter]:
-    required = schema.get("required", [])
-    return {
-        name: Parameter(type=_to_type(one), required=name in required, default=one.get("default"))
-        for name, one in schema.get("properties", {}).items()
-    }
-
-
-def _to_type(schema: dict[str, Any]) -> str:
-    if isinstance(schema.get("type"), str):
-        return str(schema["type"])
-    choices = [one.get("type") for one in schema.get("anyOf", []) if one.get("type") not in (None, "null")]
-    return str(choices[0]) if choices else "object"
 
 
 def _read_hosted_specs(tool: HostedMCPTool, label: str) -> Iterator[ToolSpec]:
@@ -279,48 +252,30 @@ def _read_hosted_specs(tool: HostedMCPTool, label: str) -> Iterator[ToolSpec]:
 # --- probing ----------------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(slots=True)
-class _AgentProbe:
-    """The probes in one agent object, and what was there before; shared by all sessions that use the object."""
+def _probe_agent(agent: Agent[Any], label: str, stubs: frozenset[str]) -> Undo:
+    """Put probes into one agent object, which all sessions that use the object share."""
 
-    agent: Agent[Any]
-    tools: list[Any]
-    servers: list[Any]
-    users: int = 0
+    def build() -> dict[str, Any]:
+        servers = [cast("MCPServer", ProbedServer(server, label, stubs)) for server in agent.mcp_servers]
+        tools = [probe_tool(tool, label, stub=tool.name in stubs) for tool in agent.tools]
+        return {"tools": tools, "mcp_servers": servers}
 
-    def release(self) -> None:
-        self.users -= 1
-        if self.users == 0:
-            self.agent.tools, self.agent.mcp_servers = self.tools, self.servers
-            del _PROBES[id(self.agent)]
-
-
-_PROBES: dict[int, _AgentProbe] = {}
-
-
-def _put_probe(agent: Agent[Any], label: str, stubs: frozenset[str]) -> _AgentProbe:
-    probe = _PROBES.get(id(agent))
-    if probe is None:
-        probe = _PROBES[id(agent)] = _AgentProbe(agent, agent.tools, agent.mcp_servers)
-        agent.tools = [probe_tool(tool, label, stub=tool.name in stubs) for tool in probe.tools]
-        agent.mcp_servers = [cast("MCPServer", ProbedServer(server, label, stubs)) for server in probe.servers]
-    probe.users += 1
-    return probe
+    return patch_shared(agent, build)
 
 
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def _build_run_config(given: Any, model: Model, labels: dict[str, str]) -> RunConfig:
-    """Gives the person's run configuration with another model, which is told by a filter who asks."""
-    config = RunConfig(**given) if isinstance(given, dict) else given or RunConfig()
-    own = config.call_model_input_filter
+def _build_run_config(own_config: Any, model: Model, labels: dict[str, str]) -> RunConfig:
+    """Return the user's run configuration with another model, and a filter that notes which agent asks."""
+    config = RunConfig(**own_config) if isinstance(own_config, dict) else own_config or RunConfig()
+    own_filter = config.call_model_input_filter
 
     async def note(data: CallModelData[Any]) -> ModelInputData:
         ASKING_AGENT.set(labels.get(data.agent.name, data.agent.name))
-        if own is None:
+        if own_filter is None:
             return data.model_data
-        filtered = own(data)
+        filtered = own_filter(data)
         return filtered if isinstance(filtered, ModelInputData) else await filtered
 
     return dataclasses.replace(config, model=model, tracing_disabled=True, call_model_input_filter=note)

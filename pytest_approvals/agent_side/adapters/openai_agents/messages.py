@@ -1,7 +1,4 @@
-"""The model's input in its neutral form: Responses items, as the SDK hands them to a model.
-
-What the SDK's stream shows to its consumer, told to the world as it is shown.
-"""
+"""Model inputs of the SDK (Responses items) as neutral items, and its stream events for `World.shown`."""
 
 from __future__ import annotations
 
@@ -9,31 +6,17 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ...contract import Item
-from ...contract.agent import World
-
-
-def parse_arguments(arguments: Any) -> Any:
-    """
-    Gives arguments parsed where they are the text of a JSON object, else as they are.
-
-    >>> parsed('{"amount": 5}'), parsed('[5]')
-    ({'amount': 5}, '[5]')
-    """
-    try:
-        value = json.loads(arguments)
-    except (TypeError, ValueError):
-        return arguments
-    return value if isinstance(value, dict) else arguments
+from ...contract import Item, World
+from ...kit.arguments import is_object_text, parse_arguments
 
 
 def get_field(raw: Any, name: str) -> Any:
-    """Gives a field of a raw item, which is an object of the API's types or, taken up from JSON, a mapping."""
+    """Return a field of a raw item, which is an object of the API's types or, restored from JSON, a mapping."""
     return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
 
 
 def text_of(content: Any) -> str:
-    """Gives the text of a message's or a result's content: a string, or a list of parts."""
+    """Return the text of a message's or a result's content: a string, or a list of parts."""
     if isinstance(content, str):
         return content
     if content is None:
@@ -53,17 +36,16 @@ def _part_text(part: Any) -> str:
 # --- Responses --------------------------------------------------------------------------------------------------------
 
 
-def to_items(given: str | Iterable[Mapping[str, Any]]) -> list[Item]:
-    """
-    Gives the input of a Responses model as items.
+def to_items(input: str | Iterable[Mapping[str, Any]]) -> list[Item]:
+    """Return the input of a Responses model as items.
 
-    What the model said in a row is one message, results in a row are one, each message of the caller is its own.
+    Consecutive items of the model are one message, consecutive results are one, each message of the caller is its own.
     """
-    if isinstance(given, str):
-        return [Item(kind="user", text=given)]
+    if isinstance(input, str):
+        return [Item(kind="user", text=input)]
     items: list[Item] = []
     message, before = -1, ""
-    for written in given:
+    for written in input:
         side = _SIDES.get(_get_item_type(written), "other")
         if side != before or side == "caller":
             message, before = message + 1, side
@@ -120,13 +102,13 @@ def _to_approval_response_item(written: Mapping[str, Any], message: int) -> Item
 
 def _to_hosted_result_item(written: Mapping[str, Any], message: int) -> Item:
     error = written.get("error")
-    told = written.get("output") if error is None else _error_text(error)
+    text = written.get("output") if error is None else _error_text(error)
     return Item(
         kind="hosted_result",
         id=written.get("approval_request_id") or written["id"],
         tool=written["name"],
         arguments=parse_arguments(written["arguments"]),
-        text=told,
+        text=text,
         message=message,
     )
 
@@ -161,14 +143,14 @@ _SIDES = {
 
 
 def report_event(event: Any, world: World) -> None:
-    """Tells what one event of `RunResultStreaming.stream_events` shows."""
+    """Report to *world* what one event of `RunResultStreaming.stream_events` shows."""
     if event.type != "run_item_stream_event":
         return
     raw = event.item.raw_item
     if event.name == "message_output_created":
         text = "".join(getattr(part, "text", "") for part in raw.content)
-        # A structured answer is no text, though it comes as one.
-        if event.item.agent.output_type is None or not isinstance(parse_arguments(text), dict):
+        # A structured answer comes as text, but is not shown as text.
+        if event.item.agent.output_type is None or not is_object_text(text):
             world.shown("text", text=text)
     elif event.name in ("tool_called", "handoff_requested"):
         world.shown("call", id=get_field(raw, "call_id") or get_field(raw, "id"), tool=get_field(raw, "name"))

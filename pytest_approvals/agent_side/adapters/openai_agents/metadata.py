@@ -1,24 +1,20 @@
-"""What the release of the SDK that can be imported here lacks.
-
-What the flavours can express, and for what they cannot, the API that is missing or refuses.
-"""
+"""Metadata of the flavours: what each cannot express, with the API that is missing or refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
 
-from ...contract.capabilities import CAPABILITIES
-from ...kit.feature_detection import has_source as has_source
+from ...kit.feature_detection import has_source
 
 sdk_has = partial(has_source, "agents")
-"""Says whether the SDK has a file, and in it a text; yes where no SDK is here at all."""
+"""Return whether the SDK has a file and a text in it, as `has_source` does."""
 
 CAN_ADD_INPUT = sdk_has("run_state.py", "def add_input")
 """Whether a message can be put into a paused run."""
 
 RELEASE_MISSING: dict[str, str] = {}
-"""What this release cannot do, and the name that it lacks."""
+"""What the installed release cannot do, with the name that it lacks."""
 
 if not sdk_has("run_state.py", "rejection_message"):
     RELEASE_MISSING["reject_reason"] = "this release's RunState.reject takes no rejection_message"
@@ -56,8 +52,3 @@ CHAT_MISSING = SESSION_MISSING | _CHAT
 
 PROTOCOLS: Mapping[str, Mapping[str, str]] = {"chat": _CHAT, "responses": {}}
 """The protocols of OpenAI, and what is missing over each."""
-
-
-def claimed(missing: dict[str, str]) -> frozenset[str]:
-    """Gives the capabilities of a flavour that lacks *missing*."""
-    return (frozenset(CAPABILITIES) | {f"native.{name}" for name in STORES}) - frozenset(missing)

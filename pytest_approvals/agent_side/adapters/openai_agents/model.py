@@ -1,7 +1,4 @@
-"""The scripted model as a model class of the SDK.
-
-The models of agents: scripted ones, or the SDK's own classes on the provider's client.
-"""
+"""Models of agents: the scripted one as a model class of the SDK, or the SDK's own classes on a provider's client."""
 
 from __future__ import annotations
 
@@ -19,17 +16,17 @@ from agents.handoffs import Handoff
 from agents.items import TResponseStreamEvent
 
 from ...contract import MAIN, Blueprint, Item, ModelAddress, ModelDown, Reply
+from ...kit.arguments import is_object_text
 from ...kit.clients import build_openai_client, to_openai_error
 from ...kit.context import current_world
-from .messages import parse_arguments, to_items
+from .messages import to_items
 from .responses import build_output_items, build_stream_events
 
 
 class ScriptedModel(Model):
-    """
-    Asks the world of the running turn for the next reply, as a model of the Responses API.
+    """Model of the Responses API that asks the world of the running turn for the next reply.
 
-    Arguments:
+    Args:
         agent: The agent whose model it is.
         anew: The provider numbers its items anew in every conversation, so that two conversations have equal ids.
     """
@@ -72,15 +69,15 @@ class ScriptedModel(Model):
             for event in build_stream_events(reply, build_output_items(reply, key), key):
                 yield event
 
-    async def _reply(self, given: Any, output_schema: Any, tools: Sequence[str], *, stream: bool) -> Reply:
-        items = to_items(given)
+    async def _reply(self, input: Any, output_schema: Any, tools: Sequence[str], *, stream: bool) -> Reply:
+        items = to_items(input)
         if output_schema is not None:
             items = [_mark_answer(item) for item in items]
         with _raising_client_errors():
             return await current_world().model(items, agent=self.agent, stream=stream, tools=tools)
 
-    def _key(self, given: Any) -> str:
-        return str(len(given)) if self.anew else hash_input(given)
+    def _key(self, input: Any) -> str:
+        return str(len(input)) if self.anew else hash_input(input)
 
 
 @contextmanager
@@ -92,12 +89,12 @@ def _raising_client_errors() -> Iterator[None]:
 
 
 def _mark_answer(item: Item) -> Item:
-    """An agent that ends with an object says nothing else in the form of one."""
-    return replace(item, kind="other") if item.kind == "say" and isinstance(parse_arguments(item.text), dict) else item
+    # An agent that ends with an object says nothing else in the form of one.
+    return replace(item, kind="other") if item.kind == "say" and is_object_text(item.text) else item
 
 
 def list_offered_tools(tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, Any]]) -> list[str]:
-    """Gives the names of everything that the model may call."""
+    """Return the names of everything that the model may call."""
     names: list[str] = []
     for tool in tools:
         allowed = tool.tool_config.get("allowed_tools") if isinstance(tool, HostedMCPTool) else None
@@ -105,43 +102,43 @@ def list_offered_tools(tools: Iterable[Tool], handoffs: Iterable[Handoff[Any, An
     return names + [handoff.tool_name for handoff in handoffs]
 
 
-def hash_input(given: Any) -> str:
+def hash_input(input: Any) -> str:
+    """Return a key for the reply to *input*.
+
+    It is the same in every run and different for every input of one conversation, as a provider's ids are.
     """
-    Gives a key for the reply to *given*, the same in every run and different for every input of one conversation, as a
-    provider's ids are.
-    """
-    return hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(input, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 ModelFactory = Callable[[str], Model]
-"""Makes the model of an agent."""
+"""A function that makes the model of an agent."""
 
 ASKING_AGENT: ContextVar[str] = ContextVar("pytest_approvals_asking", default=MAIN)
-"""The agent that asks, where one model object serves several."""
+"""The agent that asks, if one model object serves several."""
 
 
 def build_model_factory(blueprint: Blueprint) -> ModelFactory:
-    """Gives what makes the models of the agents that *blueprint* describes."""
+    """Return the function that makes the models of the agents that *blueprint* describes."""
     if blueprint.model is not None:
         return _build_provider_factory(blueprint.model)
     return partial(ScriptedModel, anew=blueprint.options.get("item_ids") == "anew")
 
 
 def _build_provider_factory(address: ModelAddress) -> ModelFactory:
-    made = OpenAIChatCompletionsModel if address.protocol == "chat" else OpenAIResponsesModel
-    return partial(made, openai_client=build_openai_client(address))
+    kind = OpenAIChatCompletionsModel if address.protocol == "chat" else OpenAIResponsesModel
+    return partial(kind, openai_client=build_openai_client(address))
 
 
 class DispatchingModel(Model):
-    """The model of all agents of an attachment: whoever asks, as `ASKING_AGENT` tells, is answered by its own."""
+    """The model of all agents of an attachment: it asks the own model of the agent in `ASKING_AGENT`."""
 
     def __init__(self, model: ModelFactory) -> None:
         self._model = cache(model)
 
-    async def get_response(self, *given: Any, **named: Any) -> ModelResponse:
+    async def get_response(self, *positional: Any, **named: Any) -> ModelResponse:
         """See `agents.Model.get_response`."""
-        return await self._model(ASKING_AGENT.get()).get_response(*given, **named)
+        return await self._model(ASKING_AGENT.get()).get_response(*positional, **named)
 
-    def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
+    def stream_response(self, *positional: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
         """See `agents.Model.stream_response`."""
-        return self._model(ASKING_AGENT.get()).stream_response(*given, **named)
+        return self._model(ASKING_AGENT.get()).stream_response(*positional, **named)

@@ -1,4 +1,4 @@
-"""Approval requests and decisions, in the words of the SDK: items of a `RunState`, and `approve` and `reject` on it."""
+"""Approval requests as items of a `RunState`, and decisions as its methods `approve` and `reject`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Decision, Kind, Request, Unsupported
-from .messages import get_field, parse_arguments
+from ...kit.arguments import parse_arguments, write_arguments
+from .messages import get_field
 from .metadata import RELEASE_MISSING
-from .responses import write_arguments
 
 if TYPE_CHECKING:
     from agents import RunState, ToolApprovalItem
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from .agents import AgentGraph
 
 
-def to_request(item: ToolApprovalItem, crew: AgentGraph) -> Request:
-    """Gives what *item* shows to the human."""
-    kind, server = _read_kind(item, crew)
+def to_request(item: ToolApprovalItem, agents: AgentGraph) -> Request:
+    """Return the request that *item* shows."""
+    kind, server = _read_kind(item, agents)
     call_id = item.call_id
     return Request(
         id=call_id or "",
@@ -27,40 +27,39 @@ def to_request(item: ToolApprovalItem, crew: AgentGraph) -> Request:
         arguments=parse_arguments(item.arguments if item.arguments is not None else ""),
         kind=kind,
         server=server,
-        agent=crew.label(item.agent.name),
+        agent=agents.label(item.agent.name),
         handle=item,
     )
 
 
-def _read_kind(item: ToolApprovalItem, crew: AgentGraph) -> tuple[Kind, str | None]:
+def _read_kind(item: ToolApprovalItem, agents: AgentGraph) -> tuple[Kind, str | None]:
     if get_field(item.raw_item, "type") == "mcp_approval_request":
         return "hosted_mcp", get_field(item.raw_item, "server_label")
     if not hasattr(item, "tool_origin"):
-        return _find_declared_kind(item, crew)
+        return _find_declared_kind(item, agents)
     origin = item.tool_origin
     if origin is not None and origin.type.value == "mcp":
         return "mcp", origin.mcp_server_name
     return "function", None
 
 
-def _find_declared_kind(item: ToolApprovalItem, crew: AgentGraph) -> tuple[Kind, str | None]:
-    """Early releases do not tell where a tool comes from; the agent's tools do."""
-    agent = crew.label(item.agent.name)
-    own = (spec for spec in crew.tools if (spec.agent, spec.name) == (agent, item.name))
-    return next(((spec.kind, spec.server) for spec in own), ("function", None))
+def _find_declared_kind(item: ToolApprovalItem, agents: AgentGraph) -> tuple[Kind, str | None]:
+    # Early releases do not tell where a tool comes from; the agent's tools do.
+    agent = agents.label(item.agent.name)
+    matches = (spec for spec in agents.tools if (spec.agent, spec.name) == (agent, item.name))
+    return next(((spec.kind, spec.server) for spec in matches), ("function", None))
 
 
-def apply_decision(state: RunState[Any], decision: Decision, crew: AgentGraph) -> None:
-    """
-    Puts *decision* into *state*, by "Human-in-the-loop" of the SDK's guides.
+def apply_decision(state: RunState[Any], decision: Decision, agents: AgentGraph) -> None:
+    """Put *decision* into *state*, as the SDK's guide "Human-in-the-loop" says.
 
-    Errors:
+    Raises:
         Unsupported: The SDK has no such decision.
     """
     decide = _DECISION_METHODS.get(decision.verdict)
     if decide is None:
         raise Unsupported({"raw": "malformed_verdict"}.get(decision.verdict, decision.verdict))
-    decide(state, find_target(state, decision, crew), decision.reason)
+    decide(state, find_target(state, decision, agents), decision.reason)
 
 
 def _approve(state: RunState[Any], item: Any, reason: str | None) -> None:
@@ -80,7 +79,7 @@ def _never(state: RunState[Any], item: Any, reason: str | None) -> None:
 
 
 def _build_rejection_options(reason: str | None) -> dict[str, Any]:
-    # A release that has no place for a reason can still reject.
+    # A release without a place for a reason can still reject.
     return {} if reason is None or "reject_reason" in RELEASE_MISSING else {"rejection_message": reason}
 
 
@@ -92,13 +91,12 @@ _DECISION_METHODS: dict[str, Callable[[Any, Any, str | None], None]] = {
 }
 
 
-def find_target(state: RunState[Any], decision: Decision, crew: AgentGraph) -> Any:
-    """
-    Gives what is handed to the SDK as the item.
+def find_target(state: RunState[Any], decision: Decision, agents: AgentGraph) -> Any:
+    """Return the item that is handed to the SDK.
 
-    That is the object that the decision was made from. Where there is none, because the request came as JSON, it is
-    looked up in *state*, as the server of a web client does; what is not pending there as the request says it is made
-    from the request.
+    That is the object from which the decision was made. If there is none, because the request came as JSON, it is
+    looked up in *state*, as the server of a web client does; if nothing pending there equals the request, an item is
+    made from the request.
     """
     request = decision.request
     if request is None:
@@ -106,27 +104,28 @@ def find_target(state: RunState[Any], decision: Decision, crew: AgentGraph) -> A
     if request.handle is not None:
         return request.handle
     pending = state.get_interruptions()
-    return find_pending_item(pending, request, crew) or build_item(pending, request, crew)
+    return find_pending_item(pending, request, agents) or build_item(pending, request, agents)
 
 
-def find_pending_item(items: Sequence[ToolApprovalItem], request: Request, crew: AgentGraph) -> ToolApprovalItem | None:
-    """Finds the pending item that shows what *request* says, by its call id and everything else."""
-    return next((item for item in items if to_request(item, crew) == request), None)
+def find_pending_item(
+    items: Sequence[ToolApprovalItem], request: Request, agents: AgentGraph
+) -> ToolApprovalItem | None:
+    """Return the pending item that equals *request* in its call id and everything else; None if there is none."""
+    return next((item for item in items if to_request(item, agents) == request), None)
 
 
-def build_item(items: Sequence[ToolApprovalItem], request: Request, crew: AgentGraph) -> ToolApprovalItem:
-    """
-    Makes an item that says what *request* says; the SDK judges whether it was ever asked.
+def build_item(items: Sequence[ToolApprovalItem], request: Request, agents: AgentGraph) -> ToolApprovalItem:
+    """Make an item from *request*; the SDK judges whether it was ever asked.
 
-    What the request does not say is taken from what is pending, so that nothing is wrong with the item but that.
+    What the request does not say is taken from what is pending, so that nothing else is wrong with the item.
     """
     from agents import ToolApprovalItem
     from openai.types.responses import ResponseFunctionToolCall
     from openai.types.responses.response_output_item import McpApprovalRequest
 
-    pending = next((to_request(item, crew) for item in items), request)
-    tool = request.tool or pending.tool or next((spec.name for spec in crew.tools), "")
-    arguments = write_arguments(request.arguments if request.tool else pending.arguments)
+    pending = next((to_request(item, agents) for item in items), request)
+    tool = request.tool or pending.tool or next((spec.name for spec in agents.tools), "")
+    arguments = write_arguments(request.arguments if request.tool else pending.arguments, ensure_ascii=False)
     raw: Any
     if request.kind == "hosted_mcp":
         server = request.server or ""
@@ -136,4 +135,4 @@ def build_item(items: Sequence[ToolApprovalItem], request: Request, crew: AgentG
     else:
         call_id = request.call_id or request.id
         raw = ResponseFunctionToolCall(type="function_call", call_id=call_id, name=tool, arguments=arguments)
-    return ToolApprovalItem(agent=crew.agents.get(request.agent, crew.main), raw_item=raw)
+    return ToolApprovalItem(agent=agents.agents.get(request.agent, agents.main), raw_item=raw)

@@ -1,12 +1,8 @@
-"""A reply of the script as output items of the Responses API.
-
-A reply of the script as the events that the Responses API streams.
-"""
+"""Replies of the script as output items and stream events of the Responses API."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, get_args
 
 from openai.types.responses import (
@@ -32,26 +28,27 @@ from openai.types.responses import (
 from openai.types.responses.response_output_item import McpApprovalRequest, McpCall
 
 from ...contract import Chunk, HostedResult, ModelCall, ModelDown, Reply
+from ...kit.arguments import write_arguments
 
 
 def build_output_items(reply: Reply, key: str) -> list[ResponseOutputItem]:
-    """
-    Gives the items of *reply*: what the provider ran, then the text, then the structured answer, then the calls.
+    """Return the items of *reply*: hosted calls that were run, the text, the structured answer, then the calls.
 
-    Arguments:
-        key: Makes the ids of the items.
+    Args:
+        reply: The reply of the script.
+        key: The part of the items' ids that distinguishes replies.
     """
     items: list[ResponseOutputItem] = [_build_hosted_call(result) for result in reply.hosted]
     if reply.say is not None:
         items.append(build_message(reply.say, f"msg_{key}"))
     if reply.answer is not None:
-        items.append(build_message(write_arguments(reply.answer), f"msg_{key}_answer"))
+        items.append(build_message(write_arguments(reply.answer, ensure_ascii=False), f"msg_{key}_answer"))
     items += [_build_call_item(call, f"fc_{key}_{index}") for index, call in enumerate(reply.calls)]
     return items
 
 
 def build_message(text: str | None, item_id: str) -> ResponseOutputMessage:
-    """Gives a message of the model; None is one that has not begun to speak."""
+    """Return a message of the model; with None one that has no text yet."""
     parts = [] if text is None else [build_text_part(text)]
     return ResponseOutputMessage(
         id=item_id,
@@ -63,12 +60,12 @@ def build_message(text: str | None, item_id: str) -> ResponseOutputMessage:
 
 
 def build_text_part(text: str) -> ResponseOutputText:
-    """Gives the part of a message that holds its text."""
+    """Return the part of a message that holds its text."""
     return ResponseOutputText(type="output_text", text=text, annotations=[])
 
 
 def build_response(key: str, items: list[ResponseOutputItem], status: str = "completed") -> Response:
-    """Gives the response that holds *items*."""
+    """Return the response that holds *items*."""
     return Response.model_validate(
         {
             "id": f"resp_{key}",
@@ -84,13 +81,8 @@ def build_response(key: str, items: list[ResponseOutputItem], status: str = "com
     ).model_copy(update={"output": items})
 
 
-def write_arguments(arguments: Mapping[str, object] | str) -> str:
-    """Gives arguments as the model writes them."""
-    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
-
-
 def _build_call_item(call: ModelCall, item_id: str) -> ResponseOutputItem:
-    arguments = write_arguments(call.arguments)
+    arguments = write_arguments(call.arguments, ensure_ascii=False)
     if call.kind == "hosted_mcp":
         return McpApprovalRequest(
             type="mcp_approval_request",
@@ -117,7 +109,7 @@ def _build_hosted_call(result: HostedResult) -> McpCall:
             "approval_request_id": result.call_id,
             "name": result.tool,
             "server_label": result.server or "",
-            "arguments": write_arguments(result.arguments),
+            "arguments": write_arguments(result.arguments, ensure_ascii=False),
             "output": result.output,
             "error": None if result.error is None else _build_hosted_error(result.error),
             "status": "completed" if result.error is None else "failed",
@@ -126,17 +118,16 @@ def _build_hosted_call(result: HostedResult) -> McpCall:
 
 
 def _build_hosted_error(text: str) -> Any:
-    # In early releases of the client an error is its text.
+    # Early releases of the client take the text of an error.
     if str in get_args(McpCall.model_fields["error"].annotation):
         return text
     return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
 
 
 def build_stream_events(reply: Reply, items: list[ResponseOutputItem], key: str) -> Iterator[ResponseStreamEvent]:
-    """
-    Gives the events of a stream that plays the chunks of *reply*, whose complete items are *items*.
+    """Yield the events of a stream that plays the chunks of *reply*, whose complete items are *items*.
 
-    Errors:
+    Raises:
         ModelDown: The stream breaks after the last chunk.
     """
     stream = _EventStream(items)
@@ -153,14 +144,14 @@ def build_stream_events(reply: Reply, items: list[ResponseOutputItem], key: str)
     if reply.breaks:
         raise ModelDown(0, reply.how)
     if reply.answer is not None:
-        yield from stream.text_delta(first_call - 1, write_arguments(reply.answer))
+        yield from stream.text_delta(first_call - 1, write_arguments(reply.answer, ensure_ascii=False))
     for index in range(len(items)):
         yield from stream.close(index)
     yield stream.event(ResponseCompletedEvent, "response.completed", response=build_response(key, items))
 
 
 class _EventStream:
-    """Opens and closes the items of one stream, each once, and numbers its events."""
+    """Events of one stream: opens and closes each of its items once, and numbers the events."""
 
     def __init__(self, items: list[ResponseOutputItem]) -> None:
         self.items = items
@@ -244,9 +235,11 @@ class _EventStream:
         yield self._part(ResponseContentPartDoneEvent, "response.content_part.done", index, item, text)
 
     def _end_of_hosted_call(self, index: int, item: McpCall) -> ResponseStreamEvent:
-        how = "completed" if item.error is None else "failed"
+        outcome = "completed" if item.error is None else "failed"
         kind = ResponseMcpCallCompletedEvent if item.error is None else ResponseMcpCallFailedEvent
-        ended: ResponseStreamEvent = self.event(kind, f"response.mcp_call.{how}", output_index=index, item_id=item.id)
+        ended: ResponseStreamEvent = self.event(
+            kind, f"response.mcp_call.{outcome}", output_index=index, item_id=item.id
+        )
         return ended
 
     def _part(self, kind: type[Any], name: str, index: int, item: ResponseOutputMessage, text: str) -> Any:

@@ -1,11 +1,9 @@
-"""Tools made from tool specs.
+"""Tools built from tool specs: functions, hosted tools, and MCP servers, with their approval policies.
 
-`function_tool` reads a signature, so each tool gets one; what the SDK does with it is what it does for anybody's.
-
-Local MCP: the SDK's own client of a server, connected for the time of a turn as its context manager does.
-
-The SDK's policy for a server is asked about a tool, not about a call: it is shown neither the arguments nor the call
-id. A server is told no call id either.
+`function_tool` reads a signature, so each tool gets one; the SDK then treats it like any user's tool. For local MCP,
+the SDK's own client of a server is connected for the time of a turn as its context manager does. The SDK's policy for a
+server is asked about a tool, not about a call: it sees neither the arguments nor the call id. A server sees no call id
+either.
 """
 
 from __future__ import annotations
@@ -20,18 +18,19 @@ from agents.mcp import MCPServer, MCPServerStdio, MCPServerStreamableHttp
 from agents.tool_context import ToolContext
 
 from ...contract import Approval, ServerAddress, ToolSpec
+from ...kit.clients import MCP_TIMEOUT, split_command
 from ...kit.context import current_world
 from ...kit.tool_schema import HashableParameters, set_signature, to_signature_parameters
 
 Policy = Callable[[RunContextWrapper[Any], dict[str, Any], str], Awaitable[bool]]
-"""The SDK's own form of a policy: it is given the context, the arguments and the call id."""
+"""The SDK's own form of a policy: a function of the context, the arguments and the call id."""
 
 
 def build_tool(spec: ToolSpec) -> FunctionTool:
-    """Gives the function tool that *spec* describes."""
+    """Return the function tool that *spec* describes."""
     prototype = _PROTOTYPES.get(key := (spec.name, spec.agent, spec.description, HashableParameters(spec.parameters)))
     if prototype is None:
-        # A signature costs a pydantic model, a hundred times what a copy costs.
+        # Reading a signature builds a pydantic model, which costs a hundred times what a copy costs.
         prototype = _PROTOTYPES[key] = _build_prototype(spec)
     tool = copy.copy(prototype)
     tool.needs_approval = build_policy(spec.name, spec.agent, spec.approval)
@@ -55,12 +54,12 @@ def _build_prototype(spec: ToolSpec) -> FunctionTool:
 
 
 def set_context_signature(body: Any, parameters: list[Argument]) -> None:
-    """Makes *body* look like a function that takes the context and *parameters*."""
+    """Make *body* look like a function that takes the context and *parameters*."""
     set_signature(body, Argument("context", Argument.POSITIONAL_OR_KEYWORD, annotation=ToolContext[Any]), *parameters)
 
 
 def build_policy(tool: str, agent: str, approval: Approval) -> bool | Policy:
-    """Gives what the SDK takes as `needs_approval`."""
+    """Return the SDK's `needs_approval` of a tool."""
     if isinstance(approval, str):
         return approval == "always"
     slow = approval.waits_for is not None
@@ -74,10 +73,9 @@ def build_policy(tool: str, agent: str, approval: Approval) -> bool | Policy:
 
 
 def build_hosted_tool(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
-    """
-    Gives the hosted tool for the *specs* of one server.
+    """Return the hosted tool for the *specs* of one server.
 
-    A provider knows always and never; a call that is gated on a condition is asked about always.
+    A provider knows only always and never; a call that is gated on a condition always needs approval.
     """
     ungated = [spec.name for spec in specs if spec.approval == "never"]
     gated = [spec.name for spec in specs if spec.approval != "never"]
@@ -92,30 +90,32 @@ def build_hosted_tool(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
     )
 
 
-MCP_TIMEOUT = 600.0
-"""Seconds that a tool may take: the harness has a limit of its own."""
-
-
 def build_mcp_client(address: ServerAddress, specs: Sequence[ToolSpec], form: str = "names") -> MCPServer:
-    """Gives the client of the server at *address*, whose tools *specs* describe; see `_build_server_policy` for the *form*."""
-    more: dict[str, Any] = {
+    """Return the client of the MCP server at *address*.
+
+    Args:
+        address: The address of the server.
+        specs: The tools of the server.
+        form: The form of its policy, see `_build_server_policy`.
+    """
+    options: dict[str, Any] = {
         "name": address.name,
         "require_approval": _build_server_policy(specs, form),
         "client_session_timeout_seconds": MCP_TIMEOUT,
     }
     if address.url:
-        return MCPServerStreamableHttp({"url": address.url}, **more)
-    program, *arguments = address.command
-    return MCPServerStdio({"command": program, "args": arguments}, **more)
+        return MCPServerStreamableHttp({"url": address.url}, **options)
+    program, arguments = split_command(address)
+    return MCPServerStdio({"command": program, "args": arguments}, **options)
 
 
 def _build_server_policy(specs: Sequence[ToolSpec], form: str) -> Any:
-    """
-    Gives the server's `require_approval`.
+    """Return the server's `require_approval`.
 
-    Arguments:
-        form: Where all tools are gated always or never: a word for each of their `names`, `lists` of names, one `word`
-            for the whole server where it is the same for all, or a `function`, which conditions need in any case.
+    Args:
+        specs: The tools of the server.
+        form: If all tools are gated always or never: a word for each of their `names`, `lists` of names, one `word`
+            for the whole server if it is the same for all, or a `function`, which conditions need in any case.
     """
     words = {spec.name: spec.approval for spec in specs if isinstance(spec.approval, str)}
     if len(words) < len(specs) or form == "function":
@@ -130,7 +130,7 @@ def _build_server_policy(specs: Sequence[ToolSpec], form: str) -> Any:
 def _build_policy_function(specs: Sequence[ToolSpec]) -> Any:
     by_name = {spec.name: spec for spec in specs}
 
-    async def asks(_: Any, agent: Any, tool: Any) -> bool:
+    async def needs_approval(_: Any, agent: Any, tool: Any) -> bool:
         spec = by_name[tool.name]
         if isinstance(spec.approval, str):
             return spec.approval == "always"
@@ -138,4 +138,4 @@ def _build_policy_function(specs: Sequence[ToolSpec]) -> Any:
             return await current_world().gate_slowly(spec.name, None, None, agent=spec.agent)
         return current_world().gate(spec.name, None, None, agent=spec.agent)
 
-    return asks
+    return needs_approval

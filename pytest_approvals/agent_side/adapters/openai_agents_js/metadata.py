@@ -1,8 +1,6 @@
-"""What the SDK can express, and for the rest the API that is missing or refuses."""
+"""Metadata: what cannot be expressed, with the API of the SDK that is missing or refuses."""
 
 from __future__ import annotations
-
-from ...contract.capabilities import CAPABILITIES
 
 ISSUES = "https://github.com/openai/openai-agents-js/issues"
 
@@ -24,6 +22,4 @@ MISSING = {
 PROTOCOLS = {
     "chat": {"hosted_mcp": "OpenAIChatCompletionsModel refuses hosted tools before any request"},
 }
-"""The protocol besides the one that it speaks where none is asked for, and what is missing over it."""
-
-CLAIMED = frozenset(CAPABILITIES) - frozenset(MISSING)
+"""The protocol in addition to its native one, and what is missing over it."""

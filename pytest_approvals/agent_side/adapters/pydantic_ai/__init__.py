@@ -1,5 +1,4 @@
-"""
-Pydantic AI (`pydantic-ai-slim`).
+"""Pydantic AI (`pydantic-ai-slim`).
 
 A run that needs approval ends, with `DeferredToolRequests` as its output; a decision is a second run, given the message
 history and `DeferredToolResults`. There is no paused object and no record of requests: what the caller keeps is all.
@@ -13,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_approvals.agent_side.contract.agent import Agent
-
+from ...contract import Agent
 from .agui import AGUI
 from .inline import Inline
 from .session import PydanticAI, Raised

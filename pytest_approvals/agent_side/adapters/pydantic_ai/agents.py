@@ -1,4 +1,4 @@
-"""The framework's agent object, made from a blueprint or taken from a person, and its run calls."""
+"""Agents of the framework, built from a blueprint or taken from a user, and their run calls."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from pydantic_ai import (
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import ModelMessage
 
-from pytest_approvals.agent_side.contract import MAIN, Blueprint, Limits, ToolSpec
-
+from ...contract import MAIN, Blueprint, Limits, ToolSpec
 from .attach import AgentProbes, resolve_agent
 from .messages import list_renamed_tools
 from .model import build_provider_model, build_scripted_model
@@ -25,16 +24,16 @@ from .tools import build_answer_type, build_mcp_toolsets, build_toolsets
 
 
 class AgentGraph:
-    """
-    An agent object, which several sessions may share, and how it is run.
+    """An agent object, which several sessions may share, and its run calls.
 
-    Arguments:
+    Args:
+        blueprint: What the agent is built from.
         raised: The bodies of gated tools ask, not their definitions.
-        capabilities: The framework's capabilities that a built agent has besides.
+        capabilities: The framework's capabilities that a built agent has in addition to its tools.
 
     Attributes:
         agent: The framework's agent object.
-        options: What its run calls are given besides.
+        options: Further arguments of its run calls.
     """
 
     def __init__(self, blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> None:
@@ -50,7 +49,7 @@ class AgentGraph:
         self._tools = self._probes.specs()
 
     def tools(self) -> tuple[ToolSpec, ...]:
-        """The tools of the agent, as the framework has them."""
+        """Return the tools of the agent, as the framework has them."""
         return self._tools
 
     async def run(
@@ -61,11 +60,13 @@ class AgentGraph:
         *,
         shown: Callable[[Any], None] | None = None,
     ) -> Any:
-        """
-        Runs the agent until it pauses or finishes, and gives the framework's result.
+        """Run the agent until it pauses or finishes, and return the framework's result.
 
-        Arguments:
-            shown: Is told every event of the stream; without it the run is not streamed.
+        Args:
+            text: The message of the user, if there is one.
+            messages: The history.
+            results: The answers to the calls that wait.
+            shown: Called with every event of the stream; without it the run is not streamed.
         """
         options = {**self.options, "message_history": messages, "deferred_tool_results": results}
         with self.probed():
@@ -74,14 +75,14 @@ class AgentGraph:
             return await _run_streamed(self.agent, text, options, shown)
 
     def probed(self) -> AbstractContextManager[None]:
-        """Within, a person's agent runs with the scripted model and through the probes."""
+        """Let a user's agent run with the scripted model and through the probes inside the block."""
         return self._probes.around() if self._probes else nullcontext()
 
 
 async def _run_streamed(
     agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
 ) -> Any:
-    """Consumes a stream to its end and gives the result that its last event carries."""
+    """Consume a stream to its end and return the result that its last event carries."""
     if not hasattr(agent, "run_stream_events"):
         return await _run_with_handler(agent, text, options, shown)
     events: Any = agent.run_stream_events(text, **options)
@@ -96,7 +97,7 @@ async def _run_streamed(
 async def _run_with_handler(
     agent: AbstractAgent[Any, Any], text: str | None, options: dict[str, Any], shown: Callable[[Any], None]
 ) -> Any:
-    """Before there was a stream of all events, a handler was told those of the model and the tools."""
+    """Run the agent with an event handler: early releases have no stream of all events."""
 
     async def handler(_: Any, events: AsyncIterable[Any]) -> None:
         async for event in events:
@@ -108,18 +109,18 @@ async def _run_with_handler(
 
 
 def _build_usage_limits(limits: Limits) -> dict[str, Any]:
-    given = {"request_limit": limits.model_replies, "tool_calls_limit": limits.tool_calls}
-    set_here: dict[str, Any] = {name: limit for name, limit in given.items() if limit is not None}
+    limits_by_name = {"request_limit": limits.model_replies, "tool_calls_limit": limits.tool_calls}
+    set_here: dict[str, Any] = {name: limit for name, limit in limits_by_name.items() if limit is not None}
     return {"usage_limits": UsageLimits(**set_here)} if set_here else {}
 
 
 def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Sequence[Any] = ()) -> Agent[None, Any]:
-    """
-    Gives the main agent, which knows the others through its tools.
+    """Return the main agent, which knows the others through its tools.
 
-    Arguments:
+    Args:
+        blueprint: The tools, answer fields and addresses of all agents.
         raised: The bodies of gated tools ask, not their definitions.
-        capabilities: What the main agent has besides.
+        capabilities: The framework's capabilities of the main agent.
     """
     specs, answer, model = blueprint.tools, blueprint.answer, blueprint.model
     agents: dict[str, Agent[None, Any]] = {}
@@ -138,7 +139,7 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
             output_type=[build_answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
             toolsets=[
                 *build_toolsets(own, agents, raised=raised),
-                *build_mcp_toolsets(own, [one for one in blueprint.servers if one.agent == name]),
+                *build_mcp_toolsets(own, [address for address in blueprint.servers if address.agent == name]),
             ],
             **extra,
         )

@@ -1,9 +1,8 @@
-"""
-A client of the AG-UI protocol: it holds messages and, beside them, the interrupts that the last run ended with.
+"""AG-UI client and its flavour: it holds messages, and the interrupts with which the last run ended.
 
 A request is an interrupt in the outcome of `RUN_FINISHED`; the answer is an entry of `resume` in the next run's input,
-which names the interrupt. No message says that a call waits for an answer. What events do to the messages is what
-`@ag-ui/client` does with them.
+which names the interrupt. No message says that a call waits for an answer. Events change the messages as in
+`@ag-ui/client`.
 """
 
 from __future__ import annotations
@@ -12,15 +11,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
-
-from . import metadata as facts
+from ...contract import MAIN, Decision, Request, Unsupported
 from .messages import ANSWER_TOOL, SpecsByName, get_original_name
+from .metadata import AGUI_MISSING
 from .web import Event, ShownEvents, WebClient, WebSession
 
 
 class AGUIClient(WebClient):
-    """What `HttpAgent` holds."""
+    """The state of an `HttpAgent`."""
 
     def __init__(self, specs: SpecsByName) -> None:
         super().__init__(specs)
@@ -29,6 +27,7 @@ class AGUIClient(WebClient):
 
     @staticmethod
     def adapter() -> tuple[Any, dict[str, Any]]:
+        """See `WebClient.adapter`."""
         from pydantic_ai.ui.ag_ui import AGUIAdapter
 
         return AGUIAdapter, {}
@@ -36,6 +35,7 @@ class AGUIClient(WebClient):
     # --- what is sent -------------------------------------------------------------------------------------------------
 
     def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
+        """See `WebClient.decide`."""
         resume = []
         for decision in decisions:
             if decision.verdict == "raw" and raw_in == "calls":
@@ -54,12 +54,14 @@ class AGUIClient(WebClient):
             **({"resume": resume} if resume else {}),
         }
 
-    def written(self, text: str, id: str) -> dict[str, Any]:
+    def build_message(self, text: str, id: str) -> dict[str, Any]:
+        """See `WebClient.build_message`."""
         return {"id": id, "role": "user", "content": text}
 
     # --- what is received ---------------------------------------------------------------------------------------------
 
-    def take(self, event: Event) -> ShownEvents:
+    def handle(self, event: Event) -> ShownEvents:
+        """See `WebClient.handle`."""
         match event["type"]:
             case "RUN_ERROR":
                 self.error = event["message"]
@@ -79,7 +81,9 @@ class AGUIClient(WebClient):
             case "TOOL_CALL_RESULT":
                 result = {"id": event["messageId"], "role": "tool", "toolCallId": event["toolCallId"]}
                 self.messages.append({**result, "content": event["content"]})
-                self._interrupts = [one for one in self._interrupts if one["toolCallId"] != event["toolCallId"]]
+                self._interrupts = [
+                    interrupt for interrupt in self._interrupts if interrupt["toolCallId"] != event["toolCallId"]
+                ]
                 if (_find_function(self.messages, event["toolCallId"]) or {}).get("name") != ANSWER_TOOL:
                     yield "result", {"id": event["toolCallId"], "text": event["content"]}
             case "REASONING_ENCRYPTED_VALUE" if event["subtype"] == "message":
@@ -104,15 +108,14 @@ class AGUIClient(WebClient):
     def _message(self, id: str) -> dict[str, Any]:
         return next(message for message in reversed(self.messages) if message["id"] == id)
 
-    def said(self) -> str:
-        """Gives the text of the last message, where it is the assistant's."""
-        said = [one.get("content") or "" for one in self.messages[-1:] if one["role"] == "assistant"]
-        return "".join(said)
+    def last_text(self) -> str:
+        """Return the text of the last message, if it is the assistant's."""
+        return "".join(last.get("content") or "" for last in self.messages[-1:] if last["role"] == "assistant")
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def requests(self) -> tuple[Request, ...]:
-        """Gives the interrupts of the last run, but for those whose calls have a result by now."""
+        """Return the interrupts of the last run without those whose calls have a result by now."""
         return tuple(map(self._request, self._interrupts))
 
     def _request(self, interrupt: Mapping[str, Any]) -> Request:
@@ -127,18 +130,19 @@ class AGUIClient(WebClient):
             server=spec.server if spec else None,
         )
 
-    def kept(self) -> dict[str, Any]:
+    def dump(self) -> dict[str, Any]:
+        """See `WebClient.dump`."""
         return {"messages": self.messages, "interrupts": self._interrupts}
 
-    def take_up(self, kept: Mapping[str, Any]) -> None:
-        self.messages, self._interrupts = kept["messages"], kept["interrupts"]
+    def load(self, state: Mapping[str, Any]) -> None:
+        """See `WebClient.load`."""
+        self.messages, self._interrupts = state["messages"], state["interrupts"]
 
 
 class AGUI(WebSession):
-    """A Pydantic AI agent behind `AGUIAdapter`; what is kept are the client's messages and interrupts."""
+    """A Pydantic AI agent behind `AGUIAdapter`; the client's messages and interrupts are kept."""
 
-    capabilities = facts.CLAIMED_AGUI
-    missing = facts.MISSING_AGUI
+    missing = AGUI_MISSING
     needs = ("ui/ag_ui/_interrupt.py", "ResumeEntry")
     client = AGUIClient
 
@@ -147,13 +151,13 @@ class AGUI(WebSession):
 
 
 def _find_function(messages: Sequence[Mapping[str, Any]], id: Any) -> dict[str, Any] | None:
-    """What the last call with this id calls."""
+    """Return the function of the last call with this id."""
     calls = (call for message in reversed(messages) for call in reversed(message.get("toolCalls") or ()))
     return next((call["function"] for call in calls if call["id"] == id), None)
 
 
 def _write_request(messages: list[dict[str, Any]], request: Request | None, specs: SpecsByName) -> None:
-    """Makes *messages* say what the caller's copy of the request says; a call that is made up is added."""
+    """Write the caller's copy of the request into *messages*; a call that no message has is added."""
     if request is None or not request.tool:
         return
     function = _find_function(messages, request.call_id)
@@ -168,7 +172,7 @@ def _write_request(messages: list[dict[str, Any]], request: Request | None, spec
 
 
 def _build_result_message(decision: Decision, id: str) -> dict[str, Any]:
-    """A result of a call, as a client sends it that runs tools itself."""
+    """Return the result of a call, as a client sends it that runs tools itself."""
     call = decision.request.call_id if decision.request else decision.address
     return {"id": id, "role": "tool", "toolCallId": call, "content": decision.raw}
 

@@ -1,8 +1,7 @@
-"""
-Runs that wait: a handler of the capability `HandleDeferredToolCalls` holds a run until the caller has answered.
+"""Runs that wait: a handler of the capability `HandleDeferredToolCalls` holds a run until the caller has answered.
 
-The run lives in a task of its own. A turn hands the caller's answers to the handler, and ends where the handler is
-asked the next time or the run ends. What the handler leaves unanswered surfaces as the run's output; it is then
+The run lives in a task of its own. A turn hands the caller's answers to the handler, and ends when the handler is
+asked the next time or when the run ends. What the handler leaves unanswered surfaces as the run's output; it is then
 answered as usual, by another run.
 """
 
@@ -15,10 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agent_side.contract import Blueprint, Decision, Outcome, Paused, Unsupported
-from pytest_approvals.agent_side.contract.agent import World
-
-from . import metadata
+from ...contract import Blueprint, Decision, Outcome, Paused, Unsupported, World
+from .metadata import INLINE_MISSING
 from .session import Session
 
 if TYPE_CHECKING:
@@ -33,7 +30,7 @@ _ASKING_SESSION: ContextVar[Inline] = ContextVar("session whose run asks")
 
 @dataclass(slots=True, kw_only=True)
 class _PendingQuestion:
-    """What a handler waits for, and where it gets the answer."""
+    """The requests for which a handler waits, and the future of its answer."""
 
     context: RunContext[Any]
     requests: DeferredToolRequests
@@ -43,8 +40,7 @@ class _PendingQuestion:
 class Inline(Session):
     """A Pydantic AI agent whose runs wait for the caller's answers in a `HandleDeferredToolCalls` handler."""
 
-    capabilities = metadata.CLAIMED_INLINE
-    missing = metadata.MISSING_INLINE
+    missing = INLINE_MISSING
     needs = ("capabilities/__init__.py", "HandleDeferredToolCalls")
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
@@ -60,6 +56,7 @@ class Inline(Session):
         return [HandleDeferredToolCalls(handler=_ask_session)]
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
         results = self._results(decisions)
         if self._question is None:
             self._last = None
@@ -86,7 +83,7 @@ class Inline(Session):
         return self._outcome(await self._task)
 
     async def ask(self, context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
-        """Lets the running turn end, and waits for the answers of a later one."""
+        """Let the running turn end, and wait for the answers of a later one."""
         self._question = _PendingQuestion(context=context, requests=requests, answer=asyncio.Future())
         self._last = requests
         self._moved.set()
@@ -107,7 +104,7 @@ class Inline(Session):
         return self._last or super()._asked(before)
 
     async def cancel(self) -> None:
-        """Cancels a run that waits with `RunContext.cancel`, then closes what its history leaves open."""
+        """Cancel a waiting run with `RunContext.cancel`, then close the calls that its history leaves open."""
         if self._question is not None and self._task is not None:
             from pydantic_ai import RunCancelled
 
@@ -118,11 +115,13 @@ class Inline(Session):
         await super().cancel()
 
     async def another_session(self, world: World) -> Self:
+        """See `Agent.another_session`."""
         other = await super().another_session(world)
         other._question, other._last, other._task, other._moved = None, None, None, asyncio.Event()
         return other
 
     async def close(self) -> None:
+        """See `Agent.close`."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             with suppress(BaseException):

@@ -1,9 +1,7 @@
-"""The names of tools as the framework has them.
+"""Messages of the framework as neutral items, and the names of tools in them.
 
-The framework wants the tools of one agent to have different names. Where two servers offer tools of one name, they get
-the server's name as a prefix, as the framework advises; towards the world they keep their own.
-
-Messages of the framework in the neutral form.
+The framework wants the tools of one agent to have different names. If two servers offer tools of one name, they get the
+server's name as a prefix, as the framework advises; the world knows them by their own.
 """
 
 from __future__ import annotations
@@ -11,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_approvals.agent_side.contract import MAIN, Item, ToolSpec
+from ...contract import MAIN, Item, ToolSpec
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ToolCallPart
 
 
 ANSWER_TOOL = "final_result"
-"""The tool by which a model gives a structured answer, as the framework calls it."""
+"""The tool by which a model gives a structured answer, in the framework's name for it."""
 
 SpecsByName = Mapping[tuple[str, str], ToolSpec]
-"""Tools by agent and by the name that the framework has for them."""
+"""Tools by agent and by their name in the framework."""
 
 RenamedTools = tuple[tuple[str, str, str | None], ...]
 """The tools of one agent that are renamed: the framework's name, their own, and their server."""
 
 
 def index_specs(specs: Iterable[ToolSpec]) -> dict[tuple[str, str], ToolSpec]:
-    """Gives the tools by agent and by the name that the framework has for them."""
+    """Return the tools by agent and by their name in the framework."""
     listed = list(specs)
     return {
         (spec.agent, f"{spec.server}_{spec.name}" if _is_name_shared(spec, listed) else spec.name): spec
@@ -37,29 +35,29 @@ def index_specs(specs: Iterable[ToolSpec]) -> dict[tuple[str, str], ToolSpec]:
 
 
 def get_original_name(name: str, specs: SpecsByName) -> str:
-    """Gives a tool's own name, by the name that the framework has for it on the main agent."""
+    """Return the own name of a tool of the main agent, by its name in the framework."""
     spec = specs.get((MAIN, name))
     return spec.name if spec else name
 
 
 def list_renamed_tools(specs: Iterable[ToolSpec]) -> RenamedTools:
-    """Gives those tools of one agent that the framework has under another name."""
+    """Return the tools of one agent that have another name in the framework."""
     pairs = ((name, spec) for (_, name), spec in index_specs(specs).items())
     return tuple((name, spec.name, spec.server) for name, spec in pairs if name != spec.name)
 
 
 def _is_name_shared(spec: ToolSpec, specs: Iterable[ToolSpec]) -> bool:
-    """Another tool of the same agent has the same name as this tool of a server."""
+    """Return whether another tool of the same agent has the same name as this tool of a server."""
     same = [other for other in specs if (other.agent, other.name) == (spec.agent, spec.name)]
     return spec.server is not None and len(same) > 1
 
 
 def to_items(messages: Iterable[ModelMessage], renamed: RenamedTools = (), answers: Collection[str] = ()) -> list[Item]:
-    """
-    Gives the input of the model as a provider would get it; *messages* went through the framework's repairs.
+    """Return the model input as a provider would get it.
 
-    Arguments:
-        renamed: The tools that go by their own name in the neutral form.
+    Args:
+        messages: The messages after the framework's repairs.
+        renamed: The tools that have another name in the framework.
         answers: The tools by which the model gives structured answers.
     """
     own = {name: tool for name, tool, _ in renamed}
@@ -71,7 +69,7 @@ def to_items(messages: Iterable[ModelMessage], renamed: RenamedTools = (), answe
 
 
 def _to_answer_item(part: Any, number: int) -> Item:
-    """A structured answer, or what the framework tells about it."""
+    """Return the item of a structured answer, or of what the framework tells about it."""
     return Item(kind="other", text=_answer_text(part), message=number)
 
 
@@ -103,7 +101,7 @@ def _to_result_item(part: Any, text: str, number: int, own: Mapping[str, str]) -
 
 
 def _to_retry_item(part: Any, number: int, own: Mapping[str, str]) -> Item:
-    """Releases before 2.0 answer a call with a retry prompt; one without a tool is a message to the model."""
+    # Releases before 2.0 answer a call with a retry prompt; one without a tool is a message to the model.
     if part.tool_name is None:
         return Item(kind="user", text=part.model_response(), message=number)
     return _to_result_item(part, part.model_response(), number, own)
@@ -116,11 +114,10 @@ def _content_text(content: str | Sequence[Any]) -> str:
 
 
 def read_arguments(part: ToolCallPart) -> dict[str, Any] | str:
-    """
-    Gives the arguments of a call as the framework sends them.
+    """Return the arguments of a call as the framework sends them.
 
-    The framework keeps an object where the model gave one and a text where it was streamed; both mean the same. What is
-    no object is sent wrapped into one; releases that do not wrap it send the text.
+    The framework keeps an object if the model gave one and a text if it was streamed; both mean the same. Anything else
+    is sent wrapped into an object; releases that do not wrap it send the text.
     """
     try:
         return dict(part.args_as_dict())

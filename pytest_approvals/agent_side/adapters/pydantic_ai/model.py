@@ -1,15 +1,8 @@
-"""The scripted model: a `FunctionModel` that asks the world of the running turn.
-
-Model, tools and policies are shared by all sessions of one agent object, so they find their world in a context
-variable, which every turn sets and the framework's tasks inherit.
-
-The framework's own model classes, on the clients of providers.
-"""
+"""Scripted model, a `FunctionModel` that asks the world of the running turn; and the framework's own model classes."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -18,10 +11,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart,
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from pytest_approvals.agent_side.contract import Chunk, ModelAddress, ModelCall, ModelDown, Reply
-from pytest_approvals.agent_side.contract.agent import World
-from pytest_approvals.agent_side.kit.clients import UNREADABLE_FAILURES, build_anthropic_client, build_openai_client
-
+from ...contract import Chunk, ModelAddress, ModelCall, ModelDown, Reply
+from ...kit.clients import UNREADABLE_FAILURES, build_anthropic_client, build_openai_client
+from ...kit.context import current_world
 from .messages import RenamedTools, to_items
 
 MODEL_NAME = "scripted"
@@ -29,25 +21,23 @@ MODEL_NAME = "scripted"
 FrameworkNames = Mapping[tuple[str, str | None], str]
 """The framework's names of renamed tools, by their own name and their server."""
 
-CURRENT_WORLD: ContextVar[World] = ContextVar("world of the running turn")
-
 
 @cache
 def build_scripted_model(agent: str, renamed: RenamedTools = ()) -> FunctionModel:
-    """
-    Gives the model of *agent*, for runs with and without streaming.
+    """Return the scripted model of *agent*, for runs with and without streaming.
 
-    Arguments:
-        renamed: The tools that the framework has under another name than the script.
+    Args:
+        agent: The agent whose script answers.
+        renamed: The tools that have another name in the framework than in the script.
     """
     names = {(tool, server): name for name, tool, server in renamed}
 
     async def ask(messages: Sequence[ModelMessage], info: AgentInfo, *, stream: bool) -> Reply:
-        own = {name: tool for name, tool, _ in renamed}
-        offered = [own.get(tool.name, tool.name) for tool in info.function_tools]
-        given = to_items(messages, renamed, [tool.name for tool in info.output_tools])
+        original = {name: tool for name, tool, _ in renamed}
+        offered = [original.get(tool.name, tool.name) for tool in info.function_tools]
+        items = to_items(messages, renamed, [tool.name for tool in info.output_tools])
         try:
-            return await CURRENT_WORLD.get().model(given, agent=agent, stream=stream, tools=offered)
+            return await current_world().model(items, agent=agent, stream=stream, tools=offered)
         except ModelDown as down:
             raise _to_framework_error(down) from None
 
@@ -72,36 +62,36 @@ def build_scripted_model(agent: str, renamed: RenamedTools = ()) -> FunctionMode
 
 
 def _to_framework_error(down: ModelDown) -> Exception:
-    """Gives what the framework's own model classes raise in that case."""
+    """Return the exception that the framework's own model classes raise in that case."""
     if down.status:
         return _to_status_error(down)
     for name in ("ModelAPIError",) if down.how in UNREADABLE_FAILURES else ("ModelConnectionError", "ModelAPIError"):
         if hasattr(exceptions, name):
             connection: Exception = getattr(exceptions, name)(MODEL_NAME, str(down))
             return connection
-    return down  # Early releases let out what the provider's client raises.
+    return down  # early releases let the exception of the provider's client propagate
 
 
 def _to_status_error(down: ModelDown) -> Exception:
-    given: dict[str, Any] = {"status_code": down.status, "model_name": MODEL_NAME, "body": str(down)}
+    details: dict[str, Any] = {"status_code": down.status, "model_name": MODEL_NAME, "body": str(down)}
     if not hasattr(exceptions.ModelHTTPError, "for_category"):
-        return exceptions.ModelHTTPError(**given)
+        return exceptions.ModelHTTPError(**details)
     kinds: dict[int, Any] = {
         400: exceptions.ModelRequestRejectedError,
         429: exceptions.ModelRateLimitError,
         503: exceptions.ModelUnavailableError,
         529: exceptions.ModelOverloadedError,
     }
-    return exceptions.ModelHTTPError.for_category(kinds.get(down.status, exceptions.ModelServerError), **given)
+    return exceptions.ModelHTTPError.for_category(kinds.get(down.status, exceptions.ModelServerError), **details)
 
 
 def _build_parts(reply: Reply, names: FrameworkNames) -> list[ModelResponsePart]:
-    said: list[ModelResponsePart] = [] if reply.say is None else [TextPart(reply.say)]
-    return [*said, *(_build_call_part(call, names) for call in reply.calls)]
+    text: list[ModelResponsePart] = [] if reply.say is None else [TextPart(reply.say)]
+    return [*text, *(_build_call_part(call, names) for call in reply.calls)]
 
 
 def _build_answer_parts(reply: Reply, messages: Sequence[ModelMessage], info: AgentInfo) -> list[ToolCallPart]:
-    """A structured answer is a call of the framework's output tool."""
+    """Return the call of the framework's output tool that gives a structured answer."""
     if reply.answer is None:
         return []
     return [ToolCallPart(info.output_tools[0].name, dict(reply.answer), tool_call_id=f"answer-{len(messages)}")]
@@ -114,7 +104,7 @@ def _build_call_part(call: ModelCall, names: FrameworkNames) -> ToolCallPart:
 
 
 def _build_stream_piece(chunk: Chunk, reply: Reply, names: FrameworkNames) -> Any:
-    """Gives one item of a `stream_function`; an empty object stands for a chunk in which nothing is."""
+    """Return one item of a `stream_function`; an empty object stands for an empty chunk."""
     if chunk.call is None:
         return chunk.text or {}
     server = reply.calls[chunk.call].server
@@ -123,7 +113,7 @@ def _build_stream_piece(chunk: Chunk, reply: Reply, names: FrameworkNames) -> An
 
 
 def build_provider_model(agent: str, address: ModelAddress) -> Model:
-    """Gives the model of *agent*, which is asked at *address*."""
+    """Return the framework's own model of *agent*, on the provider's client, for *address*."""
     if address.protocol == "messages":
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -133,5 +123,5 @@ def build_provider_model(agent: str, address: ModelAddress) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(openai_client=build_openai_client(address))
-    made = OpenAIChatModel if address.protocol == "chat" else OpenAIResponsesModel
-    return made(agent, provider=provider)
+    kind = OpenAIChatModel if address.protocol == "chat" else OpenAIResponsesModel
+    return kind(agent, provider=provider)

@@ -1,10 +1,6 @@
-"""Requests as the caller is shown them, and decisions as the framework takes them.
+"""Requests, stream events and outputs as the caller sees them, and decisions as the framework takes them.
 
 Inside, a request is found by its path: the id of its call, below the ids of the calls that run the agents around it.
-
-What the framework's stream shows to its consumer.
-
-What the result of a run says.
 """
 
 from __future__ import annotations
@@ -16,8 +12,7 @@ from typing import Any
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied, messages
 from pydantic_core import to_jsonable_python
 
-from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
-
+from ...contract import MAIN, Decision, Request, Unsupported
 from .messages import ANSWER_TOOL, SpecsByName, read_arguments
 from .state import REQUESTS_ADAPTER
 from .tools import DELEGATED_KEY, read_inner_results
@@ -26,7 +21,7 @@ RequestPath = tuple[str, ...]
 
 
 def read_requests(requests: DeferredToolRequests | None, specs: SpecsByName) -> tuple[Request, ...]:
-    """Gives what a person is shown; a call that waits for the agent it runs is shown as what that agent waits for."""
+    """Return the open requests; a call that waits for the agent it runs is replaced by that agent's requests."""
     return tuple(request for _, request in _walk_requests(requests, specs)) if requests else ()
 
 
@@ -66,40 +61,41 @@ def write_decisions(
     aside: DeferredToolResults | None = None,
     raw_in: str = "approvals",
 ) -> DeferredToolResults | None:
-    """
-    Gives *decisions* as one `DeferredToolResults`, on top of those put *aside*; None where there are none at all.
+    """Return *decisions* as one `DeferredToolResults`; None if there are none at all.
 
-    A verdict goes under the id of its request, an address verbatim in the place of one. *requests* are looked up only
-    to find the way to a nested request.
+    A verdict goes under the id of its request, an address verbatim in the place of one.
 
-    Arguments:
+    Args:
+        decisions: The caller's decisions.
+        requests: The open requests, needed to find the path to a nested one.
+        aside: Staged results, to which the decisions are added.
         raw_in: The field that takes raw verdicts: `approvals`, or `calls`, which is meant for the results of calls that
             run elsewhere.
     """
     if not decisions:
         return aside
-    given = deepcopy(aside) if aside else DeferredToolResults()
+    results = deepcopy(aside) if aside else DeferredToolResults()
     paths = {request.id: path for path, request in _walk_requests(requests, {})} if requests else {}
     for decision in decisions:
         key = decision.request.id if decision.request else decision.address
         place = raw_in if decision.verdict == "raw" else "approvals"
-        _place_verdict(given, requests, paths.get(key, (key,)), _VERDICT_WRITERS[decision.verdict](decision), place)
-    return given
+        _place_verdict(results, requests, paths.get(key, (key,)), _VERDICT_WRITERS[decision.verdict](decision), place)
+    return results
 
 
 def _place_verdict(
-    given: DeferredToolResults, requests: DeferredToolRequests | None, path: RequestPath, verdict: Any, place: str
+    results: DeferredToolResults, requests: DeferredToolRequests | None, path: RequestPath, verdict: Any, place: str
 ) -> None:
     outer, *rest = path
     if not rest or requests is None:
-        getattr(given, place)[outer] = verdict
+        getattr(results, place)[outer] = verdict
         return
     waiting = requests.metadata[outer][DELEGATED_KEY]
-    inner = given.metadata.setdefault(outer, {}).setdefault(
+    inner = results.metadata.setdefault(outer, {}).setdefault(
         DELEGATED_KEY, {**waiting, "results": DeferredToolResults()}
     )
     inner["results"] = read_inner_results(inner)
-    given.approvals[outer] = True
+    results.approvals[outer] = True
     _place_verdict(inner["results"], REQUESTS_ADAPTER.validate_python(waiting["requests"]), tuple(rest), verdict, place)
 
 
@@ -128,16 +124,15 @@ _VERDICT_WRITERS: Mapping[str, Callable[[Decision], Any]] = {
 
 
 HAS_REQUESTS_EVENT = hasattr(messages, "DeferredToolRequestsEvent")
-"""Before there was such an event, a consumer found the requests in the result that the last event carries."""
+"""Whether the stream has an event for requests; before, they were in the result that the last event carries."""
 
 ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
 def read_event(event: Any, specs: SpecsByName) -> ShownEvents:
-    """
-    Gives what one event shows, as arguments for `World.shown`.
+    """Yield what one event shows, as arguments for `World.shown`.
 
-    A call is shown where the model makes it; the event that announces its execution comes again after an approval, and
+    A call is shown when the model makes it; the event that announces its execution comes again after an approval, and
     shows nothing new.
     """
     match event.event_kind:
@@ -180,12 +175,12 @@ def _read_result(part: Any) -> ShownEvents:
 
 
 def read_output(result: Any) -> Any:
-    """Gives the output as JSON data."""
+    """Return the output as JSON data."""
     return result.output if isinstance(result.output, str) else to_jsonable_python(result.output, fallback=repr)
 
 
 def read_text(result: Any) -> str | None:
-    """Gives the text beside the calls that the run pauses for, from the last response."""
+    """Return the text beside the calls for which the run pauses, from the last response."""
     last = next(message for message in reversed(result.all_messages()) if message.kind == "response")
     texts = [part.content for part in last.parts if part.part_kind == "text"]
     return "\n\n".join(texts) or None

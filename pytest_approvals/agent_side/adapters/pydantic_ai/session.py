@@ -1,7 +1,4 @@
-"""One session of an agent: its turns, and what is kept between them.
-
-The flavours whose runs end where they need approval, so that a caller keeps what a run leaves.
-"""
+"""Sessions: turns, what is kept between them, and the flavours whose runs end when they need approval."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from contextlib import contextmanager
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_approvals.agent_side.contract import (
+from ...contract import (
+    Agent,
     Blueprint,
     Decision,
     Finished,
@@ -20,12 +18,11 @@ from pytest_approvals.agent_side.contract import (
     Request,
     ToolSpec,
     Unsupported,
+    World,
 )
-from pytest_approvals.agent_side.contract.agent import Agent, World
-
-from . import metadata
+from ...kit.context import use_world
 from .messages import index_specs
-from .metadata import PROTOCOLS, framework_has
+from .metadata import MISSING, PROTOCOLS, RAISED_MISSING, framework_has
 
 if TYPE_CHECKING:
     from typing import Self
@@ -36,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Session(Agent):
-    """
-    A session on a Pydantic AI agent; flavours differ in what gates calls and in what is kept between turns.
+    """A session on a Pydantic AI agent; flavours differ in what gates calls and in what is kept between turns.
 
-    After a failed turn it keeps the messages that `capture_run_messages` holds; `state.after_failure` names the places.
+    After a failed turn it keeps the messages that `capture_run_messages` holds; `update_state_after_failure` names the
+    places in the documentation.
     """
 
     framework = "pydantic-ai-slim"
@@ -51,7 +48,7 @@ class Session(Agent):
 
     raised: ClassVar[bool] = False
     needs: ClassVar[tuple[str, str] | None] = None
-    """The file of the framework, and the name in it, without which there is no such flavour."""
+    """The file of the framework and the name in it that the flavour needs."""
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
@@ -70,12 +67,13 @@ class Session(Agent):
             raise ImportError(f"this release of {self.framework} has no {name!r} in pydantic_ai/{module}")
 
     def _handlers(self) -> Sequence[Any]:
-        """The capabilities of the framework that a built agent has besides its tools."""
+        """Return the framework's capabilities that a built agent has in addition to its tools."""
         return ()
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """See `Agent.turn`."""
         return self._outcome(await self._run(text, self._results(decisions), stream=stream))
 
     async def _run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
@@ -88,14 +86,14 @@ class Session(Agent):
 
     @contextmanager
     def _running(self) -> Iterator[State]:
-        """Within, the framework's objects find this session's world; a run that fails leaves what it got to."""
+        """Run a block in this session's world; if it fails, keep the state that the run has reached."""
         from pydantic_ai import capture_run_messages
 
         from .state import update_state_after_failure
 
         before = self._state
         try:
-            with self._playing(), capture_run_messages() as captured:
+            with use_world(self.world), capture_run_messages() as captured:
                 yield before
         except BaseException as error:
             self._state = update_state_after_failure(
@@ -107,19 +105,8 @@ class Session(Agent):
             )
             raise
 
-    @contextmanager
-    def _playing(self) -> Iterator[None]:
-        """Within, the framework's objects find this session's world."""
-        from .model import CURRENT_WORLD
-
-        token = CURRENT_WORLD.set(self.world)
-        try:
-            yield
-        finally:
-            CURRENT_WORLD.reset(token)
-
     def _asked(self, before: State) -> DeferredToolRequests | None:
-        """The requests that the caller knew of when a run failed that had begun with the state *before*."""
+        """Return the requests that the caller knew of when a run failed that had begun with the state *before*."""
         return before.requests
 
     def _outcome(self, result: Any) -> Outcome:
@@ -136,12 +123,13 @@ class Session(Agent):
     def _shown(self, event: Any) -> None:
         from .requests import read_event
 
-        for what, told in read_event(event, self._specs):
-            self.world.shown(what, **told)
+        for what, details in read_event(event, self._specs):
+            self.world.shown(what, **details)
 
     # --- requests and decisions ---------------------------------------------------------------------------------------
 
     async def pending(self) -> Sequence[Request]:
+        """See `Agent.pending`."""
         return self._listed(self._open())
 
     def _open(self) -> DeferredToolRequests | None:
@@ -159,7 +147,7 @@ class Session(Agent):
         return write_decisions(decisions, self._open(), aside=self._state.results, raw_in=place)
 
     async def cancel(self) -> None:
-        """Closes the open calls with `repair_messages`, which the framework names where a new prompt is refused."""
+        """Close the open calls with `repair_messages`, which the framework names when it refuses a new prompt."""
         from .state import close_open_calls
 
         self._state = close_open_calls(self._state)
@@ -167,6 +155,7 @@ class Session(Agent):
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def another_session(self, world: World) -> Self:
+        """See `Agent.another_session`."""
         from .state import State
 
         other = copy(self)
@@ -175,54 +164,51 @@ class Session(Agent):
         return other
 
     def tools(self) -> tuple[ToolSpec, ...]:
+        """See `Agent.tools`."""
         return self._subject.tools()
 
 
 class PydanticAI(Session):
-    """
-    A Pydantic AI agent whose gates are declared: `requires_approval=True`, and `approval_required(predicate)` for
-    conditions.
+    """A Pydantic AI agent whose gates are declared.
 
-    What it keeps between turns is what the documentation tells a caller to keep: the message history, and beside it the
+    That is `requires_approval=True`, and `approval_required(predicate)` for conditions.
+
+    Between turns it keeps what the documentation tells a caller to keep: the message history and the
     `DeferredToolRequests` of the last result, from which `pending` reads.
     """
 
-    capabilities = metadata.CLAIMED
-    missing = metadata.MISSING
+    missing = MISSING
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
-        """
-        Keeps a `DeferredToolResults` with the history until the next run: its type adapter is documented for that.
-        """
+        """Keep a `DeferredToolResults` with the history until the next run, as its type adapter is documented for."""
         self._state.results = self._results(decisions)
 
     async def trim(self, keep: int) -> None:
-        """Takes the conversation from a `ConversationStore` with a `limit`, the framework's own window."""
+        """Load the conversation from a `ConversationStore` with a `limit`, the framework's own window."""
         from .state import trim_state
 
         self._state = await trim_state(self._state, keep)
 
     async def dump(self) -> str:
+        """See `Agent.dump`."""
         from .state import dump_state
 
         return dump_state(self._state, append=self._append)
 
     async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
         from .state import load_state
 
         self._state = load_state(parts)
 
     async def copy_from(self, other: Agent) -> None:
+        """See `Agent.copy_from`."""
         assert isinstance(other, PydanticAI)
         self._state = deepcopy(other._state)
 
 
 class Raised(PydanticAI):
-    """
-    A Pydantic AI agent whose tools ask from within: their bodies raise `ApprovalRequired` unless
-    `ctx.tool_call_approved`.
-    """
+    """A Pydantic AI agent whose tool bodies raise `ApprovalRequired` unless `ctx.tool_call_approved`."""
 
-    capabilities = metadata.CLAIMED_RAISED
-    missing = metadata.MISSING_RAISED
+    missing = RAISED_MISSING
     raised = True

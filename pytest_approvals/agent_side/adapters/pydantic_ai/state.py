@@ -1,9 +1,8 @@
-"""
-What a caller keeps between two runs, and how it is written down.
+"""State that a caller keeps between two runs, and its serialization.
 
 A paused run leaves nothing behind but its result: the caller keeps the message history and, because the messages do not
 show what kind of answer a call needs nor the metadata it was deferred with, the `DeferredToolRequests` beside it. Each
-is written with the framework's own type adapter. Answers that are to be used later are kept as `DeferredToolResults`.
+is written with the framework's own type adapter. Staged answers are kept as `DeferredToolResults`.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ RESULTS_ADAPTER: TypeAdapter[DeferredToolResults] = TypeAdapter(DeferredToolResu
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """
-    What a caller keeps.
+    """The state that a caller keeps.
 
     Attributes:
         messages: The history.
         requests: What the last run paused for.
-        results: Answers that were put aside.
-        since: Where the messages start that the last step added; all before are as they were saved.
+        results: Answers that were staged.
+        since: The index of the first message that the last step added; those before are as they were saved.
     """
 
     messages: list[ModelMessage] = field(default_factory=list)
@@ -41,7 +39,7 @@ class State:
 
 
 def dump_state(state: State, *, append: bool) -> str:
-    """Gives *state* as text; with *append* only the messages that the last step added."""
+    """Return *state* as text; with *append* only the messages that the last step added."""
     since = state.since if append else 0
     parts = {
         "since": since,
@@ -53,7 +51,7 @@ def dump_state(state: State, *, append: bool) -> str:
 
 
 def load_state(parts: Sequence[str]) -> State:
-    """Gives the state that `dump_state` wrote, in one text or in several that each add to the ones before."""
+    """Return the state that `dump_state` wrote, in one text or in several that each add to the ones before."""
     state = State()
     for part in map(json.loads, parts):
         state.since = part["since"]
@@ -67,7 +65,7 @@ def load_state(parts: Sequence[str]) -> State:
 
 
 def update_state(before: State, result: Any, *, append: bool) -> State:
-    """Gives what to keep of a run that came to its end; with *append* the earlier messages stay as they were kept."""
+    """Return the state after a run that ended; with *append* the earlier messages stay as they were kept."""
     new = result.new_messages()
     messages = [*before.messages, *new] if append else result.all_messages()
     output = result.output
@@ -86,18 +84,22 @@ def update_state_after_failure(
     append: bool,
     cancelled: bool = False,
 ) -> State:
-    """
-    Gives what to keep of a run that failed, as the framework documents it ("Recovering a failed run's messages"): the
-    messages that `capture_run_messages` holds.
+    """Return the state after a run that failed: the messages that `capture_run_messages` holds.
+
+    That is how the framework documents it ("Recovering a failed run's messages").
 
     A response that broke off is discarded, which the documentation leaves to the application ("Message History After
     Cancellation"): going on then asks the model again. A run that added nothing, because it was refused, leaves what
-    was there before. Answers put aside count as handed over in any case.
+    was there before. Staged answers count as handed over in any case.
 
-    Arguments:
+    Args:
+        before: The state before the run.
+        captured: What `capture_run_messages` holds.
         asked: The requests that the caller knows; those whose calls still have no result stay open.
-        cancelled: The caller hung up. Then the request that says that tools were interrupted is kept, empty as it may
-            be, and with it the framework closes their calls; after an exception a person may be asked about them again.
+        append: The earlier messages stay as they were kept.
+        cancelled: The caller disconnected. Then the request that says that tools were interrupted is kept, even if it
+            is empty, and with it the framework closes their calls; after an exception a user may be asked about them
+            again.
     """
     start = len(_repair_history(before.messages))
     added = list(captured[start:])
@@ -117,7 +119,7 @@ def _is_interrupted(message: ModelMessage) -> bool:
 
 
 def _repair_history(messages: list[ModelMessage]) -> list[ModelMessage]:
-    """What a run makes of a history before it adds to it; releases that do not tell start from it unchanged."""
+    """Return the history as a run repairs it before adding to it; releases without repair leave it unchanged."""
     repair = getattr(framework, "repair_messages", None)
     return repair(messages, repair_last_response=False) if repair else messages
 
@@ -125,7 +127,7 @@ def _repair_history(messages: list[ModelMessage]) -> list[ModelMessage]:
 def _select_open_requests(
     requests: DeferredToolRequests | None, messages: Sequence[ModelMessage]
 ) -> DeferredToolRequests | None:
-    """The requests whose calls stand unanswered in the last response."""
+    """Return the requests whose calls are unanswered in the last response."""
     if requests is None:
         return None
     called: set[str] = set()
@@ -142,12 +144,12 @@ def _select_open_requests(
 
 
 def close_open_calls(state: State) -> State:
-    """Gives the state with every open call closed."""
+    """Return the state with every open call closed."""
     return State(messages=framework.repair_messages(state.messages))
 
 
 async def trim_state(state: State, keep: int) -> State:
-    """Gives the state as a store loads it again with only the last *keep* messages."""
+    """Return the state as a store loads it again with only the last *keep* messages."""
     from pydantic_ai.conversation import Conversation
     from pydantic_ai.conversation_store import InMemoryConversationStore
 

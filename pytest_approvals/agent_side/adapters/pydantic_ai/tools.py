@@ -1,17 +1,14 @@
-"""Functions with the parameters of a tool, and the schema that the framework makes of them.
-
-Agents that run inside a tool, after the framework's recipe for delegation with approvals.
-
-The framework has no nested approvals of its own. A delegating tool runs the inner agent; where that pauses, it raises
-`ApprovalRequired` with the inner requests and the inner history as metadata, which surface with the outer call's
-request. On resume the tool finds the answers, again with that history, in `ctx.tool_call_metadata`. So nothing is kept
-outside of what the caller keeps: the requests and, handed back, the results.
-
-Tools and agents made from a blueprint.
+"""Tools built from tool specs: their bodies, gates and schemas, tools of MCP servers, and tools that run agents.
 
 Ungated tools and those that always wait are plain function tools (`requires_approval`); those that wait on a condition
-stand in a toolset of their own with `approval_required(predicate)`. In the flavour `raised` the body asks instead, by
+are in a toolset of their own with `approval_required(predicate)`. In the flavour `raised` the body asks instead, by
 raising `ApprovalRequired` unless `ctx.tool_call_approved`.
+
+Agents that run inside a tool follow the framework's recipe for delegation with approvals, as it has no nested approvals
+of its own: a delegating tool runs the inner agent; if that pauses, the tool raises `ApprovalRequired` with the inner
+requests and the inner history as metadata, which surface with the outer call's request. On resume the tool finds the
+answers, again with that history, in `ctx.tool_call_metadata`. So nothing is kept outside of what the caller keeps: the
+requests and, handed back, the results.
 """
 
 from __future__ import annotations
@@ -26,34 +23,34 @@ from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredT
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from pytest_approvals.agent_side.contract import (
+from ...contract import (
     AsksAgain,
     Condition,
     Parameter,
     ServerAddress,
     ToolSpec,
 )
-from pytest_approvals.agent_side.kit.tool_schema import (
+from ...kit.clients import MCP_TIMEOUT, split_command
+from ...kit.context import current_world
+from ...kit.tool_schema import (
     HashableParameters,
     build_fields_model,
     set_signature,
     to_signature_parameters,
 )
-
 from .messages import ANSWER_TOOL, list_renamed_tools
-from .model import CURRENT_WORLD
 from .state import REQUESTS_ADAPTER, RESULTS_ADAPTER
 
 Body = Callable[..., Coroutine[Any, Any, Any]]
 
 
 def build_function_schema(spec: ToolSpec, body: Body) -> Any:
-    """Gives the framework's schema of the tool: made once for equal parameters, with this tool's own *body*."""
+    """Return the framework's schema of the tool: made once for equal parameters, with this tool's own *body*."""
     return replace(_build_schema(spec.name, spec.description, HashableParameters(spec.parameters)), function=body)
 
 
 def build_answer_type(fields: Mapping[str, Parameter]) -> Any:
-    """Gives the type of a structured answer with *fields*, as a person would have written it."""
+    """Return the type of a structured answer with *fields*, as a user would have written it."""
     return ToolOutput(build_fields_model("Answer", fields), name=ANSWER_TOOL)
 
 
@@ -68,16 +65,16 @@ def _build_schema(name: str, description: str, fields: HashableParameters) -> An
 
 
 DELEGATED_KEY = "delegated"
-"""Where the metadata of a call that runs an agent holds what that agent waits for."""
+"""The key in the metadata of a call that runs an agent, below which its requests and history are kept."""
 
 
 def build_delegate_body(agents: Mapping[str, Agent[None, Any]], name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Gives the body of a tool that runs the agent called *name*, one of *agents* by the time it is called."""
+    """Return the body of a tool that runs the agent called *name*, one of *agents* by the time it is called."""
 
     async def body(ctx: RunContext[None], **arguments: str) -> Any:
-        given = (ctx.tool_call_metadata or {}).get(DELEGATED_KEY) if ctx.tool_call_approved else None
-        begin: dict[str, Any] = {"user_prompt": arguments["input"]} if given is None else _build_resume_options(given)
-        result = await agents[name].run(**begin)
+        paused = (ctx.tool_call_metadata or {}).get(DELEGATED_KEY) if ctx.tool_call_approved else None
+        options = {"user_prompt": arguments["input"]} if paused is None else _build_resume_options(paused)
+        result = await agents[name].run(**options)
         if isinstance(result.output, DeferredToolRequests):
             raise ApprovalRequired(metadata={DELEGATED_KEY: _write_paused_agent(name, result)})
         return result.output
@@ -86,7 +83,7 @@ def build_delegate_body(agents: Mapping[str, Agent[None, Any]], name: str) -> Ca
 
 
 def _write_paused_agent(name: str, result: Any) -> dict[str, Any]:
-    """What the inner agent waits for, as JSON data: it has to survive where the requests are stored."""
+    """Return what the inner agent waits for, as JSON data: it must survive when the requests are stored."""
     return {
         "agent": name,
         "requests": REQUESTS_ADAPTER.dump_python(result.output, mode="json"),
@@ -94,22 +91,23 @@ def _write_paused_agent(name: str, result: Any) -> dict[str, Any]:
     }
 
 
-def _build_resume_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def _build_resume_options(paused: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "message_history": ModelMessagesTypeAdapter.validate_python(given["history"]),
-        "deferred_tool_results": read_inner_results(given),
+        "message_history": ModelMessagesTypeAdapter.validate_python(paused["history"]),
+        "deferred_tool_results": read_inner_results(paused),
     }
 
 
-def read_inner_results(given: Mapping[str, Any]) -> DeferredToolResults:
-    """Gives the answers to the inner requests; they are JSON data once they were put aside and stored."""
-    results = given["results"]
+def read_inner_results(paused: Mapping[str, Any]) -> DeferredToolResults:
+    """Return the answers to the inner requests; they are JSON data after they were staged and stored."""
+    results = paused["results"]
     return results if isinstance(results, DeferredToolResults) else RESULTS_ADAPTER.validate_python(results)
 
 
 def build_toolsets(
     specs: Sequence[ToolSpec], agents: Mapping[str, Agent[None, Any]], *, raised: bool
 ) -> list[AbstractToolset[None]]:
+    """Return the toolsets of one agent's functions: the plain ones, and those that wait on a condition."""
     own = [spec for spec in specs if spec.kind == "function"]
     conditional = [spec for spec in own if isinstance(spec.approval, Condition) and not raised]
     plain = [spec for spec in own if spec not in conditional]
@@ -123,16 +121,18 @@ def build_toolsets(
 
 
 def build_mcp_toolsets(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddress]) -> list[AbstractToolset[None]]:
+    """Return the toolsets of one agent's MCP servers, with the tools renamed that share a name."""
     if not addresses:
         return []
-    from .mcp import build_mcp_toolset
-
-    made = {
-        one.name: build_mcp_toolset(one, _build_policy([spec for spec in specs if spec.server == one.name]))
-        for one in addresses
+    policies = {
+        address.name: _build_policy([spec for spec in specs if spec.server == address.name]) for address in addresses
     }
+    toolsets = {address.name: _build_mcp_toolset(address, policies[address.name]) for address in addresses}
     names = {(tool, server): name for name, tool, server in list_renamed_tools(specs)}
-    return [one.renamed({names[key]: key[0] for key in names if key[1] == server}) for server, one in made.items()]
+    return [
+        toolset.renamed({names[key]: key[0] for key in names if key[1] == server})
+        for server, toolset in toolsets.items()
+    ]
 
 
 def _build_policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any, dict[str, Any]], bool]:
@@ -142,7 +142,7 @@ def _build_policy(specs: Sequence[ToolSpec]) -> Callable[[RunContext[None], Any,
         spec = by_name[definition.name]
         if not isinstance(spec.approval, Condition):
             return spec.approval == "always"
-        return CURRENT_WORLD.get().gate(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+        return current_world().gate(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
 
     return needs_approval
 
@@ -164,7 +164,7 @@ def _build_tool(spec: ToolSpec, agents: Mapping[str, Agent[None, Any]], *, raise
 def _build_body(spec: ToolSpec) -> Body:
     async def body(ctx: RunContext[None], **arguments: Any) -> Any:
         try:
-            return await CURRENT_WORLD.get().run(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+            return await current_world().run(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
         except AsksAgain as asked:
             raise ApprovalRequired from asked
 
@@ -183,4 +183,24 @@ def _build_asking_body(spec: ToolSpec, inner: Body) -> Body:
 async def _needs_approval(spec: ToolSpec, ctx: RunContext[None], arguments: dict[str, Any]) -> bool:
     if spec.approval == "always":
         return True
-    return await CURRENT_WORLD.get().gate_slowly(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+    return await current_world().gate_slowly(spec.name, arguments, ctx.tool_call_id, agent=spec.agent)
+
+
+# --- MCP servers ------------------------------------------------------------------------------------------------------
+
+
+def _build_mcp_toolset(address: ServerAddress, policy: Callable[..., bool]) -> Any:
+    """Return the toolset of the server at *address*, whose calls wait for approval if *policy* says so.
+
+    The framework connects for the time of a run. A server is not told the id of a call.
+    """
+    from pydantic_ai.mcp import MCPToolset
+
+    return MCPToolset(address.url or _build_transport(address), read_timeout=MCP_TIMEOUT).approval_required(policy)
+
+
+def _build_transport(address: ServerAddress) -> Any:
+    from fastmcp.client.transports import StdioTransport
+
+    program, arguments = split_command(address)
+    return StdioTransport(program, arguments, keep_alive=False)

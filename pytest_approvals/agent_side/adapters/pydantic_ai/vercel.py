@@ -1,10 +1,9 @@
-"""
-A client of the Vercel AI SDK: it holds UI messages, and answers requests in them.
+"""Vercel AI SDK client and its flavour: it holds UI messages, and answers requests in them.
 
 A tool call is a part of the assistant's message; its state says how far it has come. A request is a part in the state
-`approval-requested`, and the answer stands in the same part, in the state `approval-responded`. What a stream does to
-the messages is what `processUIMessageStream` of the SDK does (release 6): a response goes on in the last message where
-that is the assistant's. Only requests in the last message are open, as only those are found by
+`approval-requested`, and the answer is in the same part, in the state `approval-responded`. A stream changes the
+messages as in `processUIMessageStream` of the SDK (release 6): a response continues in the last message if that is the
+assistant's. Only requests in the last message are open, as only those are found by
 `addToolApprovalResponse`.
 """
 
@@ -14,10 +13,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_approvals.agent_side.contract import MAIN, Decision, Request, Unsupported
-
-from . import metadata as facts
+from ...contract import MAIN, Decision, Request, Unsupported
 from .messages import ANSWER_TOOL, SpecsByName, get_original_name
+from .metadata import VERCEL_MISSING
 from .web import Event, ShownEvents, WebClient, WebSession
 
 Part = dict[str, Any]
@@ -27,10 +25,11 @@ SDK_RELEASE = 6
 
 
 class VercelClient(WebClient):
-    """What `useChat` holds."""
+    """The state of `useChat`."""
 
     @staticmethod
     def adapter() -> tuple[Any, dict[str, Any]]:
+        """See `WebClient.adapter`."""
         from pydantic_ai.ui.vercel_ai import VercelAIAdapter
 
         return VercelAIAdapter, {"sdk_version": SDK_RELEASE}
@@ -38,16 +37,19 @@ class VercelClient(WebClient):
     # --- what is sent -------------------------------------------------------------------------------------------------
 
     def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
+        """See `WebClient.decide`."""
         for decision in decisions:
             _write_decision(self.messages, decision, raw_in, self.specs)
         return {"trigger": "submit-message", "id": "chat"}
 
-    def written(self, text: str, id: str) -> dict[str, Any]:
+    def build_message(self, text: str, id: str) -> dict[str, Any]:
+        """See `WebClient.build_message`."""
         return {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}
 
     # --- what is received ---------------------------------------------------------------------------------------------
 
-    def take(self, event: Event) -> ShownEvents:
+    def handle(self, event: Event) -> ShownEvents:
+        """See `WebClient.handle`."""
         kind = event["type"]
         if kind == "error":
             self.error = event["errorText"]
@@ -61,7 +63,7 @@ class VercelClient(WebClient):
             yield from self._tool(kind, event)
 
     def _response(self) -> dict[str, Any]:
-        """The message that the stream goes into."""
+        """Return the message that the stream is written into."""
         return _get_last_response(self.messages)
 
     def _text(self, kind: str, event: Event) -> ShownEvents:
@@ -94,13 +96,13 @@ class VercelClient(WebClient):
         yield from () if part["type"] == f"tool-{ANSWER_TOOL}" else shown
 
     def _begun(self, event: Event) -> Part:
-        """A new part for the call that *event* names."""
+        """Append a part for the call that *event* names, and return it."""
         part = {"type": f"tool-{event['toolName']}", "toolCallId": event["toolCallId"]}
         self._response()["parts"].append(part)
         return part
 
-    def said(self) -> str:
-        """Gives the text of the last step."""
+    def last_text(self) -> str:
+        """Return the text of the last step."""
         parts = self.messages[-1]["parts"] if self.messages else []
         steps = [place for place, part in enumerate(parts) if part["type"] == "step-start"]
         last = parts[steps[-1] if steps else 0 :]
@@ -109,6 +111,7 @@ class VercelClient(WebClient):
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def requests(self) -> tuple[Request, ...]:
+        """See `WebClient.requests`."""
         last = self.messages[-1:]
         return tuple(self._request(part) for part in _tool_parts(last) if part["state"] == "approval-requested")
 
@@ -126,15 +129,14 @@ class VercelClient(WebClient):
 
 
 class Vercel(WebSession):
-    """A Pydantic AI agent behind `VercelAIAdapter`; what is kept are the client's UI messages."""
+    """A Pydantic AI agent behind `VercelAIAdapter`; the client's UI messages are kept."""
 
-    capabilities = facts.CLAIMED_VERCEL
-    missing = facts.MISSING_VERCEL
+    missing = VERCEL_MISSING
     needs = ("ui/vercel_ai/_adapter.py", "sdk_version")
     client = VercelClient
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
-        """Answers in the messages that the client holds; nothing is sent."""
+        """Write the decisions into the messages that the client holds; nothing is sent."""
         self._client.decide(decisions, raw_in=self._raw_in)
         self._completed = None
 
@@ -143,7 +145,7 @@ class Vercel(WebSession):
 
 
 def _get_last_response(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The last message, which is begun where that is not the assistant's."""
+    """Return the last message, or a new one if that is not the assistant's."""
     if not messages or messages[-1]["role"] != "assistant":
         messages.append({"id": f"message-{len(messages) + 1}", "role": "assistant", "parts": []})
     return messages[-1]
@@ -155,10 +157,10 @@ def _tool_parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Part]:
 
 
 def _find_part(messages: Sequence[Mapping[str, Any]], call_id: Any, *, last: bool = False) -> Part | None:
-    """The part of the call with this id: the first that has no output yet, else the last."""
-    found = [part for part in _tool_parts(messages) if part["toolCallId"] == call_id]
-    waits = [part for part in found if not _is_ended(part) and not last]
-    return next(iter([*waits, *reversed(found)]), None)
+    """Return the part of the call with this id: the first that has no output yet, else the last."""
+    parts = [part for part in _tool_parts(messages) if part["toolCallId"] == call_id]
+    waiting = [part for part in parts if not _is_ended(part) and not last]
+    return next(iter([*waiting, *reversed(parts)]), None)
 
 
 def _is_ended(part: Part) -> bool:
@@ -208,17 +210,16 @@ _PART_CHANGES = {
 }
 
 _LAST_CALL_EVENTS = frozenset({"tool-input-available", "tool-input-error", "tool-approval-request"})
-"""These are about the call that the model made last, where several have one id."""
+"""The events about the call that the model made last, if several have one id."""
 
 # --- decisions --------------------------------------------------------------------------------------------------------
 
 
 def _write_decision(messages: list[dict[str, Any]], decision: Decision, raw_in: str, specs: SpecsByName) -> None:
-    """
-    Writes *decision* into the part of its call, which then says what the caller's copy of the request says.
+    """Write *decision* and the caller's copy of the request into the part of its call.
 
-    Where the call has come further, the part stays, and a part with the answer comes beside it. A call that no message
-    has is added, as by a client that makes one up.
+    If the call has come further, the part stays, and a new part holds the answer. A call that no message has is added,
+    as by a client that makes one up.
     """
     request = decision.request
     call_id = request.call_id if request else decision.address

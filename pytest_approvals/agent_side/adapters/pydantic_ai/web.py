@@ -1,11 +1,10 @@
-"""
-Agents behind a web client: the framework's UI adapters serve them, and the client holds the conversation.
+"""Sessions behind a web client: the framework's UI adapters serve the agent, the client holds the conversation.
 
 A turn is one request of the client. Its body is made of what the client holds; the adapter of the protocol reads it,
 runs the agent, and streams events, each as the text that goes over the wire. What the client makes of them is its state
-until the next turn; answers that the server refused it takes back. A server that stores conversations does so when a
-run has completed (`on_complete`), with `dump_messages`; a page that is loaded again begins with that. So `dump` gives
-it; after a failed turn, for which nothing is stored, it gives what the client holds.
+until the next turn; it takes back answers that the server refused. A server that stores conversations does so when a
+run has completed (`on_complete`), with `dump_messages`; a page that is loaded again begins with that. So `dump` returns
+it; after a failed turn, for which nothing is stored, it returns what the client holds.
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_approvals.agent_side.contract import Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported
-from pytest_approvals.agent_side.contract.agent import Agent, World
-
+from ...contract import Agent, Blueprint, Decision, Finished, Outcome, Paused, Request, Unsupported, World
+from ...kit.context import use_world
 from .messages import SpecsByName
 from .session import Session
 
@@ -30,16 +28,15 @@ ShownEvents = Iterator[tuple[str, dict[str, Any]]]
 
 
 class RunFailed(Exception):
-    """The stream ended with an error; the client is told no more than its text."""
+    """The stream ended with an error; the client learns only its text."""
 
 
 class WebClient(ABC):
-    """
-    What a web client holds, and what it makes of the events that it is sent.
+    """A web client: the messages that it holds, and its handling of events.
 
     Attributes:
         messages: The conversation, in the protocol's own messages.
-        error: What the last stream ended with, where it ended with an error.
+        error: The error with which the last stream ended, if any.
     """
 
     def __init__(self, specs: SpecsByName) -> None:
@@ -51,58 +48,59 @@ class WebClient(ABC):
     @staticmethod
     @abstractmethod
     def adapter() -> tuple[Any, dict[str, Any]]:
-        """Gives the framework's adapter of this protocol, and what it is made with."""
+        """Return the framework's adapter of this protocol, and its arguments."""
 
     def body(self, text: str | None, decisions: Sequence[Decision], *, raw_in: str) -> dict[str, Any]:
-        """
-        Gives the body of a request with *text* and *decisions*, which are in the client's messages from then on.
+        """Return the body of a request, and add *text* and *decisions* to the client's messages.
 
-        Arguments:
-            raw_in: `calls` puts a raw verdict where the result of a call goes that runs in the client.
+        Args:
+            text: The message of the user, if there is one.
+            decisions: The decisions of the user.
+            raw_in: `calls` puts a raw verdict in the place of the result of a call that runs in the client.
         """
         self._unanswered = deepcopy(self.messages)
         more = self.decide(decisions, raw_in=raw_in)
         if text is not None:
             for messages in (self.messages, self._unanswered):
-                messages.append(self.written(text, f"message-{len(messages) + 1}"))
+                messages.append(self.build_message(text, f"message-{len(messages) + 1}"))
         return {**more, "messages": deepcopy(self.messages)}
 
     @abstractmethod
     def decide(self, decisions: Sequence[Decision], *, raw_in: str) -> Mapping[str, Any]:
-        """Puts decisions into the messages, as far as they stand there, and gives what else the body has."""
+        """Put decisions into the messages, as far as they belong there, and return the rest of the body."""
 
     @abstractmethod
-    def written(self, text: str, id: str) -> dict[str, Any]:
-        """Gives the message of the person at the client."""
+    def build_message(self, text: str, id: str) -> dict[str, Any]:
+        """Return the message of the user at the client."""
 
     @abstractmethod
-    def take(self, event: Event) -> ShownEvents:
-        """Takes in one event, and gives what it shows, as arguments for `World.shown`."""
+    def handle(self, event: Event) -> ShownEvents:
+        """Handle one event, and yield what it shows, as arguments for `World.shown`."""
 
     @abstractmethod
     def requests(self) -> tuple[Request, ...]:
-        """Gives the requests that the client shows as open."""
+        """Return the requests that the client shows as open."""
 
     @abstractmethod
-    def said(self) -> str:
-        """Gives the text that the agent said last."""
+    def last_text(self) -> str:
+        """Return the last text of the agent."""
 
-    def take_back(self) -> None:
-        """Takes the decisions out of the messages again: they were refused, and the requests are open."""
+    def undo_decisions(self) -> None:
+        """Remove the decisions from the messages: they were refused, and the requests are open again."""
         self.messages = self._unanswered
 
-    def kept(self) -> dict[str, Any]:
-        """Gives what the client holds, as JSON data."""
+    def dump(self) -> dict[str, Any]:
+        """Return the state of the client, as JSON data."""
         return {"messages": self.messages}
 
-    def take_up(self, kept: Mapping[str, Any]) -> None:
-        """Begins with what `kept` gave."""
-        self.messages = kept["messages"]
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Restore what `dump` returned."""
+        self.messages = state["messages"]
 
-    def copied(self) -> Self:
-        """Gives another client that holds the same, as a second tab does."""
+    def copy(self) -> Self:
+        """Return another client with the same state, like a second tab."""
         other = type(self)(self.specs)
-        other.take_up(deepcopy(self.kept()))
+        other.load(deepcopy(self.dump()))
         return other
 
 
@@ -117,32 +115,32 @@ class WebSession(Session):
         self._completed: Any = None
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
-        """
-        Turns that overlap are two tabs, which begin with the same; what is kept is that of the one that ends last.
+        """See `Agent.turn`.
 
-        What the server refuses to read leaves the client as it was.
+        Turns that overlap are two tabs with the same state; the client of the one that ends last is kept. A request
+        that the server refuses to read leaves the client as it was.
         """
-        client = self._client.copied()
+        client = self._client.copy()
         completed: list[Any] = []
         body = client.body(text, decisions, raw_in=self._raw_in)
         refused = True
-        with self._playing():
+        with use_world(self.world):
             async for event in self._posted(body, completed.append):
-                for what, told in client.take(event):
+                for what, details in client.handle(event):
                     refused = refused and what == "end"
                     if stream:
-                        self.world.shown(what, **told)
+                        self.world.shown(what, **details)
         self._client, self._completed = client, completed[-1] if completed else None
         if client.error is not None:
             if refused:
-                client.take_back()
+                client.undo_decisions()
             raise RunFailed(client.error)
         return self._ended()
 
     async def _posted(self, body: Mapping[str, Any], complete: Callable[[Any], None]) -> AsyncIterator[Event]:
-        """Sends *body*; gives the events that come back, read from their text, and the result of a completed run."""
-        made, settings = self._client.adapter()
-        adapter = made(agent=self._subject.agent, run_input=made.build_run_input(json.dumps(body).encode()), **settings)
+        """Send *body*; yield the events of the answer, and hand the result of a completed run to *complete*."""
+        kind, settings = self._client.adapter()
+        adapter = kind(agent=self._subject.agent, run_input=kind.build_run_input(json.dumps(body).encode()), **settings)
         with self._subject.probed():
             events = adapter.run_stream(on_complete=complete, **self._subject.options)
             async for text in adapter.encode_stream(events):
@@ -157,12 +155,13 @@ class WebSession(Session):
 
         requests = self._client.requests()
         if requests:
-            return Paused(requests=requests, text=self._client.said() or None)
+            return Paused(requests=requests, text=self._client.last_text() or None)
         result = self._completed
         hidden = result is None or isinstance(result.output, DeferredToolRequests)
-        return Finished(output=self._client.said() if hidden else read_output(result))
+        return Finished(output=self._client.last_text() if hidden else read_output(result))
 
     async def pending(self) -> Sequence[Request]:
+        """See `Agent.pending`."""
         return self._client.requests()
 
     @property
@@ -170,38 +169,43 @@ class WebSession(Session):
         return str(self.blueprint.options.get("raw_in", "approvals"))
 
     async def cancel(self) -> None:
+        """See `Agent.cancel`."""
         raise Unsupported("cancel", self.missing["cancel"])
 
     # --- state --------------------------------------------------------------------------------------------------------
 
     async def dump(self) -> str:
-        kept = self._client.kept()
+        """See `Agent.dump`."""
+        state = self._client.dump()
         if self._completed is not None:
-            kept = {**kept, "messages": self._stored()}
-        return json.dumps(kept)
+            state = {**state, "messages": self._dump_completed()}
+        return json.dumps(state)
 
-    def _stored(self) -> list[dict[str, Any]]:
-        """Gives the messages of the completed run as a server stores them."""
-        made, settings = self._client.adapter()
-        dumped = made.dump_messages(self._completed.all_messages(), **_select_accepted(made.dump_messages, settings))
+    def _dump_completed(self) -> list[dict[str, Any]]:
+        """Return the messages of the completed run as a server stores them."""
+        kind, settings = self._client.adapter()
+        dumped = kind.dump_messages(self._completed.all_messages(), **_select_accepted(kind.dump_messages, settings))
         return [message.model_dump(mode="json", by_alias=True, exclude_none=True) for message in dumped]
 
     async def load(self, parts: Sequence[str]) -> None:
+        """See `Agent.load`."""
         (part,) = parts
-        self._client.take_up(json.loads(part))
+        self._client.load(json.loads(part))
 
     async def copy_from(self, other: Agent) -> None:
+        """See `Agent.copy_from`."""
         assert isinstance(other, WebSession)
-        self._client = other._client.copied()
+        self._client = other._client.copy()
 
     async def another_session(self, world: World) -> Self:
+        """See `Agent.another_session`."""
         other = await super().another_session(world)
         other._client, other._completed = self.client(self._specs), None
         return other
 
 
 def _select_accepted(function: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the *settings* that a release's function takes."""
+    """Return those of the *settings* that the function of this release takes."""
     from inspect import signature
 
     return {name: value for name, value in settings.items() if name in signature(function).parameters}

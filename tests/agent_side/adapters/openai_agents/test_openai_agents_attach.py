@@ -287,7 +287,7 @@ class TestLeaving:
 
         attach(factory, DONE).finished("Go.")
 
-        assert ["ModelOfAll"] == [type(model).__name__ for model in made]
+        assert ["DispatchingModel"] == [type(model).__name__ for model in made]
 
     def test_the_persons_agent_is_left_as_it_was(self, attach: Attach) -> None:
         """The probes are taken out when the last session lets go."""

@@ -182,7 +182,7 @@ def test_a_deep_copy_loses_the_run_of_an_agent_tool(begin: Begin) -> None:
     asks, pays = reply(None, call("ask", "o1", input="x")), reply(None, call("pay", "i1", amount=1))
     session = begin(asks, pays, reply("Again."), tools=[ask, inner])
     session.paused("Go.")
-    memory = session.agent._memory
+    memory = session.agent._state
     memory.runs = [copy.deepcopy(memory.runs[-1])]
     output = session.finished(None, *map(approve, session.pending()))
 

@@ -33,7 +33,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def ids(session: AdapterSession) -> list[str]:
-    (run,) = session.agent._memory.runs
+    (run,) = session.agent._state.runs
     return [item["raw_item"]["id"] for item in run.state.to_json()["generated_items"] if "id" in item["raw_item"]]
 
 
@@ -88,7 +88,7 @@ def test_guardrails_and_a_context_of_the_application_are_in_what_is_stored(begin
     """A run that is taken up goes on with both."""
     session = begin(PAYS, DONE, options={"guardrails": "allow", "context": {"user": "ann"}})
     session.paused("Pay.")
-    (run,) = session.agent._memory.runs
+    (run,) = session.agent._state.runs
     written = run.state.to_json()
 
     assert ["input"] == [one["guardrail"]["name"] for one in written["input_guardrail_results"]]

@@ -69,7 +69,7 @@ class TestArguments:
 
     def test_the_model_is_offered_the_declared_schema(self, begin: Begin) -> None:
         """Types, required parameters and defaults are those of the spec."""
-        (offered,) = begin(tools=[with_default()]).agent._crew.main.tools
+        (offered,) = begin(tools=[with_default()]).agent._agents.main.tools
         properties = offered.params_json_schema["properties"]
 
         assert (["amount"], "integer", "none") == (
@@ -230,7 +230,7 @@ class TestHostedServers:
     def test_the_provider_is_told_what_is_gated(self, begin: Begin) -> None:
         """One hosted tool a server, with a list of names each way."""
         session = begin(tools=[SEARCH, replace(SEARCH, name="peek", approval="never")])
-        (hosted,) = session.agent._crew.main.tools
+        (hosted,) = session.agent._agents.main.tools
 
         assert {"always": {"tool_names": ["search"]}, "never": {"tool_names": ["peek"]}} == hosted.tool_config[
             "require_approval"
