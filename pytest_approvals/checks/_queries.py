@@ -1,8 +1,8 @@
-"""The circumstances under which a call need not run, or a request need not be there.
+"""Queries on a history that several checks share.
 
-Where good agents differ, checks accept all that they do; what is acceptable is said here, once.
-
-What is pending at a point of a history.
+They say under which conditions a call need not run or a request need not surface, what is pending at a point, and
+what came between two points. If good agents differ, checks accept all that they do; what is acceptable is defined
+here, once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_approvals.journal.history import History, RecordedCall, RecordedDeci
 
 
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
-    """Says whether its tool is not there, its arguments need not be taken, or its save has been changed."""
+    """Return whether its tool is missing, its arguments need not be accepted, or its save was changed."""
     n = call.n if decision is None or decision.handed_in_at is None else decision.handed_in_at
     if was_rewritten_between(history, call.n, n, call.session):
         return True
@@ -29,7 +29,7 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
 
 
 def is_tool_missing(history: History, tool: str, n: int, session: str) -> bool:
-    """Says whether the agent does not have a tool at position *n*."""
+    """Return whether the agent does not have a tool at position *n*."""
     tools = history.tools_at(n, session)
     return tools is not None and tool not in tools
 
@@ -39,7 +39,7 @@ def _tool_parameters(history: History, tool: str) -> Mapping[str, Mapping[str, A
 
 
 def is_contradicted(decision: RecordedDecision) -> bool:
-    """Says whether the same submission holds the opposite decision about the same call."""
+    """Return whether the same submission holds the opposite decision about the same call."""
     call = decision.call
     if call is None or not (decision.approves or decision.rejects):
         return False
@@ -48,19 +48,19 @@ def is_contradicted(decision: RecordedDecision) -> bool:
 
 
 def sibling_calls(history: History, call: RecordedCall) -> list[RecordedCall]:
-    """Gives the other calls of the same reply, in the same fork."""
+    """Return the other calls of the same reply, in the same branch."""
     same = (other for other in history.calls if other.n == call.n and other.branch == call.branch)
     return [other for other in same if other is not call and other.session == call.session]
 
 
 def has_pending_siblings(history: History, call: RecordedCall) -> bool:
-    """Says whether a call of the same reply still waits for an answer where the call's line of history ends."""
+    """Return whether a call of the same reply still waits for an answer at the end of the call's branch."""
     last = last_turn_end(history, call)
     return any(sibling.is_listed_at(last) for sibling in sibling_calls(history, call)) if last else False
 
 
 def last_turn_end(history: History, call: RecordedCall) -> int:
-    """Gives the end of the last turn in the call's fork that was not refused; 0 where there is none."""
+    """Return the end of the last turn in the call's branch that was not refused; 0 if there is none."""
     ends = [
         turn.end.n for turn in history.turns if turn.end is not None and is_on_branch(turn, call) and not turn.refused
     ]
@@ -68,19 +68,19 @@ def last_turn_end(history: History, call: RecordedCall) -> int:
 
 
 def is_on_branch(turn: RecordedTurn, call: RecordedCall) -> bool:
-    """Says whether a turn belongs to the session and the fork of a call."""
+    """Return whether a turn belongs to the session and the branch of a call."""
     return turn.session == call.session and turn.branch == call.branch
 
 
 def was_dropped(history: History, call: RecordedCall) -> bool:
-    """Says whether what was pending was cancelled, or closed by a new message, after the call was made."""
+    """Return whether what was pending was cancelled, or closed by a new message, after the call was made."""
     if any(event.n > call.n and event.session == call.session for event in successful_cancellations(history)):
         return True
     return superseded_by(history, call) is not None
 
 
 def successful_cancellations(history: History) -> list[PendingCancelled]:
-    """Gives the cancellations that worked."""
+    """Return the cancellations that worked."""
     events = history.events_by_class.get(PendingCancelled)
     if events is None:
         return []
@@ -88,7 +88,10 @@ def successful_cancellations(history: History) -> list[PendingCancelled]:
 
 
 def cancelled_position(history: History, call: RecordedCall, decision: RecordedDecision) -> int | None:
-    """Gives where a call was given up before *decision* was handed in; None where it was not, or was asked about again."""
+    """Return where a call was given up before *decision* was handed in, or None.
+
+    A call that was asked about again in between was not given up.
+    """
     taken = decision.handed_in_at or 0
     request = min((request.n for request in call.requests), default=taken)
     places = [
@@ -100,8 +103,8 @@ def cancelled_position(history: History, call: RecordedCall, decision: RecordedD
 
 
 def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
-    """Gives the turn that came with a new message while the reply of the call had an open request."""
-    reply = {id(each) for each in (call, *sibling_calls(history, call))}
+    """Return the turn that came with a new message while the reply of the call had an open request."""
+    reply = {id(member) for member in (call, *sibling_calls(history, call))}
     for turn in history.turns:
         if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
             continue
@@ -114,7 +117,7 @@ def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
 
 
 def is_ancestor(earlier: RecordedTurn, later: RecordedTurn) -> bool:
-    """Says whether a turn belongs to the past of another one."""
+    """Return whether *earlier* belongs to the past of *later*."""
     turn: RecordedTurn | None = later
     while turn is not None and turn.start.n > earlier.start.n:
         turn = turn.previous
@@ -122,19 +125,19 @@ def is_ancestor(earlier: RecordedTurn, later: RecordedTurn) -> bool:
 
 
 def was_trimmed_between(history: History, start: int, end: int, session: str) -> bool:
-    """Says whether the framework trimmed its history between two positions."""
+    """Return whether the framework trimmed its history between two positions."""
     events = history.events_by_class.get(HistoryTrimmed)
     return events is not None and any(start < event.n < end and event.session == session for event in events)
 
 
 def was_rewritten_between(history: History, start: int, end: int, session: str) -> bool:
-    """Says whether somebody changed the text of a save between two positions."""
+    """Return whether the text of a save was changed between two positions."""
     events = history.events_by_class.get(StateRewritten)
     return events is not None and any(start < event.n < end and event.session == session for event in events)
 
 
 def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
-    """Says whether the text of a call's save, or what its tool takes, was changed between the call and position *n*."""
+    """Return whether the call's save, or what its tool takes, was changed between the call and position *n*."""
     return was_rewritten_between(history, call.n, n, call.session) or history.parameters_at(call, n) != call.parameters
 
 
@@ -142,15 +145,17 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
 
 
 def is_invalid(decision: RecordedDecision) -> bool:
-    """Says whether a decision names no request that was asked, or is no decision."""
+    """Return whether a decision names no surfaced request, or is malformed."""
     if decision.verdict == "raw":
         return not decision.approves
     return decision.request is None
 
 
 def settled_position(call: RecordedCall, decision: RecordedDecision) -> int | None:
-    """Gives where a call was settled before *decision* was handed in: it had returned, its model was told of it, or a
-    rejection of it was taken; None where it was still open, or asked about again since.
+    """Return where a call was settled before *decision* was handed in, or None.
+
+    It was settled when it returned, when its model was told of it, or when a rejection of it was taken; not if it was
+    asked about again since.
     """
     taken = decision.handed_in_at
     if taken is None:
@@ -180,17 +185,23 @@ def _rejection_positions(call: RecordedCall, taken: int) -> list[int]:
 
 @dataclass(slots=True, kw_only=True)
 class PendingCalls:
-    """The calls that are asked about at a point, and the position of the event that listed them last."""
+    """The calls that are asked about at a point.
+
+    Attributes:
+        calls: The calls.
+        n: The position of the event that listed them last.
+    """
 
     calls: Sequence[RecordedCall]
     n: int
 
 
 def pending_after(history: History, turn: RecordedTurn | None, n: int) -> PendingCalls | None:
-    """Gives what is pending at position *n*, after *turn* and before the next one; None where the journal does not say.
+    """Return what is pending at position *n*, after *turn* and before the next one; None if the journal does not say.
 
-    A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way nobody knows; nor
-    after one that may have reached a limit, since it can have taken decisions before it came to a model or a tool.
+    A paused turn lists it. A refused turn leaves it as it was. After a turn that failed half-way it is unknown, and
+    also after one that may have reached a limit, since it can have taken decisions before it came to a model or a
+    tool.
     """
     limited = history.header is not None and history.header.limits
     while turn is not None and turn.refused and not (limited and turn.decisions):
@@ -206,5 +217,5 @@ def pending_after(history: History, turn: RecordedTurn | None, n: int) -> Pendin
 
 
 def pending_before(history: History, turn: RecordedTurn) -> PendingCalls | None:
-    """Gives what is pending when *turn* begins."""
+    """Return what is pending when *turn* begins."""
     return pending_after(history, turn.previous, turn.start.n)

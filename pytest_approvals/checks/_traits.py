@@ -82,7 +82,7 @@ def _register_trait(function: TraitFunction) -> TraitFunction:
 
 @_register_trait
 def ungated_siblings(history: History) -> Iterator[str]:
-    """Calls that need no approval, beside one that does: they run `at once`, or `wait` until that one was answered."""
+    """Calls that need no approval, next to one that does: they run `at once`, or `wait` until that one was answered."""
     for call in history.calls:
         if call.is_gated or not call.executions or call.turn is None or call.turn.end is None:
             continue
@@ -101,7 +101,10 @@ def requests_surface(history: History) -> Iterator[str]:
 
 @_register_trait
 def approved_calls_run(history: History) -> Iterator[str]:
-    """Several approved calls of one turn run `at the same time`, or `one after the other`; told only where a tool waited."""
+    """Several approved calls of one turn run `at the same time`, or `one after the other`.
+
+    The latter can be seen only if a tool waited.
+    """
     signals = [event.n for event in history.events_of(SignalSent)]
     for turn in history.turns:
         runs = [
@@ -130,7 +133,7 @@ def order_of_results(history: History) -> Iterator[str]:
 
 
 def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
-    """Gives the calls of each reply whose results are told for the first time in one input."""
+    """Yield the calls of each reply whose results are told for the first time in one input."""
     replies: dict[int, list[RecordedCall]] = {}
     for _, call in exchange.placed_calls:
         if call.deliveries and call.deliveries[0].n == exchange.n and call.deliveries[0].item is not None:
@@ -143,8 +146,10 @@ def _group_by_reply(exchange: Exchange) -> Iterator[list[RecordedCall]]:
 
 @_register_trait
 def pending_at_a_new_message(history: History) -> Iterator[str]:
-    """A request is open and the caller writes something else: the message is `refused`, the request is `closed` and the
-    model told, it is `kept` open, or the call is `left open` in the history.
+    """The caller sends a message while a request is open.
+
+    The message is `refused`, the request is `closed` and the model told, it is `kept` open, or the call is `left
+    open` in the history.
     """
     for turn in history.turns:
         pending = pending_before(history, turn) if turn.start.text is not None else None
@@ -155,20 +160,21 @@ def pending_at_a_new_message(history: History) -> Iterator[str]:
 
 
 def _classify_pending(history: History, turn: RecordedTurn, call: RecordedCall) -> str:
-    if any(open_call.label == call.label for each in turn.exchanges for open_call in each.unanswered):
+    if any(open_call.label == call.label for exchange in turn.exchanges for open_call in exchange.unanswered):
         return "left open"
     if turn.failed:
         return "refused"
     if any(listed.label == call.label for listed in turn.requested_calls):
         return "kept"
-    here = next((each for each in history.find_calls(call.label, call.session) if each.branch == turn.branch), call)
+    here = next((copy for copy in history.find_calls(call.label, call.session) if copy.branch == turn.branch), call)
     return "closed" if here.deliveries else "left open"
 
 
 @_register_trait
 def partial_answers(history: History) -> Iterator[str]:
-    """Some of the open requests are answered: that is `refused`, what was approved runs `at once`, or it `waits` for the
-    other answers.
+    """Only some of the open requests are answered.
+
+    That is `refused`, what was approved runs `at once`, or it `waits` for the other answers.
     """
     for turn in history.turns:
         pending = pending_before(history, turn)
@@ -208,7 +214,7 @@ def contradiction(history: History) -> Iterator[str]:
 
 @_register_trait
 def malformed_decision(history: History) -> Iterator[str]:
-    """Something that is no decision is `refused`, or the call `rejected`, `kept` open or `run`."""
+    """A malformed decision is `refused`, or the call `rejected`, `kept` open or `run`."""
     for decision in history.decisions:
         if is_malformed(decision) and decision.turn is not None and decision.call is not None:
             yield _classify_outcome(decision.turn, decision.call)
@@ -224,7 +230,7 @@ def _classify_outcome(turn: RecordedTurn, call: RecordedCall) -> str:
 
 @_register_trait
 def unknown_request(history: History) -> Iterator[str]:
-    """A decision about a request that was never asked is `refused`, or `ignored`."""
+    """A decision about an unknown request is `refused`, or `ignored`."""
     for decision in history.decisions:
         if decision.request is None and not is_malformed(decision) and decision.turn is not None:
             yield "refused" if decision.turn.failed or decision.staging_failed else "ignored"
@@ -249,12 +255,17 @@ def _is_late(call: RecordedCall, decision: RecordedDecision) -> bool:
 
 @_register_trait
 def standing_decision_lasts(history: History) -> Iterator[str]:
-    """A call that a standing decision covers, in a later reply, is not asked about `in the turn`, or not even
-    `after a new message`; or it is `asked again`.
+    """A call of a later reply is covered by a standing decision.
+
+    It is not asked about `in the turn`, or not even `after a new message`; or it is `asked again`.
     """
     for call in history.calls:
         decision = next(
-            (each for each in call.standing_decisions if each.handed_in_at is not None and each.handed_in_at < call.n),
+            (
+                given
+                for given in call.standing_decisions
+                if given.handed_in_at is not None and given.handed_in_at < call.n
+            ),
             None,
         )
         if decision is None or decision.refused or call.turn is None:

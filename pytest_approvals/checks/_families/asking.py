@@ -1,7 +1,4 @@
-"""What is asked: every call that needs approval, and no other.
-
-How is asked: about the call as it is, once, and so that it can be answered.
-"""
+"""Family `asking`: every call that needs approval surfaces, once, as it is, and no other."""
 
 from __future__ import annotations
 
@@ -39,10 +36,10 @@ from pytest_approvals.journal.history import (
 def every_gated_call_asked(history: History) -> Evaluations:
     """Every call that needs approval must surface as a request.
 
-    A request that nobody sees is a call that nobody can decide about. By the end of its turn the call is asked about,
-    or a standing decision covers it, or the turn failed visibly. The model may be answered instead where the tool is
-    not there, the arguments do not fit, the policy failed, or a structured answer beside the call ended the run.
-    Requests of one reply may surface one after the other.
+    Nobody can decide about a call whose request nobody sees. By the end of its turn the call is asked about, or a
+    standing decision covers it, or the turn failed visibly. The model may be answered instead if the tool is missing,
+    the arguments do not fit, the policy failed, or a structured answer in the same reply ended the run. Requests of one
+    reply may surface one after the other.
 
     Passes:
         send Pay 5
@@ -100,7 +97,7 @@ def every_gated_call_asked(history: History) -> Evaluations:
 
 
 def _is_requested_later(history: History, call: RecordedCall) -> bool:
-    """Whether the caller left, or dropped the reply, while another call of it was being asked about."""
+    """Return whether the caller left, or dropped the reply, while another call of it was being asked about."""
     if call.executions or not any(sibling.requests for sibling in sibling_calls(history, call)):
         return False
     return has_pending_siblings(history, call) or was_dropped(history, call)
@@ -111,7 +108,7 @@ def _has_decision(call: RecordedCall, turn: RecordedTurn) -> bool:
 
 
 def _is_answered(history: History, call: RecordedCall) -> bool:
-    """Whether the model is told that a call could not even be asked about."""
+    """Return whether the model is told that a call could not even be asked about."""
     if call.executions or not call.deliveries:
         return False
     raised = any(gate.raised is not None for gate in call.gates)
@@ -199,7 +196,7 @@ def _was_decided(call: RecordedCall, execution: Execution) -> bool:
 def only_gated_asked(history: History) -> Evaluations:
     """A person should not be asked about a call that needs no approval.
 
-    Who is asked about everything stops reading.
+    People who are asked about everything stop reading.
 
     Passes:
         send Go
@@ -305,7 +302,7 @@ def _was_accepted(decision: RecordedDecision) -> bool:
 
 
 def _find_second_listing(history: History, call: RecordedCall, decision: RecordedDecision) -> int | None:
-    """Gives the end of the turn that asks again; listings after a restore and at the end are not asking."""
+    """Return the end of the turn that asks again; listings after a restore and at the end do not count."""
     taken = decision.handed_in_at or 0
     listed = sorted(n for request in call.requests for n, _ in request.listings if n > taken)
     if not listed:
@@ -324,8 +321,8 @@ def _find_second_listing(history: History, call: RecordedCall, decision: Recorde
 def request_shows_the_call(history: History) -> Evaluations:
     """A request must show the call that it is about: its tool, its arguments, and its id where it shows one.
 
-    A person can only decide about what they see. What is shown again after a restore is the same, unless somebody
-    changed what was saved: then it is what the save says.
+    A person can only decide about what they see. What is shown again after a restore is the same, unless the save was
+    changed: then it is what the save says.
 
     Passes:
         send Pay 5

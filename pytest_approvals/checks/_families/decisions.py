@@ -1,7 +1,4 @@
-"""What a decision may do: nothing if it is none, nothing once the call is settled, and nothing to other calls.
-
-What a decision may not touch: calls that are settled, and calls that it is not about.
-"""
+"""Family `decisions`: invalid, contradicting and late decisions change nothing, and no decision touches other calls."""
 
 from __future__ import annotations
 
@@ -36,8 +33,8 @@ from pytest_approvals.journal.history import (
 def invalid_decision_refused(history: History) -> Evaluations:
     """A decision that names no request, or is no decision, must make nothing run and lose nothing.
 
-    A missing value, a truthy text or an id that nobody gave are mistakes of a client, not a person's consent. Closing
-    the call as rejected is accepted. That the caller is not told of the mistake is a warning.
+    A missing value, a truthy text or an unknown id are mistakes of a client, not a person's consent. Closing the call
+    as rejected is accepted. If the caller is not told of the mistake, that is a warning.
 
     Passes, refused loudly:
         send Pay 5
@@ -139,7 +136,7 @@ def _unapproved_executions(turn: RecordedTurn) -> Iterator[Execution]:
 
 
 def _find_delivered_decision(decision: RecordedDecision, turn: RecordedTurn) -> DeliveredResult | None:
-    """Where the model is told, in that turn, the very text that stood in place of a decision."""
+    """Return the delivery, in that turn, of the very text that was handed in as a decision."""
     raw = decision.event.raw
     text = raw.get("verdict") if isinstance(raw, dict) else None
     if decision.call is None or not isinstance(text, str):
@@ -149,7 +146,7 @@ def _find_delivered_decision(decision: RecordedDecision, turn: RecordedTurn) -> 
 
 
 def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
-    """Whether it is still pending, closed by a message, or closed as rejected."""
+    """Return whether it is still pending, closed by a message, or closed as rejected."""
     return (
         turn.start.text is not None
         or call.is_listed_at(turn.ended)
@@ -167,8 +164,8 @@ def _is_kept(call: RecordedCall, turn: RecordedTurn) -> bool:
 def contradiction_not_executed(history: History) -> Evaluations:
     """A call that one submission both approves and rejects must not run.
 
-    Of two answers that contradict each other the careful one counts, if the submission is not refused. Decisions that
-    were put into the state one after the other are no contradiction: the last one stands.
+    Of two contradicting answers the careful one counts, if the submission is not refused. Decisions that were put into
+    the state one after the other do not contradict each other: the last one counts.
 
     Passes, refused loudly:
         send Pay 5
@@ -232,7 +229,7 @@ def settled_stays_settled(history: History) -> Evaluations:
 
     Answers come twice: a double click, a retried request, a second window. The call is not run again and its result is
     not told again or changed. An approval of a call that a new message had closed is refused visibly, since it will not
-    run. That the model is asked again for nothing is a warning.
+    run. If the model is asked again for nothing, that is a warning.
 
     Passes, refused loudly:
         send Pay 5
@@ -410,11 +407,11 @@ def unanswered_stays_pending(history: History) -> Evaluations:
 
 def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, request: int) -> Evaluations:
     if call.branch != turn.branch:
-        call = next((each for each in history.find_calls(call.label, call.session) if each.branch == turn.branch), call)
+        call = next((copy for copy in history.find_calls(call.label, call.session) if copy.branch == turn.branch), call)
     end = turn.ended
     if (call.decisions or call.standing_decisions) and call.decision_at(end) is not None:
         return
-    if turn.failed or any(each.listings[-1][0] >= end for each in call.requests):
+    if turn.failed or any(request.listings[-1][0] >= end for request in call.requests):
         yield OK
         return
     ran = next((execution.n for execution in call.executions if execution.n > request), None)

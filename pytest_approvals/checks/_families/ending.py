@@ -1,9 +1,4 @@
-"""How it ends: at all, with nothing left open, and so that the session can go on.
-
-What a turn gives in the end, where an object with declared fields was asked for.
-
-How sessions end up: of use when their caller hung up, and apart from each other.
-"""
+"""Family `ending`: runs end, with nothing left open, and sessions stay usable and isolated."""
 
 from __future__ import annotations
 
@@ -32,10 +27,10 @@ from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
     sources=("microsoft/autogen#7956", "openai/openai-agents-python#2487"),
 )
 def run_ends(history: History) -> Evaluations:
-    """A run must come to its end: no turn hangs, the model is not asked for ever, and answers move it on.
+    """A run must come to its end: no turn hangs, the model is not asked endlessly, and answers move it on.
 
-    A loop that asks the same question costs money until somebody looks. And what a turn gives in the end should be what
-    its model said last: whoever reads the output has not seen anything else.
+    A loop that asks the same question costs money until somebody looks. The output of a turn should be what its model
+    said last: its reader has seen nothing else.
 
     Passes:
         send Pay 5
@@ -106,7 +101,7 @@ def run_ends(history: History) -> Evaluations:
 
 
 def _compare_output(turn: RecordedTurn) -> Failure | None:
-    """The output of a turn, where it is text and the model's last reply is nothing but text."""
+    """Compare the output of a turn, if it is text, with the model's last reply, if that is nothing but text."""
     answers = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
     last = answers[-1] if answers else None
     if turn.end is None or turn.outcome != "finished" or last is None or not last.say or last.calls:
@@ -120,7 +115,7 @@ def _compare_output(turn: RecordedTurn) -> Failure | None:
 
 
 def _last_turns(history: History) -> Iterator[RecordedTurn]:
-    """Gives the last turn of each session."""
+    """Yield the last turn of each session."""
     yield from {turn.session: turn for turn in history.turns}.values()
 
 
@@ -131,7 +126,7 @@ def _exhausted_models(history: History) -> Iterator[ModelExhausted]:
 
 
 def _stuck_callers(history: History) -> Iterator[CallerStuck]:
-    """Rounds of answers after which the same is pending, though no turn failed visibly."""
+    """Yield the rounds of answers after which the same is pending, though no turn failed visibly."""
     for event in history.events_of(CallerStuck):
         if isinstance(event, CallerStuck):
             turns = [turn for turn in history.turns if turn.session == event.session and turn.start.n < event.n]
@@ -200,7 +195,7 @@ def nothing_left_pending(history: History) -> Evaluations:
 def usable_after_refusal(history: History) -> Evaluations:
     """A session must go on after it refused something: the next right step must be taken.
 
-    A refusal that poisons the state turns a client's mistake into a lost conversation. A right step is an answer to all
+    A refusal that spoils the state turns a client's mistake into a lost conversation. A right step is an answer to all
     that is pending, or a message when nothing is; a failing model, tool or policy, or a limit, may still make it fail.
 
     Passes:
@@ -266,7 +261,7 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
 
 
 def _has_cause(history: History, turn: RecordedTurn) -> bool:
-    """Whether something that the scenario made fail, or a limit that it set, explains a failed turn."""
+    """Return whether something that the scenario made fail, or a limit that it set, explains a failed turn."""
     if history.header is not None and history.header.limits:
         return True
     if any(isinstance(exchange.reply, ModelFailure | ModelExhausted) for exchange in turn.exchanges):
@@ -286,9 +281,9 @@ def _has_cause(history: History, turn: RecordedTurn) -> bool:
 def answer_given(history: History) -> Evaluations:
     """A turn that finishes must give the structured answer that its model gave last.
 
-    Whoever asks for an object reads its fields. Where nothing comes, or words, or the answer of an earlier turn, the
-    program behind it fails, or goes on with what is not true any more. An answer that does not fit what was asked for
-    is not judged, nor one beside calls, which agents may take or leave.
+    A program that asks for an object reads its fields. If nothing comes, or text, or the answer of an earlier turn, it
+    fails, or continues with wrong values. An answer that does not fit the declared fields is not judged, nor one in the
+    same reply as calls, which agents may take or leave.
 
     Passes:
         wants total: integer
@@ -344,7 +339,7 @@ def answer_given(history: History) -> Evaluations:
 
 
 def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
-    """Gives the structured answer that ends a turn, with its position."""
+    """Return the structured answer that ends a turn, with its position."""
     replies = [exchange.answer for exchange in turn.exchanges if "/" not in exchange.conversation]
     last = replies[-1] if replies else None
     return None if last is None or last.answer is None or last.calls else (last.n, last.answer)
@@ -356,10 +351,10 @@ def _structured_answer(turn: RecordedTurn) -> tuple[int, object] | None:
     sources=("langgenius/dify#41616", "pydantic/pydantic-ai#7977"),
 )
 def usable_after_hang_up(history: History) -> Evaluations:
-    """A session must go on after its caller hung up: of the turns that follow, not all may fail.
+    """A session must go on after its caller disconnected: of the turns that follow, not all may fail.
 
-    A browser tab that was closed must not cost the conversation. A message may be refused while the call that was cut
-    short is asked about again; then the answer is taken.
+    A closed browser tab must not cost the conversation. A message may be refused while the interrupted call is asked
+    about again; then the answer is taken.
 
     Passes:
         send Pay 5

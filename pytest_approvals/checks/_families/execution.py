@@ -1,7 +1,4 @@
-"""What runs: nothing without a decision that lets it, and everything that was let.
-
-What runs, and how often: what needs no approval once, what was approved at most once.
-"""
+"""Family `execution`: nothing runs without approval, everything approved runs, and nothing runs too often."""
 
 from __future__ import annotations
 
@@ -30,9 +27,9 @@ def approval_before_execution(history: History) -> Evaluations:
     """A call that needs approval must not run before a person approved it.
 
     This is what the gate is for. A decision about another call, another agent's call or an earlier use of the same call
-    id is no approval of this one; nor is an answer that is no decision at all. A tool that asks again in its middle
-    needs a second approval before its body is entered again. What a policy let through is what it was asked about: a
-    call that then runs with arguments that need approval ran without one.
+    id does not approve this one; nor does an invalid decision. A tool that asks again while it runs needs a second
+    approval before its body is entered again. A policy lets through exactly what it was asked about: a call that then
+    runs with arguments that need approval ran without one.
 
     Passes:
         send Pay 5
@@ -116,7 +113,7 @@ def _report_unapproved(call: RecordedCall, execution: Execution, why: str) -> Fa
 def rejected_never_runs(history: History) -> Evaluations:
     """A call that was rejected must not run.
 
-    An explicit rejection counts for more than a standing approval of its tool, given before or after it in one batch.
+    An explicit rejection outweighs a standing approval of its tool, given before or after it in one batch.
 
     Passes:
         send Pay 5
@@ -168,9 +165,9 @@ def rejected_never_runs(history: History) -> Evaluations:
 def approved_runs(history: History) -> Evaluations:
     """An approved call must run, unless the turn fails visibly or the model is told why it cannot run.
 
-    The person said yes and believes that it happened. It may wait for the answers to its siblings. That the model is
-    told something else counts only where the tool is gone, the arguments do not fit, what was saved has been changed,
-    or the call had begun before this approval and was cancelled.
+    The person said yes and believes that it happened. The call may wait for the answers to its siblings. Telling the
+    model something else is acceptable only if the tool is gone, the arguments do not fit, the save was changed, or the
+    call had begun before this approval and was cancelled.
 
     Passes:
         send Pay 5
@@ -312,12 +309,12 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
 
 
 def _was_dropped_later(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
-    """Whether what was pending was given up or closed after the approval, and not by a message that came with it."""
+    """Return whether what was pending was dropped after the approval, and not by a message that came with it."""
     return was_dropped(history, call) and superseded_by(history, call) is not decision.turn
 
 
 def _was_executed_on_other_branch(history: History, call: RecordedCall) -> bool:
-    """Whether a durable store, or a turn at the same time, has run it in another fork of the history."""
+    """Return whether a durable store, or a turn at the same time, has run it in another branch of the history."""
     others = [
         other for other in history.find_calls(call.label, call.session) if other is not call and other.n == call.n
     ]
@@ -337,8 +334,8 @@ def runs_at_most_once(history: History) -> Evaluations:
     """An approved call must not run more than once.
 
     A call whose execution returned is not executed again; one that raised or was cancelled, only after a new approval.
-    That two forks of one save both ran a call is only a warning, since who keeps no state cannot know of the other;
-    that one live session or one durable store ran it twice is a failure.
+    If two branches of one save both ran a call, that is only a warning, since an agent without state cannot know of the
+    other branch; if one live session or one durable store ran it twice, that is a failure.
 
     Passes:
         send Pay 5
@@ -440,7 +437,7 @@ _ENDINGS = {"raised": "raised", "cancelled": "was cancelled"}
 
 
 def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Execution, str]]:
-    """Gives the runs that follow another one without a new approval."""
+    """Yield the executions that follow another one without a new approval."""
     for first, second in zip(call.executions, call.executions[1:], strict=False):
         if first.how in ("raised", "asked", "cancelled"):
             ended = first.ended or first.n
@@ -487,9 +484,9 @@ def _executions_on_two_branches(history: History) -> Evaluations:
 def ungated_runs_once(history: History) -> Evaluations:
     """A call that needs no approval must run once, whatever becomes of its siblings.
 
-    It may wait until its siblings were answered. It need not run where the turn fails visibly, where the tool is gone
-    or the arguments do not fit, or where a new message or a cancellation closed the whole reply. One that raised may
-    run again when the turn failed.
+    It may wait until its siblings were answered. It need not run if the turn fails visibly, if the tool is gone or the
+    arguments do not fit, or if a new message or a cancellation closed the whole reply. One that raised may run again
+    when the turn failed.
 
     Passes:
         send Go

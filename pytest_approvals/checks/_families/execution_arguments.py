@@ -1,4 +1,4 @@
-"""What runs, and with which arguments: those that were approved, of a call that the model made."""
+"""Family `execution`, arguments: what runs is a call of the model, with the arguments that were approved."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from pytest_approvals.journal.history import Execution, History, RecordedCall
 def arguments_as_approved(history: History) -> Evaluations:
     """A call must run with the tool and the arguments that were approved.
 
-    Those are what the person was shown, or what they put in its place by an edit; for a call that needs no approval,
-    what the model asked for. Arguments are equal after coercion to the declared types, with defaults filled in. Where
-    what was saved, or what the tool takes, has been changed since the model asked, what does not fit the parameters of
-    the tool must not run, whatever was shown: nobody has held it against them.
+    The approved ones are those that the person was shown, or those of the person's edit; for a call that needs no
+    approval, those of the model. Arguments are equal after coercion to the declared types, with defaults filled in. If
+    the save, or the parameters of the tool, changed since the model asked, arguments that do not fit the parameters
+    must not run, whatever was shown: nothing has validated them.
 
     Passes:
         send Pay 5
@@ -130,7 +130,7 @@ def _report_difference(expected: str, call: RecordedCall, execution: Execution, 
 
 
 def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, int]:
-    """Gives what may run, and where it was said."""
+    """Return the tool and the arguments that may run, and where they were decided."""
     decision = call.decision_at(execution.n)
     if decision is None:
         return call.tool, call.arguments, call.n
@@ -143,7 +143,7 @@ def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, 
 
 
 def _blank_to_empty(arguments: Any) -> Any:
-    """Blank text in place of arguments stands for none."""
+    """Replace blank text, which stands for no arguments, by an empty object."""
     return {} if isinstance(arguments, str) and not arguments.strip() else arguments
 
 

@@ -1,4 +1,4 @@
-"""Whether a journal is evidence at all: recorded as it can have happened, and of a story that was played."""
+"""Family `harness`: a journal is well-formed, and its run reached what the scenario is about."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pytest_approvals.journal.validation import find_violations
 
 @check("journal-well-formed")
 def journal_well_formed(history: History) -> Evaluations:
-    """A journal must follow the grammar of journals.
+    """A journal must be well-formed.
 
-    One that does not was recorded wrongly, cut off or changed, and what the other checks say about it means nothing.
+    One that is not was recorded wrongly, cut off or changed, and what the other checks say about it means nothing.
 
     Passes:
         send Hello
@@ -27,12 +27,15 @@ def journal_well_formed(history: History) -> Evaluations:
         model Hello.
         end
     """
-    broken = find_violations(history.events)
-    if not broken:
+    violations = find_violations(history.events)
+    if not violations:
         yield OK
-    for one in broken:
+    for violation in violations:
         yield Failure(
-            expected="a journal as it can be recorded", actual=one.text, witness=one.witness, status="harness-error"
+            expected="a journal as it can be recorded",
+            actual=violation.text,
+            witness=violation.witness,
+            status="harness-error",
         )
 
 
@@ -40,7 +43,7 @@ def journal_well_formed(history: History) -> Evaluations:
 def scenario_exercised(history: History) -> Evaluations:
     """A run must reach what its scenario is about, if no other check explains why it did not.
 
-    A story that was not played says nothing: nothing was asked, nothing was refused, and everything passes. The same
+    A run that plays nothing proves nothing: nothing was asked, nothing was refused, and everything passes. The same
     holds for what a scenario expects to run and to be said.
 
     Passes:
@@ -102,7 +105,7 @@ def _check_reached(history: History) -> Iterator[Failure]:
 
 
 def _check_skipped_steps(history: History) -> Iterator[Failure]:
-    """A step that could not be played, though no turn failed visibly before it."""
+    """Report steps that could not be played although no turn failed visibly before them."""
     for event in history.events_of(StepSkipped):
         failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
         if isinstance(event, StepSkipped) and not failed:

@@ -1,7 +1,4 @@
-"""What lives through the time between two turns: what is pending, what was decided, and what a stream shows of it.
-
-What a stream shows of a turn.
-"""
+"""Family `state`: pending requests and decisions survive save and restore, and streams show them."""
 
 from __future__ import annotations
 
@@ -38,11 +35,11 @@ from pytest_approvals.journal.history import (
     sources=("pydantic/pydantic-ai#4830", "openai/openai-agents-python#2487"),
 )
 def pending_survives(history: History) -> Evaluations:
-    """What is pending when the state is saved must be pending when it is taken up again, and nothing else.
+    """What is pending when the state is saved must be pending when it is restored, and nothing else.
 
-    A request that is lost on the way can never be answered; one that was settled must not come back. A state that
-    cannot be saved or taken up while requests are pending loses them, too, unless the tools are not the same any more,
-    or somebody changed what was saved.
+    A request that is lost can never be answered; one that was settled must not come back. A state that cannot be saved
+    or restored while requests are pending loses them, too, unless the tools are different by then, or the save was
+    changed.
 
     Passes:
         send Pay
@@ -118,7 +115,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
 
 
 def _was_decided(history: History, call: RecordedCall, n: int) -> bool:
-    """Whether the call was decided in any fork, which a durable store knows of whatever is taken up."""
+    """Return whether the call was decided in any branch: a durable store knows of it whatever is restored."""
     return any(other.decision_at(n) is not None for other in history.find_calls(call.label, call.session))
 
 
@@ -133,13 +130,13 @@ def _check_returned_requests(pending: PendingCalls, save: RecordedSave, restore:
 
 
 def _was_settled(call: RecordedCall, n: int) -> bool:
-    """Whether it ran or the model was told of it before position *n*."""
+    """Return whether it ran or the model was told of it before position *n*."""
     returned = any(execution.how == "returned" and (execution.ended or 0) < n for execution in call.executions)
     return returned or any(delivery.n < n for delivery in call.deliveries)
 
 
 def _was_changed(history: History, save: RecordedSave, restore: RecordedRestore) -> bool:
-    """Says whether the tools are others, or the save, than when it was saved."""
+    """Return whether the tools, or the save, are different from when it was saved."""
     session = save.event.session
     if was_rewritten_between(history, save.event.n, restore.event.n, session):
         return True
@@ -162,7 +159,7 @@ def _format_error_pair(error: Sequence[str] | None) -> str:
     sources=("openai/openai-agents-python#2487", "openai/openai-agents-python#4413"),
 )
 def decision_survives(history: History) -> Evaluations:
-    """A decision that was put into the state must have its effect after the state was saved and taken up again.
+    """A decision that was put into the state must have its effect after the state was saved and restored.
 
     The person answered, and left; nobody asks them whether the answer arrived.
 
@@ -222,7 +219,7 @@ def decision_survives(history: History) -> Evaluations:
 
 
 def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, StateRestored]]:
-    """Gives the last staged decision about each call that went through a save, with the restore."""
+    """Yield the last staged decision about each call that went through a save, with the restore."""
     restores = [restore.event for restore in history.restores if restore.event.error is None]
     for call in history.calls if restores else ():
         for decision in call.decisions[::-1]:
@@ -247,7 +244,7 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
     sources=("pydantic/pydantic-ai#4830",),
 )
 def round_trip_stable(history: History) -> Evaluations:
-    """A state that is taken up and saved at once should be the state that was saved.
+    """A state that is restored and saved again at once should be the state that was saved.
 
     What differs was not restored, or grows with every restart.
 
@@ -286,10 +283,10 @@ def round_trip_stable(history: History) -> Evaluations:
     sources=("langchain-ai/langgraph#5409", "microsoft/agent-framework#5535"),
 )
 def stream_shows_everything(history: History) -> Evaluations:
-    """Who consumes a streamed turn to its end must have seen what it said and what is pending.
+    """The consumer of a whole streamed turn must have seen what it said and what is pending.
 
     A request that is in the state but neither in the stream nor in its result is one that a streaming client never
-    shows. Of what a stream shows at all, it should leave nothing out and show nothing twice.
+    shows. Of the kinds of things that a stream shows at all, it should leave nothing out and show nothing twice.
 
     Passes:
         streaming
@@ -359,7 +356,7 @@ def stream_shows_everything(history: History) -> Evaluations:
 
 
 def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
-    """Gives what a stream showed: its text, None where there was none at all, and the ids of calls."""
+    """Return what a stream showed: its text, None if there was none, and the ids of calls."""
     text: str | None = None
     ids: list[str | None] = []
     for event in turn.stream:
@@ -371,10 +368,10 @@ def _read_stream(turn: RecordedTurn) -> tuple[str | None, list[str | None]]:
 
 
 def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[SurfacedRequest]) -> Evaluations:
-    """Requests that surface only after the stream ended, before anything else happens."""
+    """Yield requests that surface only after the stream ended, before anything else happens."""
     assert turn.end is not None
     end = turn.end.n
-    following = (each.start.n for each in history.turns if each.session == turn.session and each.start.n > end)
+    following = (later.start.n for later in history.turns if later.session == turn.session and later.start.n > end)
     until = next(following, END_POSITION)
     for request in late:
         if end < request.n < until and request.session == turn.session and not _is_known(request, turn):
@@ -384,7 +381,7 @@ def _find_hidden_requests(history: History, turn: RecordedTurn, late: list[Surfa
 
 
 def _is_known(request: SurfacedRequest, turn: RecordedTurn) -> bool:
-    """Whether it was asked about before under another number, or shown in the stream."""
+    """Return whether it was asked about before under another number, or shown in the stream."""
     call = request.call
     if call is not None and any(other.n < request.n for other in call.requests):
         return True
@@ -392,7 +389,7 @@ def _is_known(request: SurfacedRequest, turn: RecordedTurn) -> bool:
 
 
 def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
-    """The pieces together are what the caller's own agent said, or what all agents said."""
+    """Compare the streamed text with what the caller's own agent said, or with what all agents said."""
     answers = [exchange for exchange in turn.exchanges if exchange.answer is not None]
     main = [exchange.answer.say or "" for exchange in answers if exchange.answer and "/" not in exchange.conversation]
     everything = [exchange.answer.say or "" for exchange in answers if exchange.answer]
@@ -416,7 +413,7 @@ def _contains_in_order(pieces: list[str], text: str) -> bool:
 
 
 def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str | None]) -> Failure | None:
-    """A call that a stream leaves out or shows twice, where some stream of the run shows calls at all.
+    """Return a failure for a call that a stream leaves out or shows twice, if any stream of the run shows calls.
 
     Calls of other agents, hosted calls and ids that are used twice are not counted: streams differ in what they show.
     """
@@ -433,7 +430,7 @@ def _find_unstreamed_call(history: History, turn: RecordedTurn, shown: list[str 
 
 
 def _ids_of(call: RecordedCall) -> set[str | None]:
-    """Gives the ids of a call: the model's, and those that the agent gives it before people and tools."""
+    """Return the ids of a call: the model's, and those that the agent shows to people and tools."""
     return {
         call.id,
         *(request.entry.get("call_id") for request in call.requests),

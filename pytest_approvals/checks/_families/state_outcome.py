@@ -1,4 +1,4 @@
-"""Whether all variants of a scenario come to the same."""
+"""Family `state`, outcome: all variants of a scenario have the same outcome."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _MISSING: tuple[int, dict[str, Any]] = (0, {"event": "nothing"})
     sources=("langchain-ai/langgraph#5409", "openai/openai-agents-python#2487"),
 )
 def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
-    """A scenario must come to the same whether the state is kept, copied or serialized, and streamed or not.
+    """A scenario must have the same outcome whether the state is kept, copied or serialized, and streamed or not.
 
-    Who tests in memory and runs with a database has tested something else if it does not. Runs with different oracles
-    are not compared, nor are those in which a state has two futures: on one live object, in a store, and in copies; nor
-    are those that take up what another release saved, which may have left another place of the run.
+    Otherwise tests in memory say nothing about runs with a database. Not compared are runs with different oracles, runs
+    in which a state has two futures (on one live object, in a store, and in copies), and runs that resume from what
+    another release saved, which may have stopped at another place of the run.
 
     Passes:
         mode none
@@ -89,13 +89,13 @@ def _group_comparable(histories: Sequence[History]) -> Iterator[list[History]]:
 
 
 def _storage_kind(variant: Mapping[str, Any]) -> str:
-    """Where a state with two futures is kept: on one live object, in one store, or in copies that know no other."""
+    """Return where a state with two futures is kept: on one live object, in one store, or in independent copies."""
     mode = str(variant.get("serialize", "none"))
     return mode if mode == "none" or mode.startswith("native.") else "copies"
 
 
 def _has_concurrency(history: History) -> bool:
-    """Whether turns ran at the same time, or one after the other on two copies of one state."""
+    """Return whether turns ran at the same time, or one after the other on two copies of one state."""
     forked = any(branch.parent is not None for branch in history.branches)
     return forked or any(turn.overlaps for turn in history.turns)
 
@@ -143,7 +143,7 @@ _BASE_VARIANT: dict[str, Any] = {
 
 
 def _variant_name(history: History) -> str:
-    """The variant of a run, by what differs from the plainest one."""
+    """Return the variant of a run, by what differs from the plainest one."""
     variant = history.header.variant if history.header is not None else {}
     words = [str(variant.get("serialize", "none"))]
     for name, base in _BASE_VARIANT.items():

@@ -1,7 +1,4 @@
-"""What the model is told of each call: its result, once, or that a person said no.
-
-Whether what the model is told of a call is what the tool returned, however the framework writes it.
-"""
+"""Family `telling`: the model is told each result once, as the tool returned it, and each rejection."""
 
 from __future__ import annotations
 
@@ -31,9 +28,9 @@ from pytest_approvals.journal.history import (
 def result_delivered_once(history: History) -> Evaluations:
     """Each call that the model is shown must have exactly one result there, and the result of what ran must be told.
 
-    A model that is not told what it did does it again. Where the turn failed before the call was taken over into the
-    history, it may be missing there with its result; so may what the framework trimmed. An agent that a conversation
-    was handed over to may be told in words what the calls of the agent before it came to.
+    A model that is not told what it did does it again. If the turn failed before the call became part of the history,
+    the call may be missing there with its result; so may what the framework trimmed. An agent that took a conversation
+    over may be told in words what the calls of the previous agent returned.
 
     Passes:
         send Pay 5
@@ -102,7 +99,7 @@ def result_delivered_once(history: History) -> Evaluations:
 
 
 def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
-    """Gives the first input in which each call stands without a result."""
+    """Return the first model input in which each call has no result, by the identity of the call."""
     found: dict[int, Exchange] = {}
     for exchange in history.exchanges:
         for call in exchange.unanswered:
@@ -111,7 +108,7 @@ def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
 
 
 def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchange] | None:
-    """Gives the run and the next input of the model in which the call does not stand at all."""
+    """Return the position of the execution and the next model input, if that does not contain the call at all."""
     execution = call.first_return
     if (
         execution is None
@@ -131,8 +128,9 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
 
 
 def _is_told_in_words(call: RecordedCall, exchange: Exchange) -> bool:
-    """Whether the agent that a conversation was handed over to is told of a call in words, or need not be: it knows that
-    it was handed over.
+    """Return whether the agent that took a conversation over is told of a call in words, or need not be.
+
+    It need not be told that it was handed over.
     """
     if call.declaration is not None and call.declaration.hands_over_to is not None:
         return True
@@ -142,7 +140,7 @@ def _is_told_in_words(call: RecordedCall, exchange: Exchange) -> bool:
 
 
 def following_exchanges(history: History, call: RecordedCall, n: int) -> Iterator[Exchange]:
-    """Gives the exchanges of a call's conversation, in its fork, after position *n*."""
+    """Yield the exchanges of a call's conversation, in its branch, after position *n*."""
     where = (call.conversation, call.session, call.branch)
     for exchange in history.exchanges:
         if exchange.n > n and (exchange.conversation, exchange.session, exchange.branch) == where:
@@ -208,7 +206,7 @@ def rejection_told(history: History) -> Evaluations:
 
 
 def _rejected_calls(history: History) -> Iterator[tuple[RecordedCall, RecordedDecision, Exchange]]:
-    """Gives rejected calls with the rejection and the next question to their model."""
+    """Yield rejected calls with the rejection and the next request to their model."""
     for call in history.calls:
         decision = call.decision
         if decision is None or not decision.rejects or decision.handed_in_at is None or call.first_return is not None:
@@ -331,7 +329,7 @@ def _compare_results(call: RecordedCall, delivery: DeliveredResult, results: lis
 
 
 def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution: Execution) -> Failure | None:
-    """While a call runs, the model may be told that it does, but not what it returns."""
+    """Return a failure if the result is told while the call still runs; that it runs may be told."""
     if execution.result is None or not conveys_result(delivery.text, execution.result):
         return OK
     actual = f"the model is told {delivery.text!r} while it still runs"
@@ -339,7 +337,7 @@ def _find_early_result(call: RecordedCall, delivery: DeliveredResult, execution:
 
 
 def _find_foreign_result(history: History, call: RecordedCall, delivery: DeliveredResult) -> Failure | None:
-    """A call that never ran cannot have what another one returned."""
+    """Return a failure if a call that never ran is given what another one returned."""
     for execution in history.executions:
         if _returned_for_other_call(execution, call) and equals_result(delivery.text, execution.result):
             actual = (
@@ -358,11 +356,11 @@ def _returned_for_other_call(execution: Execution, call: RecordedCall) -> bool:
 
 
 def conveys_result(text: str | None, result: Any) -> bool:
-    """Says whether *text* says *result*: as text, as JSON, or as Python writes it.
+    """Return whether *text* says *result*: as text, as JSON, or as Python writes it.
 
-    Nothing conveys everything of nothing: a tool that returned None may be reported in any words.
+    A tool that returned None may be reported in any words.
 
-    >>> conveys('{"paid":5}', {"paid": 5}), conveys("paid 6", "paid 5")
+    >>> conveys_result('{"paid":5}', {"paid": 5}), conveys_result("paid 6", "paid 5")
     (True, False)
     """
     if result is None:
@@ -377,7 +375,7 @@ def conveys_result(text: str | None, result: Any) -> bool:
 
 
 def equals_result(text: str | None, result: Any) -> bool:
-    """Says whether *text* is exactly *result*, and *result* long enough that this is no accident."""
+    """Return whether *text* is exactly *result*, and *result* is long enough to rule out chance."""
     return isinstance(result, str) and len(result) > 3 and text is not None and text.strip() == result.strip()
 
 

@@ -1,9 +1,4 @@
-"""What stands in the input of the model: what a provider takes, what the caller said, and what stood there before.
-
-What stood in the input of the model before, and must stand there again.
-
-What the model is told when a caller has hung up: no call is lost without a word.
-"""
+"""Family `telling`, inputs: model inputs are valid, complete and unchanged, also after a disconnect."""
 
 from __future__ import annotations
 
@@ -31,7 +26,7 @@ def model_input_well_formed(history: History) -> Evaluations:
     """What is sent to the model must be what its provider takes.
 
     A provider answers status 400 to a call without a result, a result without its call, a second result, and, over some
-    protocols, to results that do not follow their calls; then the conversation cannot go on.
+    protocols, to results that do not follow their calls; then the conversation cannot continue.
 
     Passes:
         send Pay 5
@@ -85,7 +80,7 @@ def model_input_well_formed(history: History) -> Evaluations:
 def _violations(
     exchange: Exchange, rules: str, last: dict[int, InputAnalysis]
 ) -> Sequence[tuple[str, Sequence[str], str]]:
-    """Gives what a provider refuses; an input that repeats the one before is read on from there."""
+    """Return what a provider refuses; an input that repeats the previous one is read from where it is new."""
     before = exchange.previous
     read = last.pop(id(before), None) if before is not None and exchange.repeats_previous else None
     if read is None or before is None:
@@ -93,9 +88,9 @@ def _violations(
     else:
         read.read(exchange.items, len(before.items))
     last[id(exchange)] = read
-    broken = [(one.rule, one.ids, one.text) for one in check_input(read, rules)]
+    broken = [(violation.rule, violation.ids, violation.text) for violation in check_input(read, rules)]
     if not broken and isinstance(exchange.reply, ModelRefusal):
-        return [(one["rule"], one["ids"], one["text"]) for one in exchange.reply.broken]
+        return [(refusal["rule"], refusal["ids"], refusal["text"]) for refusal in exchange.reply.broken]
     return broken
 
 
@@ -158,10 +153,10 @@ def _function_approvals(history: History, exchange: Exchange) -> Iterator[Mappin
     sources=("openai/openai-agents-python#2487", "langchain-ai/langgraph#5409"),
 )
 def caller_messages_kept(history: History) -> Evaluations:
-    """Every message of the caller must stand in every later input of the model, in the order in which they were sent.
+    """Every message of the caller must be in every later model input, in the order in which they were sent.
 
-    A message of a turn that failed or was refused may be missing, and what the framework trimmed. Nothing should stand
-    there in the caller's name that the caller did not send.
+    A message of a turn that failed or was refused may be missing, and so may what the framework trimmed. There should
+    be no message in the caller's name that the caller did not send.
 
     Passes:
         send Pay 5
@@ -216,7 +211,7 @@ def caller_messages_kept(history: History) -> Evaluations:
 
 
 def _find_missing_message(history: History, exchange: Exchange, complete: set[int]) -> RecordedTurn | None:
-    """Gives the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
+    """Return the turn whose message is missing; an input that repeats a complete one is read from where it is new."""
     before, start, until = exchange.previous, 0, None
     if before is not None and exchange.repeats_previous and id(before) in complete:
         if before.turn is exchange.turn:
@@ -234,7 +229,7 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
 
 
 def _find_invented_message(history: History, exchange: Exchange) -> Failure | None:
-    """A new message in the caller's name that holds none of the caller's own."""
+    """Return a failure for a new message in the caller's name that holds none of the caller's own."""
     start = len(exchange.previous.items) if exchange.previous is not None and exchange.repeats_previous else 0
     new = [item for item in exchange.items[start:] if item["kind"] == "user"]
     if not new:
@@ -252,7 +247,7 @@ def _find_invented_message(history: History, exchange: Exchange) -> Failure | No
 
 
 def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> list[RecordedTurn]:
-    """Gives a turn and those before it in its line, back to *until*, the earliest first."""
+    """Return a turn and those before it in its branch, back to *until*, the earliest first."""
     found: list[RecordedTurn] = []
     while turn is not None and turn is not until:
         found.append(turn)
@@ -261,7 +256,7 @@ def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> l
 
 
 def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchange) -> bool:
-    """Says whether the message of a turn must stand in an input."""
+    """Return whether the message of a turn must be in an input."""
     if not turn.start.text or turn.overlaps:
         return False
     if turn is not exchange.turn and turn.outcome not in ("paused", "finished"):
@@ -276,11 +271,11 @@ def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchang
     sources=("langchain-ai/langchain#33787", "langchain-ai/langchain#32988"),
 )
 def history_not_rewritten(history: History) -> Evaluations:
-    """An input of the model should repeat what the one before held, and the calls in it as the model made them.
+    """A model input should repeat what the previous one held, and the calls in it as the model made them.
 
-    A model that reads another past than its own, caches that cannot be used, and audits that find other calls than were
-    made come of it. That holds for a call that a person edited, too: what ran in its place is for its result to say.
-    Inputs after a failed turn, a rewind, a trimming or a change of what was saved are not compared.
+    Otherwise a model reads another past than its own, caches cannot be used, and audits find other calls than were
+    made. This includes a call that a person edited: what ran in its place is for its result to say. Inputs after a
+    failed turn, a rewind, a trimming or a change of the save are not compared.
 
     Passes:
         send Go
@@ -358,7 +353,7 @@ def _is_comparable(history: History, before: Exchange, exchange: Exchange) -> bo
 
 
 def _find_changed_call(before: Exchange, exchange: Exchange) -> tuple[RecordedCall, Mapping[str, Any]] | None:
-    """Gives a call that is shown otherwise than the model made it."""
+    """Return a call that is not shown as the model made it, with its item."""
     start = len(before.items)
     for index, call in exchange.placed_calls:
         item = exchange.items[index]
@@ -370,7 +365,7 @@ def _find_changed_call(before: Exchange, exchange: Exchange) -> tuple[RecordedCa
 
 
 def _is_shown_as_made(item: Mapping[str, Any], call: RecordedCall) -> bool:
-    """Whether an item shows a call; what is no object may be wrapped in one, since some providers want objects."""
+    """Return whether an item shows a call; text may be wrapped in an object, since some providers want objects."""
     if item.get("tool") != call.tool:
         return False
     wrapped = isinstance(call.arguments, str) and call.arguments in str(item.get("arguments"))
@@ -388,12 +383,12 @@ def _is_said(say: str, before: Exchange, exchange: Exchange) -> bool:
     sources=("langchain-ai/langgraph#6726", "microsoft/agent-framework#2889", "agno-agi/agno#8290"),
 )
 def cancelled_calls_told(history: History) -> Evaluations:
-    """A call that was approved or had begun when its caller hung up must be told to the model, or be asked about again.
+    """A call that was approved or begun when its caller disconnected must be told to the model, or asked about again.
 
-    A turn that is cancelled has had effects all the same. A model that knows neither of the call nor of its result says
-    that nothing happened, or does it again; and a person who said yes believes that it was done. In which words it is
-    told, that it may have been done, say, is the agent's own business. That a call is forgotten which nobody had to
-    approve is a warning.
+    A cancelled turn has had effects all the same. A model that knows neither of the call nor of its result says that
+    nothing happened, or does it again; and a person who said yes believes that it was done. How it is told, for
+    instance that the call may have been done, is up to the agent. If a call that needed no approval is forgotten, that
+    is a warning.
 
     Passes, it is told that the call was cut short:
         send Pay 5
@@ -483,7 +478,7 @@ def cancelled_calls_told(history: History) -> Evaluations:
 
 
 def _interrupted_calls(history: History, turn: RecordedTurn) -> Iterator[RecordedCall]:
-    """Gives the calls that were approved, or had begun, in a turn in which the caller hung up."""
+    """Yield the calls that were approved, or had begun, in a turn from which the caller disconnected."""
     if turn.hung_up_at is None:
         return
     approved = {id(decision.call) for decision in turn.decisions if decision.approves}
