@@ -1,11 +1,8 @@
-"""
-Agents of our own: the reference agent, the faults that can be seeded into it, and the client of Microsoft.Extensions.AI
-(`meai`), release by release.
-"""
+"""Simulated agents: the reference agent, seeded faults, and the client of Microsoft.Extensions.AI (`meai`)."""
 
 from pytest_approvals.simulation.reference import ReferenceAgent, ReferenceAgentOverChat
 
 FLAVOURS = {"": ReferenceAgent, "chat": ReferenceAgentOverChat}
-"""The flavours of the agent `reference`: on a provider with hosted calls, and on one without."""
+"""Flavours of the agent `reference`: on a provider with hosted calls, and on one without."""
 
 __all__ = ["FLAVOURS", "ReferenceAgent", "ReferenceAgentOverChat"]

@@ -1,11 +1,10 @@
-"""
-The function-invoking client of Microsoft.Extensions.AI, simulated: how the .NET releases deal with approvals.
+"""Simulation of the function-invoking client of Microsoft.Extensions.AI, as its .NET releases handle approvals.
 
-The bug that dotnet/extensions#7468 mended can be seen here: a request and its response share one call object until a
-store makes two copies of it; one copy is flagged as dealt with, the other is not, and a later request fails.
+It shows the bug that dotnet/extensions#7468 fixed: a request and its response share one call object until a store
+makes two copies of it; one copy is flagged as settled, the other is not, and a later request fails.
 
-    messages ──► Binding ──► FunctionInvokingClient ──► model
-                (agent)      behaves as 10.2 … 10.9, or as `robust`
+    messages ──► ApprovalBinding ──► FunctionInvokingClient ──► model
+                 (agent framework)   behaves as 10.2 … 10.9, or as `robust`
 
 `python -m pytest_approvals.simulation.meai < case.json > outcome.json` plays one case.
 """

@@ -1,8 +1,7 @@
-"""
-`python -m pytest_approvals.simulation.meai < case.json > outcome.json`: plays one case.
+"""`python -m pytest_approvals.simulation.meai < case.json > outcome.json`: play one case.
 
-Exit code 0 with an outcome, also where the client failed as .NET does; 2 where the case cannot be used. What is odd
-about the messages stands on standard error, a line each.
+Exit code 0 with an outcome, even if the client failed as .NET does; 2 for an unusable case. Oddities of the messages
+are written to standard error, one per line.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from pytest_approvals.simulation.meai.cases import read_case, run_case
 from pytest_approvals.simulation.meai.json_text import read_json, write_json
 
 
-def main(given: BinaryIO, out: BinaryIO, complaints: TextIO) -> int:
-    """Plays the case in *given*; says what is wrong with it on *complaints*."""
+def main(source: BinaryIO, out: BinaryIO, log: TextIO) -> int:
+    """Play the case in *source*; write errors and notes to *log*."""
     try:
-        case = read_case(read_json(given.read()))
+        case = read_case(read_json(source.read()))
         outcome = write_json(run_case(case)) + "\n"
     except ContentError as error:
-        complaints.write(f"meai: {escape_control_characters(str(error))}\n")
+        log.write(f"meai: {escape_control_characters(str(error))}\n")
         return 2
-    complaints.writelines(f"meai: note: {escape_control_characters(str(note))}\n" for note in case.notes)
+    log.writelines(f"meai: note: {escape_control_characters(str(note))}\n" for note in case.notes)
     out.write(outcome.encode("utf-8"))
     return 0
 

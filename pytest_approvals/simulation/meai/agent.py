@@ -1,12 +1,10 @@
-"""Between the neutral types of the harness and messages of Microsoft.Extensions.AI.
+"""The simulated client as an agent under test: the caller keeps the history and sends all of it with each turn.
 
-The simulated client as an agent under test: the caller keeps the history, and sends all of it with each turn.
+A store writes messages as JSON: with history `whole` all of them each time, with `append` each message once when it is
+new, so that a flag that is set later never reaches the store. A failed turn adds nothing to the history.
 
-A store writes a message as JSON: with history `whole` all of them each time, with `append` each message once, when it
-is new, so that a flag that is set later never reaches the store. A turn that fails adds nothing to the history.
-
-A person is asked what needs an answer; a request that only waits for another one, as releases from 10.8 on say, is
-approved with it.
+The caller sees only requests that need confirmation; a request that merely waits for another one, as releases from 10.8
+on indicate, is approved together with it.
 """
 
 from __future__ import annotations
@@ -52,12 +50,11 @@ from pytest_approvals.simulation.reference.arguments import fit_arguments
 
 @dataclass(frozen=True, slots=True)
 class WorldModel:
-    """
-    The scripted model, as an inner client.
+    """The scripted model, as an inner client.
 
     Attributes:
-        tools: The names that the model is offered.
-        message_id: Gives each answer an id.
+        tools: Names of the offered tools.
+        message_id: Generates the id of each answer.
     """
 
     world: World
@@ -65,13 +62,13 @@ class WorldModel:
     message_id: Callable[[], str]
 
     async def respond(self, messages: Sequence[Message]) -> list[Message]:
-        """Gives the whole answer."""
+        """Return the complete answer."""
         reply = await self.world.model(to_items(messages), tools=self.tools)
         contents = (*_text_contents(reply.say), *map(_to_function_call, reply.calls))
         return [Message(role="assistant", contents=contents, message_id=self.message_id())]
 
     async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message]:
-        """Gives text as it comes and calls at the end, as the provider clients do."""
+        """Yield text as it arrives and calls at the end, as the provider clients do."""
         reply = await self.world.model(to_items(messages), stream=True, tools=self.tools)
         message_id = self.message_id()
         for chunk in reply.chunks:
@@ -84,7 +81,7 @@ class WorldModel:
 
 
 def to_items(messages: Sequence[Message]) -> list[Item]:
-    """Gives what a provider is sent; approvals of functions, which no provider knows, are left out."""
+    """Return the input of a provider, without approvals of functions, which no provider knows."""
     return [
         item
         for place, message in enumerate(messages)
@@ -107,7 +104,7 @@ def _content_items(content: Content, role: str, place: int) -> list[Item]:
 
 
 def format_function_result(result: Any) -> str:
-    """Gives a result as the model reads it."""
+    """Return a result as text for the model."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
 
 
@@ -125,7 +122,7 @@ def _to_function_call(call: ModelCall) -> FunctionCall:
 
 
 def to_request(request: ToolApprovalRequest) -> Request:
-    """Gives a request as a person sees it."""
+    """Return a request as the caller sees it."""
     call = request.function
     assert call is not None
     return Request(
@@ -138,9 +135,10 @@ def to_request(request: ToolApprovalRequest) -> Request:
 
 
 def to_response(decision: Decision) -> ToolApprovalResponse:
-    """
-    Gives a decision as the framework takes it: made by the request that was held, which shares its call; for a request
-    that was rebuilt, or tampered with, over a call made from what it says.
+    """Return a decision as the framework accepts it.
+
+    A held request makes its own response, which shares its call; for a rebuilt or tampered request, the response has a
+    new call with the contents of that request.
     """
     request = decision.request
     assert request is not None
@@ -184,16 +182,15 @@ MISSING: Mapping[str, str] = {
     "limit_tool_calls": "the client counts no calls",
     "trim": "chat reducers are not simulated",
 }
-"""What the client has no API for, or what the simulation leaves out."""
+"""Capabilities that the client has no API for, or that the simulation leaves out."""
 
 
 class MeaiAgent(Agent):
-    """
-    One conversation with the client.
+    """One conversation with the client.
 
     Attributes:
-        behaviour: The releases that it behaves as.
-        history: All messages, as objects: what shares a call object with what is part of the state.
+        behaviour: Releases that it behaves as.
+        history: All messages as objects: which ones share a call object is part of the state.
     """
 
     behaviour: ClassVar[ReleaseBehaviour] = BEHAVIOURS["10.9"]
@@ -247,7 +244,7 @@ class MeaiAgent(Agent):
     # --- what a flavour adds ------------------------------------------------------------------------------------------
 
     def client(self) -> FunctionInvokingClient | BoundClient:
-        """Gives the client that serves a turn."""
+        """Build the client that serves a turn."""
         names = [spec.name for spec in self.blueprint.tools if spec.agent == MAIN]
         return FunctionInvokingClient(
             model=WorldModel(self.world, names, self._next_id),
@@ -270,8 +267,8 @@ class MeaiAgent(Agent):
         responses = [to_response(decision) for decision in decisions]
         if responses:
             decided = {response.request_id for response in responses}
-            along = [each for each in self._unanswered() if not each.requires_confirmation]
-            responses += [each.response(approved=True) for each in along if each.request_id not in decided]
+            waiting = [request for request in self._unanswered() if not request.requires_confirmation]
+            responses += [request.response(approved=True) for request in waiting if request.request_id not in decided]
         messages = [Message(role="user", contents=tuple(responses))] if responses else []
         return [*messages, Message(role="user", contents=(Text(text=text),))] if text is not None else messages
 
@@ -288,7 +285,7 @@ class MeaiAgent(Agent):
         return coalesce_updates(updates)
 
     def _show(self, update: Message, shown_before: set[int]) -> None:
-        """Tells what an update shows; the calls that a request was about come once more, and are not news."""
+        """Report what an update shows; the calls of decided requests are repeated, and not new."""
         for content in update.contents:
             match content:
                 case Text(text=text):
@@ -318,7 +315,7 @@ class MeaiAgent(Agent):
         return [request for request in _open_requests(messages) if request.request_id not in answered]
 
     def _since_last_request(self) -> list[Message]:
-        """Gives the messages from the last one with requests on; what was asked before is settled or forgotten."""
+        """Return the messages from the last one with requests on; earlier requests are settled or forgotten."""
         asked = [
             place
             for place, message in enumerate(self.history)
@@ -328,11 +325,10 @@ class MeaiAgent(Agent):
 
 
 class BoundMeaiAgent(MeaiAgent):
-    """
-    The client behind the binding layer of the agent framework.
+    """The client behind the binding layer of the agent framework.
 
     Attributes:
-        binding: What the session has shown.
+        binding: Requests that the session has shown.
     """
 
     issues = "https://github.com/microsoft/agent-framework/issues"
@@ -354,36 +350,26 @@ class BoundMeaiAgent(MeaiAgent):
         self.binding = ApprovalBinding.from_json(document[STATE_KEY])
 
 
-def find_release_class(adapter: type[MeaiAgent], name: str) -> type[MeaiAgent]:
-    """
-    Gives an adapter that behaves as that range of releases; another process finds it among `RELEASED`.
-
-    >>> as_released(MeaiAgent, "10.4").behaviour.marks_requests
-    False
-    """
-    return getattr(RELEASED, _class_name(adapter, name))  # type: ignore[no-any-return]
-
-
 def _class_name(adapter: type[MeaiAgent], name: str) -> str:
     return f"{adapter.__name__}_{name.replace('.', '_')}"
 
 
 def _build_release_class(adapter: type[MeaiAgent], behaviour: ReleaseBehaviour) -> type[MeaiAgent]:
     name = _class_name(adapter, behaviour.name)
-    said = {"behaviour": behaviour, "release": behaviour.name, "releases": ()}
-    where = {"__module__": adapter.__module__, "__qualname__": f"RELEASED.{name}"}
-    return type(name, (adapter,), {**said, **where, "__doc__": f"As {behaviour.name} is."})
+    attributes = {"behaviour": behaviour, "release": behaviour.name, "releases": ()}
+    location = {"__module__": adapter.__module__, "__qualname__": f"RELEASED.{name}"}
+    return type(name, (adapter,), {**attributes, **location, "__doc__": f"Behaves as {behaviour.name}."})
 
 
 FLAVOURS: dict[str, type[Agent]] = {"": MeaiAgent, "binding": BoundMeaiAgent}
 """The client as it is, and behind the binding layer of the agent framework."""
 
 RELEASED = SimpleNamespace()
-"""The adapters for all releases, by the names of their classes."""
+"""Adapters for all releases, by class name."""
 
 for _adapter in (MeaiAgent, BoundMeaiAgent):
     _adapter.releases = tuple(_build_release_class(_adapter, behaviour) for behaviour in BEHAVIOURS.values())
-    vars(RELEASED).update({each.__name__: each for each in _adapter.releases})
+    vars(RELEASED).update({release.__name__: release for release in _adapter.releases})
 
 
 def _open_requests(messages: Sequence[Message]) -> list[ToolApprovalRequest]:

@@ -1,15 +1,13 @@
-"""Approvals in the messages that a caller sends: which are open, which are decided, and where their calls go.
+"""Settlement of approvals in the caller's messages: which are open, which are decided, and where their calls go.
 
-Nothing runs here; the client runs what is approved, and tells afterwards. Sources: dotnet/extensions#6745, #7152,
-#7261, #7299, #7468, #7538, #7617.
+Nothing runs here; the client runs what is approved. The releases settle by flags and ids, `robust` by position: what is
+open is derived from the order of the messages. A request is settled by a later result for its call, or once either of
+its copies is flagged; so it does not matter how many copies a store made of a call, which of them an earlier release
+has flagged, and whether a call id was used before. A request is closed once, by a response with its own id, and
+executed as it was shown. A response is new if only responses follow it: a new one about no open request is refused,
+unless the service keeps the requests; an old one is history. Of two simultaneous responses a rejection counts.
 
-Settlement by position: what is open is read off the order of the messages.
-
-A request is settled by a result for its call that stands after it, or once either of its copies is flagged; so it makes
-no difference how many copies a store made of a call, which of them an earlier release has flagged, and whether a call
-id was used before. A request is closed once, by a response with its own id, and runs as it was asked. A response is new
-where nothing but responses stands after it: a new one that is about no open request is refused, unless the service
-keeps the requests; an old one is history. Of two responses that come together a rejection counts.
+Sources: dotnet/extensions#6745, #7152, #7261, #7299, #7468, #7538, #7617.
 """
 
 from __future__ import annotations
@@ -33,12 +31,11 @@ Approval = ToolApprovalRequest | ToolApprovalResponse
 
 @dataclass(frozen=True, slots=True)
 class OpenDecision:
-    """
-    A response that something is to be done about.
+    """A response that still has to take effect.
 
     Attributes:
-        call: The call that runs, or is rejected.
-        request, message: What it answers, and where that stood; None where the caller did not send it.
+        call: Call to run or reject.
+        request, message: Its request, and the message with it; None if the caller did not send them.
     """
 
     response: ToolApprovalResponse
@@ -47,19 +44,18 @@ class OpenDecision:
     message: Message | None = None
 
     def mark_request(self) -> None:
-        """Flags the request's own call, which may be the same object as the response's."""
+        """Flag the call of the request, which may be the same object as that of the response."""
         if self.request is not None and self.request.function is not None:
             self.request.function.settle()
 
 
 @dataclass(slots=True)
 class Settlement:
-    """
-    What is left of the messages, and what was decided.
+    """The remaining messages, and the decisions.
 
     Attributes:
-        messages: Without open requests and responses.
-        at: Where calls and results go.
+        messages: Messages without open requests and responses.
+        at: Position for calls and results.
     """
 
     messages: list[Message]
@@ -69,7 +65,7 @@ class Settlement:
 
 
 def is_live(content: Content, behaviour: ReleaseBehaviour) -> bool:
-    """Says whether a content is a request or response about a function that this client has to deal with."""
+    """Return whether a content is a request or response about a function that this client has to handle."""
     if not isinstance(content, ToolApprovalRequest | ToolApprovalResponse) or content.function is None:
         return False
     return behaviour.by_position or not behaviour.has_flags or not content.function.informational_only
@@ -78,35 +74,34 @@ def is_live(content: Content, behaviour: ReleaseBehaviour) -> bool:
 def settle_approvals(
     messages: Sequence[Message], behaviour: ReleaseBehaviour, *, service_keeps: bool = False
 ) -> Settlement | None:
-    """
-    Gives what was decided; None where no request and no response is open.
+    """Return the decisions; None if no request and no response is open.
 
-    Arguments:
-        service_keeps: What was asked need not stand in the messages, as the service has it.
+    Args:
+        messages: Messages of the caller.
+        behaviour: The releases.
+        service_keeps: The service keeps the conversation, so requests may be missing in the messages.
 
-    Errors:
+    Raises:
         InvalidOperation: A request has no response after it.
-        DuplicateKey: Two requests have one id.
+        DuplicateKey: Two requests have the same id.
     """
     if not any(is_live(content, behaviour) for message in messages for content in message.contents):
         return None
-    kept, at = _remove_open_approvals(messages, behaviour)
+    remaining, at = _remove_open_approvals(messages, behaviour)
     if behaviour.by_position:
-        # stands on this module
-
-        decided = settle_by_position(messages, behaviour, service_keeps=service_keeps)
+        decisions = settle_by_position(messages, behaviour, service_keeps=service_keeps)
     else:
-        decided = _match_responses(messages, behaviour)
+        decisions = _match_responses(messages, behaviour)
     return Settlement(
-        messages=kept,
+        messages=remaining,
         at=at,
-        approved=[each for each in decided if each.response.approved],
-        rejected=[each for each in decided if not each.response.approved],
+        approved=[decision for decision in decisions if decision.response.approved],
+        rejected=[decision for decision in decisions if not decision.response.approved],
     )
 
 
 def missing_response_error(call_ids: Sequence[str], behaviour: ReleaseBehaviour) -> InvalidOperation:
-    """Gives the failure that names the calls nobody decided about."""
+    """Return the error that names the undecided calls."""
     ids = ", ".join(call_ids)
     return InvalidOperation(
         f"{behaviour.request_type} found with FunctionCall.CallId(s) '{ids}' "
@@ -114,29 +109,29 @@ def missing_response_error(call_ids: Sequence[str], behaviour: ReleaseBehaviour)
     )
 
 
-def duplicate_request_error(one: ToolApprovalRequest, other: ToolApprovalRequest) -> DuplicateKey:
-    """Gives the failure that names the id of two requests, and their calls."""
-    calls = ", ".join(request.function.call_id for request in (one, other) if request.function is not None)
+def duplicate_request_error(first: ToolApprovalRequest, second: ToolApprovalRequest) -> DuplicateKey:
+    """Return the error that names the common id of two requests, and their calls."""
+    calls = ", ".join(request.function.call_id for request in (first, second) if request.function is not None)
     return DuplicateKey(
-        f"An item with the same key has already been added. Key: {other.request_id} (requests for calls {calls})"
+        f"An item with the same key has already been added. Key: {second.request_id} (requests for calls {calls})"
     )
 
 
 def _remove_open_approvals(messages: Sequence[Message], behaviour: ReleaseBehaviour) -> tuple[list[Message], int]:
-    """Takes open requests and responses out; gives what is left, and where their calls and results go."""
-    kept: list[Message] = []
+    """Return the messages without open requests and responses, and the position for their calls and results."""
+    remaining: list[Message] = []
     at = 0
     for message in messages:
         contents = tuple(content for content in message.contents if not is_live(content, behaviour))
         if len(contents) < len(message.contents):
-            at = len(kept)
+            at = len(remaining)
         if contents:
-            kept.append(message if len(contents) == len(message.contents) else replace(message, contents=contents))
-    return kept, at if behaviour.anchored else len(kept)
+            remaining.append(message if len(contents) == len(message.contents) else replace(message, contents=contents))
+    return remaining, at if behaviour.anchored else len(remaining)
 
 
 def _match_responses(messages: Sequence[Message], behaviour: ReleaseBehaviour) -> list[OpenDecision]:
-    """Checks that every request has a response, and gives the responses whose call has no result yet."""
+    """Check that every request has a response, and return the responses whose call has no result yet."""
     requests: dict[str, tuple[ToolApprovalRequest, Message]] = {}
     open_calls: dict[str, None] = {}
     responses: list[tuple[ToolApprovalResponse, FunctionCall]] = []
@@ -173,40 +168,40 @@ def _match_response(
     return OpenDecision(response, call, request, message)
 
 
-def rebuild_calls(decided: Sequence[OpenDecision], fallback_id: str | None) -> list[Message]:
-    """
-    Gives the messages that the model once sent the calls in: one per message id, in order of first use.
+def rebuild_calls(decisions: Sequence[OpenDecision], fallback_id: str | None) -> list[Message]:
+    """Return the messages in which the model sent the calls: one per message id, in order of first use.
 
-    Arguments:
-        fallback_id: The id of a message that had none, or is not known.
+    Args:
+        decisions: The decisions.
+        fallback_id: Id for messages without one.
     """
     current: list[OpenDecision] | None = None
     by_id: dict[str, list[OpenDecision]] | None = None
-    for each in decided:
-        key = (each.message.message_id or "") if each.message is not None else ""
-        if by_id is None and current is not None and each.message is not None and key != _message_key(current[0]):
+    for decision in decisions:
+        key = (decision.message.message_id or "") if decision.message is not None else ""
+        if by_id is None and current is not None and decision.message is not None and key != _message_key(current[0]):
             by_id = {_message_key(current[0]): current}
         if by_id is not None:
             current = by_id.setdefault(key, [])
         elif current is None:
             current = []
-        current.append(each)
+        current.append(decision)
     groups = list(by_id.values()) if by_id is not None else [current] if current is not None else []
     return [_rebuild_message(group, fallback_id) for group in groups]
 
 
-def _message_key(each: OpenDecision) -> str:
-    return (each.message.message_id or "") if each.message is not None else ""
+def _message_key(decision: OpenDecision) -> str:
+    return (decision.message.message_id or "") if decision.message is not None else ""
 
 
 def _rebuild_message(group: Sequence[OpenDecision], fallback_id: str | None) -> Message:
     origin = group[0].message or Message(role="assistant")
     message_id = origin.message_id if origin.message_id is not None else fallback_id
-    return replace(origin, contents=tuple(each.call for each in group), message_id=message_id)
+    return replace(origin, contents=tuple(decision.call for decision in group), message_id=message_id)
 
 
 def build_rejection(decided: OpenDecision) -> FunctionResult:
-    """Gives what the model is told in place of a result."""
+    """Return the result that the model gets for a rejected call."""
     reason = decided.response.reason
     text = "Tool call invocation rejected."
     return FunctionResult(
@@ -216,7 +211,7 @@ def build_rejection(decided: OpenDecision) -> FunctionResult:
 
 @dataclass(slots=True)
 class _PositionedRequest:
-    """A request with its response; without a request where the service keeps the conversation."""
+    """A request with its response; without a request if the service keeps the conversation."""
 
     call: FunctionCall
     request: ToolApprovalRequest | None = None
@@ -232,7 +227,7 @@ class _PositionedRequest:
 
 @dataclass(slots=True)
 class _RequestLedger:
-    """All requests so far, in the order in which they were asked."""
+    """All requests so far, in their order."""
 
     service_keeps: bool
     asked: list[_PositionedRequest] = field(default_factory=list)
@@ -246,43 +241,44 @@ class _RequestLedger:
         self.asked.append(_PositionedRequest(call, request, message, done=call.informational_only))
 
     def respond(self, response: ToolApprovalResponse, call: FunctionCall, *, new: bool) -> None:
-        found = self._asked_as(response, call)
-        if new and not self.service_keeps and (found is None or found.done) and not _was_stored(found, call):
+        known = self._find_request(response, call)
+        if new and not self.service_keeps and (known is None or known.done) and not _was_stored(known, call):
             raise _unmatched_response_error(response, call)
-        if found is None:
+        if known is None:
             done = call.informational_only or not self.service_keeps
             self.asked.append(_PositionedRequest(call, response=response, done=done))
-        elif not found.done and (found.response is None or not response.approved):
-            found.response = response
-            found.done = call.informational_only
+        elif not known.done and (known.response is None or not response.approved):
+            known.response = response
+            known.done = call.informational_only
 
     def result(self, call_id: str) -> None:
-        waiting = [each for each in self.unsettled() if each.call.call_id == call_id]
-        answered = [each for each in waiting if each.response is not None]
-        for each in (answered or waiting)[:1]:
-            each.done = True
+        waiting = [request for request in self.unsettled() if request.call.call_id == call_id]
+        answered = [request for request in waiting if request.response is not None]
+        for request in (answered or waiting)[:1]:
+            request.done = True
 
     def unsettled(self) -> list[_PositionedRequest]:
-        return [each for each in self.asked if not each.done]
+        return [request for request in self.asked if not request.done]
 
-    def _asked_as(self, response: ToolApprovalResponse, call: FunctionCall) -> _PositionedRequest | None:
-        by_id = [each for each in self.asked if each.id == response.request_id]
-        unfinished = [each for each in by_id if not each.done]
-        if unfinished or any(each.request is not None for each in by_id):
+    def _find_request(self, response: ToolApprovalResponse, call: FunctionCall) -> _PositionedRequest | None:
+        by_id = [request for request in self.asked if request.id == response.request_id]
+        unfinished = [request for request in by_id if not request.done]
+        if unfinished or any(request.request is not None for request in by_id):
             return (unfinished or by_id)[-1]
-        by_call = [each for each in self.unsettled() if each.call.call_id == call.call_id and each.response is None]
+        by_call = [
+            request for request in self.unsettled() if request.call.call_id == call.call_id and request.response is None
+        ]
         return by_call[-1] if by_call else None
 
 
 def settle_by_position(
     messages: Sequence[Message], behaviour: ReleaseBehaviour, *, service_keeps: bool = False
 ) -> list[OpenDecision]:
-    """
-    Gives what is decided and not settled, in the order of the requests.
+    """Return the decisions that are not settled, in the order of the requests.
 
-    Errors:
+    Raises:
         InvalidOperation: A request has no response after it, or a new response is about no open request.
-        DuplicateKey: Two open requests for different calls have one id.
+        DuplicateKey: Two open requests for different calls have the same id.
     """
     positions = _RequestLedger(service_keeps)
     old = max((place for place, message in enumerate(messages) if not _only_responds(message)), default=-1)
@@ -296,12 +292,12 @@ def settle_by_position(
                 case FunctionResult(call_id=call_id):
                     positions.result(call_id)
     waiting = positions.unsettled()
-    if unanswered := [each.call.call_id for each in waiting if each.response is None]:
+    if unanswered := [request.call.call_id for request in waiting if request.response is None]:
         raise missing_response_error(unanswered, behaviour)
     return [
-        OpenDecision(each.response, each.call, each.request, each.message)
-        for each in waiting
-        if each.response is not None
+        OpenDecision(request.response, request.call, request.request, request.message)
+        for request in waiting
+        if request.response is not None
     ]
 
 
@@ -309,9 +305,9 @@ def _only_responds(message: Message) -> bool:
     return all(isinstance(content, ToolApprovalResponse) for content in message.contents)
 
 
-def _was_stored(found: _PositionedRequest | None, call: FunctionCall) -> bool:
-    """A flagged response was dealt with; one that holds the request's own call may be flagged and new."""
-    return call.informational_only and (found is None or call is not found.call)
+def _was_stored(request: _PositionedRequest | None, call: FunctionCall) -> bool:
+    """Return whether a response was already settled when it was stored; one with the request's own call may be new."""
+    return call.informational_only and (request is None or call is not request.call)
 
 
 def _unmatched_response_error(response: ToolApprovalResponse, call: FunctionCall) -> InvalidOperation:

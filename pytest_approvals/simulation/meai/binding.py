@@ -1,8 +1,7 @@
-"""
-The binding layer that the .NET agent framework puts in front of the client: only what was shown can be decided.
+"""Binding layer of the .NET agent framework in front of the client: only what was shown can be decided.
 
-Requests are recorded as they go out; a response that comes in is bound to the request it names, once, and a response
-that names none is dropped. Sources: microsoft/agent-framework#7111.
+Outgoing requests are recorded; an incoming response is bound once to the request that it names, and dropped if it names
+none. Sources: microsoft/agent-framework#7111.
 """
 
 from __future__ import annotations
@@ -23,76 +22,73 @@ from pytest_approvals.simulation.meai.contents import (
 from pytest_approvals.simulation.meai.json_messages import MessageReader, write_content
 
 STATE_KEY = "_pendingApprovalRequests"
-"""Where a session of the agent framework keeps the recorded requests."""
+"""Key of the recorded requests in a session of the agent framework."""
 
 
 @dataclass(slots=True)
 class ApprovalBinding:
-    """
-    What one session has shown and nobody has decided about.
+    """Undecided requests that one session has shown.
 
     Attributes:
-        pending: Snapshots of the requests by their ids; the first one with an id stays. All are forgotten with the next
-            run, whatever that decides.
+        pending: Snapshots of the requests by id; the first one with an id counts. All are forgotten with the next run,
+            whatever it decides.
     """
 
     pending: dict[str, ToolApprovalRequest] = field(default_factory=dict)
 
     def record(self, messages: Iterable[Message]) -> None:
-        """Records the requests about functions that go out."""
+        """Record the outgoing requests about functions."""
         for message in messages:
             for content in message.contents:
                 if isinstance(content, ToolApprovalRequest) and content.function is not None:
                     self.pending.setdefault(content.request_id, _snapshot(content, content.function))
 
     def bind(self, messages: Sequence[Message]) -> list[Message]:
-        """
-        Gives the messages with every response bound to what was asked, and forgets what was recorded.
+        """Return the messages with every response bound to its request, and forget the recorded requests.
 
-        A request that stands before its response in the messages counts, too, and comes before a recorded one.
+        A request before its response in the messages counts, too, and takes precedence over a recorded one.
         """
         binder = _Binder(dict(self.pending))
         self.pending.clear()
-        bound = [(message, tuple(binder.bound(message.contents))) for message in messages]
+        bound = [(message, tuple(binder.bind_all(message.contents))) for message in messages]
         return [_with_contents(message, contents) for message, contents in bound if contents or not message.contents]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Gives the recorded requests, as a session keeps them under STATE_KEY."""
+        """Return the recorded requests, as stored in a session under STATE_KEY."""
         return [write_content(request) for request in self.pending.values()]
 
     @classmethod
-    def from_json(cls, given: Any) -> ApprovalBinding:
-        """
-        Gives the layer of a stored session.
+    def from_json(cls, value: Any) -> ApprovalBinding:
+        """Return the layer of a stored session.
 
-        Errors:
-            ContentError: That is no list of contents.
+        Raises:
+            ContentError: The value is not a list of contents.
         """
-        requests = MessageReader().contents(given, STATE_KEY)
-        return cls({each.request_id: each for each in requests if isinstance(each, ToolApprovalRequest)})
+        requests = MessageReader().contents(value, STATE_KEY)
+        return cls({request.request_id: request for request in requests if isinstance(request, ToolApprovalRequest)})
 
 
 @dataclass(slots=True)
 class _Binder:
-    """Walks through the messages of one run."""
+    """Binder of the messages of one run."""
 
     recorded: Mapping[str, ToolApprovalRequest]
     asked: dict[str, ToolApprovalRequest] = field(default_factory=dict)
     used: list[ToolApprovalRequest] = field(default_factory=list)
 
-    def bound(self, contents: Iterable[Content]) -> list[Content]:
-        return [kept for content in contents if (kept := self._bound_one(content)) is not None]
+    def bind_all(self, contents: Iterable[Content]) -> list[Content]:
+        return [bound for content in contents if (bound := self._bind_content(content)) is not None]
 
-    def _bound_one(self, content: Content) -> Content | None:
+    def _bind_content(self, content: Content) -> Content | None:
         if isinstance(content, ToolApprovalRequest) and content.function is not None:
             self.asked[content.request_id] = content
         if not isinstance(content, ToolApprovalResponse) or content.function is None:
             return content
-        return content if content.function.informational_only else self._bound_response(content, content.function)
+        return content if content.function.informational_only else self._bind_response(content, content.function)
 
-    def _bound_response(self, response: ToolApprovalResponse, call: FunctionCall) -> ToolApprovalResponse | None:
+    def _bind_response(self, response: ToolApprovalResponse, call: FunctionCall) -> ToolApprovalResponse | None:
         request = self.asked.get(response.request_id) or self.recorded.get(response.request_id)
-        if request is None or request.function is None or any(request is each for each in self.used):
+        if request is None or request.function is None or any(request is other for other in self.used):
             return None
         self.used.append(request)
         return (
@@ -104,24 +100,23 @@ class _Binder:
 
 @dataclass(frozen=True, slots=True)
 class BoundClient:
-    """
-    A client behind the binding layer of one session.
+    """A client behind the binding layer of one session.
 
     Attributes:
-        binding: What the session remembers between two runs.
+        binding: Memory of the session between two runs.
     """
 
     client: FunctionInvokingClient
     binding: ApprovalBinding
 
     async def respond(self, messages: Sequence[Message]) -> list[Message]:
-        """Serves a request at once, as the client does."""
+        """Serve a request at once."""
         produced = await self.client.respond(self.binding.bind(messages))
         self.binding.record(produced)
         return produced
 
     async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message]:
-        """Serves a request in updates, as the client does."""
+        """Serve a request in updates."""
         async for update in self.client.stream(self.binding.bind(messages)):
             self.binding.record([update])
             yield update
@@ -133,7 +128,7 @@ def _snapshot(request: ToolApprovalRequest, call: FunctionCall) -> ToolApprovalR
 
 
 def _is_same_call(one: FunctionCall, other: FunctionCall) -> bool:
-    """Compares as .NET does, where two values that were read from JSON are never equal."""
+    """Compare as .NET, where two values that were read from JSON are never equal."""
     if (one.call_id, one.name) != (other.call_id, other.name):
         return False
     return one.arguments is other.arguments or not (one.arguments or other.arguments)

@@ -1,11 +1,10 @@
-"""
-Cases: a request to the client as one JSON document, and what came of it as another.
+"""Cases: a request to the client as one JSON document, and its outcome as another.
 
     case:    {"behaviour", "streaming", "conversation_id", "tools", "model" or "model_updates", "messages"}
     outcome: {"messages", "model_inputs", "invocations", "messages_after", "error", "pulled"}
 
-`pulled` tells how the model's first answer came through: for each update that reached the caller until that
-answer had ended, how many updates of the model had been read.
+`pulled` shows how the model's first answer came through: for each update that reached the caller until that answer had
+ended, how many updates of the model had been read.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from pytest_approvals.simulation.meai.client import (
 from pytest_approvals.simulation.meai.contents import FunctionCall, JsonNotation, Message
 from pytest_approvals.simulation.meai.errors import ClientFailure
 from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, require_shape, write_messages
+from pytest_approvals.simulation.meai.json_text import write_json
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour
 
 _CASE_KEYS = ("behaviour", "streaming", "conversation_id", "tools", "model", "model_updates", "messages")
@@ -34,12 +34,11 @@ _TOOL_KEYS = ("name", "approval_required", "returns", "raises", "terminates", "a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPlan:
-    """
-    What a case says about a tool.
+    """A tool of a case.
 
     Attributes:
-        returns: A text in which `{argument}` stands for an argument; None for a tool that returns nothing.
-        raises: What its exception says.
+        returns: Text in which `{argument}` stands for an argument; None for a tool that returns nothing.
+        raises: Message of its exception.
     """
 
     name: str
@@ -53,13 +52,12 @@ class ToolPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """
-    A case, read.
+    """A parsed case.
 
     Attributes:
-        replies: What the model says in each turn: its messages, or its updates; a None is the null of a broken model.
+        replies: Messages or updates of the model in each turn; None is the null of a broken model.
         in_updates: The replies are updates.
-        notes: What was odd about the messages.
+        notes: Oddities of the messages.
     """
 
     behaviour: ReleaseBehaviour
@@ -73,25 +71,26 @@ class Case:
 
     @property
     def notation(self) -> JsonNotation:
-        """The generation that the outcome is written in: the earlier one where the caller's messages are in it."""
+        """Generation of the outcome: the earlier one if the caller's messages have it."""
         contents = [content for message in self.messages for content in message.contents]
         return "earlier" if any(content.notation == "earlier" for content in contents) else "current"
 
 
-def read_case(given: Any) -> Case:
-    """
-    Gives the case.
+def read_case(value: Any) -> Case:
+    """Parse a case.
 
-    Errors:
-        ContentError: Something has the wrong shape or is not known: where, and what is valid.
+    Raises:
+        ContentError: A value has the wrong shape or is unknown.
     """
-    document = require_shape(given, Mapping, "the case")
+    document = require_shape(value, Mapping, "the case")
     _reject_unknown_keys(document, _CASE_KEYS, "")
     reader = MessageReader()
     tools = require_shape(_get_or(document, "tools", []), list, "tools")
     in_updates = document.get("model_updates") is not None
     if in_updates and document.get("model") is not None:
-        raise ContentError("model_updates", "stands beside model; the model answers either in messages or in updates")
+        raise ContentError(
+            "model_updates", "cannot be combined with model; the model answers either in messages or in updates"
+        )
     conversation_id = document.get("conversation_id")
     return Case(
         behaviour=_read_behaviour(document),
@@ -108,7 +107,7 @@ def read_case(given: Any) -> Case:
 def _read_behaviour(document: Mapping[str, Any]) -> ReleaseBehaviour:
     name = require_shape(_get_required(document, "behaviour"), str, "behaviour")
     if name not in BEHAVIOURS:
-        raise ContentError("behaviour", f"{name!r} is not known; valid: {', '.join(BEHAVIOURS)}")
+        raise ContentError("behaviour", f"unknown value {name!r}; valid: {', '.join(BEHAVIOURS)}")
     return BEHAVIOURS[name]
 
 
@@ -130,16 +129,16 @@ def _read_updates(reader: MessageReader, document: Mapping[str, Any]) -> tuple[t
     )
 
 
-def _read_update(reader: MessageReader, given: Any, where: str) -> Message | None:
-    if given is None:
+def _read_update(reader: MessageReader, value: Any, where: str) -> Message | None:
+    if value is None:
         return None
-    if isinstance(given, Mapping):
-        return reader.message({"role": "assistant", **given}, where)
-    return Message(role="assistant", contents=reader.contents(given, where))
+    if isinstance(value, Mapping):
+        return reader.message({"role": "assistant", **value}, where)
+    return Message(role="assistant", contents=reader.contents(value, where))
 
 
-def _read_tool(given: Any, where: str) -> ToolPlan:
-    tool = require_shape(given, Mapping, where)
+def _read_tool(value: Any, where: str) -> ToolPlan:
+    tool = require_shape(value, Mapping, where)
     _reject_unknown_keys(tool, _TOOL_KEYS, where)
     texts = {name: tool.get(name) for name in ("returns", "raises")}
     for name, text in texts.items():
@@ -172,16 +171,15 @@ def _get_or(document: Mapping[str, Any], name: str, default: Any) -> Any:
 def _reject_unknown_keys(document: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
     for name in document:
         if name not in valid:
-            raise ContentError(f"{where}.{name}" if where else name, f"is not known here{suggest_name(name, valid)}")
+            raise ContentError(f"{where}.{name}" if where else name, f"is unknown{suggest_name(name, valid)}")
 
 
 @dataclass(slots=True)
 class _CasePlayer:
-    """
-    Plays a case's model and tools, and records.
+    """Player of a case's model and tools, which records them.
 
     Attributes:
-        read: How many updates the model has given.
+        read: Number of updates of the model that were read.
     """
 
     case: Case
@@ -203,16 +201,16 @@ class _CasePlayer:
             yield update
 
     def first_answer_has_ended(self, update: Message) -> bool:
-        """Says whether an update is one that only comes after the first answer: its results, or a later answer."""
+        """Return whether an update comes after the first answer: its results, or a later answer."""
         return len(self.inputs) > 1 or (self.read > 0 and update.message_id == TOOL_MESSAGE_ID)
 
     def _next(self, messages: Sequence[Message]) -> tuple[Message | None, ...] | None:
         turn = len(self.inputs)
         self.inputs.append(write_messages(messages))
         if turn >= len(self.case.replies):
-            what = "model_updates" if self.case.in_updates else "model"
+            key = "model_updates" if self.case.in_updates else "model"
             raise ContentError(
-                what, f"has {turn} turn{'' if turn == 1 else 's'}, and the client calls the model once more; add a turn"
+                key, f"has {turn} turn{'' if turn == 1 else 's'}, and the client calls the model once more; add a turn"
             )
         return self.case.replies[turn]
 
@@ -240,61 +238,58 @@ class _CasePlayer:
 
 
 def _fill_template(text: str, arguments: Mapping[str, Any]) -> str:
-    """Puts arguments where a text says `{argument}`; a tool whose argument is missing fails, as a bound one does."""
+    """Fill in `{argument}`; a missing argument makes the tool fail, as a bound one does."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in arguments:
-            raise LookupError(f"the required argument {found[1]!r} is missing")
-        return _to_dotnet_text(arguments[found[1]])
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in arguments:
+            raise LookupError(f"the required argument {match[1]!r} is missing")
+        return _to_dotnet_text(arguments[match[1]])
 
     return re.sub(r"\{(\w+)\}", value, text)
 
 
 def _to_dotnet_text(value: Any) -> str:
-    """Gives a value as .NET says it: texts as they are, True and False, nothing for null, JSON for what is composed."""
-    from pytest_approvals.simulation.meai.json_text import write_json
-
+    """Return a value as .NET formats it: True and False, nothing for null, JSON for composed values."""
     if value is None or isinstance(value, bool | str):
         return "" if value is None else str(value)
     return write_json(value)
 
 
 def run_case(case: Case) -> dict[str, Any]:
-    """
-    Gives the outcome.
+    """Play a case and return its outcome.
 
-    Errors:
-        ContentError: The case has fewer model turns than the client takes.
+    Raises:
+        ContentError: The case has fewer model turns than the client needs.
     """
     return asyncio.run(_run(case))
 
 
 async def _run(case: Case) -> dict[str, Any]:
-    played = _CasePlayer(case)
+    player = _CasePlayer(case)
     client = FunctionInvokingClient(
-        model=played,
+        model=player,
         behaviour=case.behaviour,
-        tools=played.tools(),
+        tools=player.tools(),
         conversation_id=case.conversation_id,
         notation=case.notation,
     )
-    got: list[Message] = []
+    received: list[Message] = []
     pulled: list[int] = []
     error: dict[str, str] | None = None
     try:
         if case.streaming:
             async for update in client.stream(case.messages):
-                got.append(update)
-                if not played.first_answer_has_ended(update):
-                    pulled.append(played.read)
+                received.append(update)
+                if not player.first_answer_has_ended(update):
+                    pulled.append(player.read)
         else:
-            got = await client.respond(case.messages)
+            received = await client.respond(case.messages)
     except ClientFailure as failure:
         error = {"type": failure.type, "text": str(failure)}
     return {
-        "messages": write_messages(coalesce_updates(got) if case.streaming else got),
-        "model_inputs": played.inputs,
-        "invocations": played.invocations,
+        "messages": write_messages(coalesce_updates(received) if case.streaming else received),
+        "model_inputs": player.inputs,
+        "invocations": player.invocations,
         "messages_after": write_messages(case.messages),
         "error": error,
         "pulled": pulled if case.streaming else None,

@@ -1,15 +1,10 @@
-"""Streamed updates, and how they become messages again.
+"""Function-invoking client: stands between a caller and a model, runs tools, and asks before it runs gated ones.
 
-The tools that a client has, and how it runs calls of them, one after the other.
+It keeps nothing between two requests: what was asked and decided is in the messages, and what is settled is in the
+flags of calls that the caller may hold, too. If a reply calls a gated tool, all its live calls become requests. Calls
+are executed one after the other.
 
-Requests in the place of calls: of an answer with a call of a gated tool all live calls become requests.
-
-Sources: dotnet/extensions#6745, #6903, #7299, #7314, #7549.
-
-The function-invoking client: what stands between a caller and a model, runs tools, and asks before it runs gated ones.
-
-It keeps nothing between two requests; what was asked and decided is in the messages, and what was dealt with is in the
-flags of calls that the caller may hold, too. Sources: dotnet/extensions#6745, #6903, #7299, #7314, #7468, #7549, #7617.
+Sources: dotnet/extensions#6745, #6903, #7299, #7314, #7468, #7549, #7617.
 """
 
 from __future__ import annotations
@@ -36,11 +31,10 @@ from pytest_approvals.simulation.meai.releases import ReleaseBehaviour
 
 
 def coalesce_updates(updates: Iterable[Message]) -> list[Message]:
-    """
-    Gives the messages that a caller makes of the updates.
+    """Return the messages that a caller builds from the updates.
 
-    A new message begins where both author names or both message ids are there and differ, or the roles do; texts that
-    stand side by side become one.
+    A new message begins if both author names or both message ids are present and differ, or the roles differ; adjacent
+    texts are merged.
     """
     messages: list[Message] = []
     for update in updates:
@@ -89,22 +83,21 @@ def _is_annotated(text: Text) -> bool:
 
 
 MAX_CONSECUTIVE_ERRORS = 3
-"""How many rounds with a failed tool a request forgives."""
+"""Rounds with a failed tool that a request tolerates in a row."""
 
 MAX_ITERATIONS = 40
-"""How often a request calls the model before it stops running tools."""
+"""Model calls of a request before it stops running tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool:
-    """
-    A tool.
+    """A tool.
 
     Attributes:
-        run: What it does; None for one that is only declared, and that the caller runs.
+        run: Its function; None for a declared tool that the caller runs.
         gated: Its calls need approval.
-        additional: It is the client's own, not one of those that the caller brings along.
-        terminates: Once it has run, the client stops.
+        additional: It belongs to the client and not to the caller.
+        terminates: The client stops after it.
     """
 
     name: str
@@ -122,31 +115,30 @@ class Toolbox:
     behaviour: ReleaseBehaviour
 
     def find(self, name: str) -> FunctionTool | None:
-        """Gives the tool with that name; which one, where two have it, depends on the release."""
+        """Return the tool with that name; which of two depends on the release."""
         own_first = sorted(self.tools, key=lambda tool: tool.additional)
         if self.behaviour.later_tools_win:
             own_first = [*sorted(self.tools, key=lambda tool: not tool.additional)][::-1]
         return next((tool for tool in own_first if tool.name == name), None)
 
     def is_gated(self, name: str) -> bool:
-        """Says whether the tool with that name is gated."""
+        """Return whether the tool with that name is gated."""
         tool = self.find(name)
         return tool is not None and tool.gated
 
     def any_gated(self, name: str | None = None) -> bool:
-        """Says whether any tool, or any with that name, is gated."""
+        """Return whether any tool, or any with that name, is gated."""
         return any(tool.gated for tool in self.tools if name is None or tool.name == name)
 
     def is_only_declared(self, name: str) -> bool:
-        """Says whether the caller has to run the tool with that name."""
+        """Return whether the caller has to run the tool with that name."""
         tool = self.find(name)
         return tool is not None and tool.run is None
 
 
 @dataclass(slots=True)
 class FunctionInvoker:
-    """
-    Runs calls for one request, and counts how often in a row that failed.
+    """Invoker of the calls of one request, which counts failed rounds in a row.
 
     Attributes:
         stopped: A tool asked to stop.
@@ -157,10 +149,9 @@ class FunctionInvoker:
     stopped: bool = False
 
     async def run(self, calls: Sequence[FunctionCall]) -> Message:
-        """
-        Runs the calls until one asks to stop, flags those that were run, and gives the message with their results.
+        """Run the calls until one asks to stop, flag those that were run, and return the message with their results.
 
-        Errors:
+        Raises:
             ToolError: Tools have failed too often in a row.
         """
         results: list[FunctionResult] = []
@@ -198,12 +189,11 @@ def _build_result(call: FunctionCall, result: Any) -> FunctionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestBuilder:
-    """
-    How one request to the client asks.
+    """Builder of the approval requests of one request to the client.
 
     Attributes:
-        notation: The generation of discriminators for the requests that it makes.
-        asked: The ids of all requests, those of the caller's messages and those that were made.
+        notation: Generation of discriminators for the built requests.
+        asked: Ids of all requests: in the caller's messages, and built ones.
     """
 
     behaviour: ReleaseBehaviour
@@ -212,20 +202,20 @@ class RequestBuilder:
     asked: set[str]
 
     def reply(self, messages: Sequence[Message]) -> list[Message]:
-        """Gives a whole answer of the model with requests, where one of its calls is gated."""
-        own = UniqueCallIds(self.behaviour)
-        reply = [own.message(message) for message in messages]
+        """Return a complete reply of the model, with requests if one of its calls is gated."""
+        ids = UniqueCallIds(self.behaviour)
+        reply = [ids.message(message) for message in messages]
         if self.behaviour.has_flags:
             flag_provider_handled(reply)
         names = [call.name for message in reply for call in self.live(message)]
         return [self.message(message) for message in reply] if any(map(self.toolbox.is_gated, names)) else reply
 
     def live(self, message: Message) -> list[FunctionCall]:
-        """Gives the calls in a message that this client has to deal with."""
+        """Return the calls in a message that this client has to handle."""
         return live_calls(message) if self.behaviour.has_flags else function_calls(message)
 
     def message(self, message: Message) -> Message:
-        """Gives a message with a request in the place of each live call."""
+        """Return a message with a request in place of each live call."""
         calls = {id(call) for call in self.live(message)}
         return replace(
             message,
@@ -250,13 +240,12 @@ class RequestBuilder:
 
 @dataclass(slots=True)
 class StreamedReply:
-    """
-    One streamed answer of the model on its way to the caller.
+    """A streamed reply of the model on its way to the caller.
 
     Attributes:
         seen: All updates, as the caller got them.
-        live: The calls to deal with.
-        asks: A gated call has come; all calls become requests.
+        live: Calls to handle.
+        asks: A gated call has arrived; all calls become requests.
     """
 
     asking: RequestBuilder
@@ -265,35 +254,35 @@ class StreamedReply:
     asks: bool = False
 
     async def updates(self, stream: AsyncIterator[Message | None]) -> AsyncIterator[Message]:
-        """Gives the updates on; those from the first call on when it is known whether the calls become requests."""
-        own = UniqueCallIds(self.asking.behaviour)
+        """Yield the updates; from the first call on, once it is known whether the calls become requests."""
+        ids = UniqueCallIds(self.asking.behaviour)
         held: list[Message] = []
         async for update in stream:
             if update is None:
                 raise InvalidOperation("The inner IChatClient streamed a null ChatResponseUpdate.")
-            held.append(own.message(update))
-            self._look_at(held[-1])
-            if self.asks or not self._holds:
-                for each in self._released(held):
-                    yield each
+            held.append(ids.message(update))
+            self._inspect(held[-1])
+            if self.asks or not self._holds_updates:
+                for released in self._release(held):
+                    yield released
                 held = []
         if self.asking.behaviour.has_flags:
             flag_provider_handled([*self.seen, *held], self.live)
             self.live = [call for call in self.live if not call.informational_only]
-        for each in self._released(held):
-            yield each
+        for released in self._release(held):
+            yield released
 
     @property
-    def _holds(self) -> bool:
+    def _holds_updates(self) -> bool:
         waits = self.asking.behaviour.holds_every_call or self.asking.toolbox.any_gated()
         return bool(self.live) and waits
 
-    def _look_at(self, update: Message) -> None:
+    def _inspect(self, update: Message) -> None:
         calls = self.asking.live(update)
         self.live += calls
         self.asks = self.asks or any(self.asking.toolbox.any_gated(call.name) for call in calls)
 
-    def _released(self, held: Iterable[Message]) -> list[Message]:
+    def _release(self, held: Iterable[Message]) -> list[Message]:
         released = [self.asking.message(update) if self.asks else update for update in held]
         self.seen += released
         return released
@@ -301,18 +290,18 @@ class StreamedReply:
 
 @dataclass(slots=True)
 class UniqueCallIds:
-    """Gives each call of one answer an id of its own, where the behaviour cares."""
+    """Call ids of one reply, made unique if the behaviour requires it."""
 
     behaviour: ReleaseBehaviour
     used: set[str] = field(default_factory=set)
 
     def message(self, message: Message) -> Message:
-        """Gives a message, or an update, without an id that was in the answer before."""
+        """Return a message, or an update, without an id that the reply had before."""
         if not self.behaviour.by_position or not function_calls(message):
             return message
-        return replace(message, contents=tuple(map(self._own, message.contents)))
+        return replace(message, contents=tuple(map(self._with_unique_id, message.contents)))
 
-    def _own(self, content: Content) -> Content:
+    def _with_unique_id(self, content: Content) -> Content:
         if not isinstance(content, FunctionCall):
             return content
         call_id = make_unused_id(content.call_id, self.used)
@@ -321,22 +310,21 @@ class UniqueCallIds:
 
 
 def make_unused_id(name: str, used: set[str]) -> str:
-    """
-    Gives the id, or where it was used already, a like one that was not.
+    """Return *name*, or if it was used, a similar unused name.
 
-    >>> unused("ficc_c1", {"ficc_c1", "ficc_c1_2"})
+    >>> make_unused_id("ficc_c1", {"ficc_c1", "ficc_c1_2"})
     'ficc_c1_3'
     """
     numbered = (f"{name}_{number}" for number in count(2))
-    return name if name not in used else next(each for each in numbered if each not in used)
+    return name if name not in used else next(candidate for candidate in numbered if candidate not in used)
 
 
 def flag_provider_handled(messages: Sequence[Message], calls: Iterable[FunctionCall] | None = None) -> None:
-    """
-    Flags calls whose result the provider has sent along.
+    """Flag calls whose result the provider has sent along.
 
-    Arguments:
-        calls: The calls to look at; None for those in the messages.
+    Args:
+        messages: Messages with the results.
+        calls: Calls to flag; default: those in the messages.
     """
     contents = [content for message in messages for content in message.contents]
     handled = {content.call_id for content in contents if isinstance(content, FunctionResult)}
@@ -346,30 +334,29 @@ def flag_provider_handled(messages: Sequence[Message], calls: Iterable[FunctionC
 
 
 TOOL_MESSAGE_ID = "tool-results"
-"""The id that the streamed tool messages of one request share; .NET makes up a new one for each request."""
+"""Id of the streamed tool messages of a request; .NET generates a new one for each request."""
 
 FALLBACK_MESSAGE_ID = "rebuilt-calls"
-"""The id of a streamed message of rebuilt calls whose own is not known; made up likewise."""
+"""Id of a streamed message of rebuilt calls whose own id is unknown; generated likewise."""
 
 
 class ChatModel(Protocol):
-    """What the client calls; it answers None where a broken one would."""
+    """Inner client, which returns None if it is broken."""
 
     async def respond(self, messages: Sequence[Message]) -> Sequence[Message] | None:
-        """Gives the whole answer to the messages."""
+        """Return the complete answer to the messages."""
 
     def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message | None]:
-        """Gives the answer as updates."""
+        """Yield the answer as updates."""
 
 
 @dataclass(slots=True)
 class _ClientRequest:
-    """
-    One request, while it is served.
+    """One request, while it is served.
 
     Attributes:
-        messages: What the model is going to be sent.
-        tool_message_id, fallback_id: Ids for streamed messages; None for those that are not.
+        messages: Next input of the model.
+        tool_message_id, fallback_id: Ids of streamed messages; None without streaming.
     """
 
     messages: list[Message]
@@ -381,15 +368,14 @@ class _ClientRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionInvokingClient:
-    """
-    The client.
+    """The client.
 
     Attributes:
-        model: What it calls.
-        behaviour: The releases that it behaves as.
-        tools: The caller's tools and its own.
-        conversation_id: The model keeps the conversation under that id, and wants only what is new.
-        notation: The generation of discriminators for the requests that it makes.
+        model: Inner client.
+        behaviour: Releases that it behaves as.
+        tools: Tools of the caller and its own.
+        conversation_id: The service keeps the conversation under that id, and gets only new messages.
+        notation: Generation of discriminators for the requests that it builds.
     """
 
     model: ChatModel
@@ -399,15 +385,16 @@ class FunctionInvokingClient:
     notation: JsonNotation = "current"
 
     async def respond(self, messages: Sequence[Message]) -> list[Message]:
-        """
-        Serves a request at once.
+        """Serve a request at once.
 
-        Returns: Everything that the caller has not seen: rebuilt calls, results, what the model said.
-        Errors:
-            ClientFailure: As .NET fails.
+        Returns:
+            Everything that the caller has not seen: rebuilt calls, results, replies of the model.
+
+        Raises:
+            ClientFailure: As in .NET.
         """
         request = self._request(messages)
-        produced = [message async for message in self._settling(request)]
+        produced = [message async for message in self._settle(request)]
         for iteration in range(MAX_ITERATIONS + 1):
             if request.invoking.stopped:
                 break
@@ -420,14 +407,13 @@ class FunctionInvokingClient:
         return produced
 
     async def stream(self, messages: Sequence[Message]) -> AsyncIterator[Message]:
-        """
-        Serves a request in updates.
+        """Serve a request in updates.
 
-        Errors:
-            ClientFailure: As .NET fails; what came before stays seen.
+        Raises:
+            ClientFailure: As in .NET; earlier updates stay valid.
         """
         request = replace(self._request(messages), tool_message_id=TOOL_MESSAGE_ID, fallback_id=FALLBACK_MESSAGE_ID)
-        async for message in self._settling(request):
+        async for message in self._settle(request):
             yield message
         for iteration in range(MAX_ITERATIONS + 1):
             if request.invoking.stopped:
@@ -442,7 +428,7 @@ class FunctionInvokingClient:
 
     @property
     def toolbox(self) -> Toolbox:
-        """All its tools."""
+        """All tools."""
         return Toolbox(tuple(self.tools), self.behaviour)
 
     @property
@@ -460,8 +446,8 @@ class FunctionInvokingClient:
             not calls or iteration >= MAX_ITERATIONS or any(self.toolbox.is_only_declared(call.name) for call in calls)
         )
 
-    async def _settling(self, request: _ClientRequest) -> AsyncIterator[Message]:
-        """Deals with requests and responses among the messages, and gives what comes of it as it comes."""
+    async def _settle(self, request: _ClientRequest) -> AsyncIterator[Message]:
+        """Settle requests and responses in the messages, and yield the resulting messages."""
         settlement = settle_approvals(request.messages, self.behaviour, service_keeps=self._service_keeps)
         if settlement is None:
             return
@@ -469,7 +455,7 @@ class FunctionInvokingClient:
         for message in self._put_calls(request, settlement):
             yield message
         if settlement.approved:
-            results = await request.invoking.run([each.call for each in settlement.approved])
+            results = await request.invoking.run([decision.call for decision in settlement.approved])
             self._mark_approved(settlement, results)
             yield self._put(request, settlement, replace(results, message_id=request.tool_message_id))
 
@@ -480,13 +466,13 @@ class FunctionInvokingClient:
                 self._put(request, settlement, message)
         if not settlement.rejected:
             return calls
-        told = Message(
+        results = Message(
             role="tool",
-            contents=tuple(build_rejection(each) for each in settlement.rejected),
+            contents=tuple(build_rejection(decision) for decision in settlement.rejected),
             message_id=request.tool_message_id,
         )
         self._mark_rejected(settlement)
-        return [*calls, self._put(request, settlement, told)]
+        return [*calls, self._put(request, settlement, results)]
 
     def _put(self, request: _ClientRequest, settlement: Settlement, message: Message) -> Message:
         request.messages.insert(settlement.at, message)
@@ -494,20 +480,20 @@ class FunctionInvokingClient:
         return message
 
     def _mark_rejected(self, settlement: Settlement) -> None:
-        for each in settlement.rejected:
-            if self.behaviour.has_flags and each.response.function is not None:
-                each.response.function.settle()
+        for decision in settlement.rejected:
+            if self.behaviour.has_flags and decision.response.function is not None:
+                decision.response.function.settle()
             if self.behaviour.marks_requests:
-                each.mark_request()
+                decision.mark_request()
 
     def _mark_approved(self, settlement: Settlement, results: Message) -> None:
-        """Running has flagged what ran; its other copies are flagged here."""
-        for each, _ in zip(settlement.approved, results.contents, strict=False):
-            if self.behaviour.has_flags and each.response.function is not None:
-                each.response.function.settle()
-        for each in settlement.approved:
+        """Flag the other copies of executed calls; running has flagged the calls themselves."""
+        for decision, _ in zip(settlement.approved, results.contents, strict=False):
+            if self.behaviour.has_flags and decision.response.function is not None:
+                decision.response.function.settle()
+        for decision in settlement.approved:
             if self.behaviour.marks_requests:
-                each.mark_request()
+                decision.mark_request()
 
     async def _reply(self, request: _ClientRequest) -> list[Message]:
         answer = await self.model.respond(list(request.messages))
@@ -516,7 +502,7 @@ class FunctionInvokingClient:
         return request.asking.reply(answer)
 
     async def _round(self, request: _ClientRequest, reply: Sequence[Message], calls: Sequence[FunctionCall]) -> Message:
-        """Runs the calls, and makes what the model is sent next."""
+        """Run the calls and extend the input of the model by their results."""
         results = await request.invoking.run(calls)
         request.messages = [results] if self._service_keeps else [*request.messages, *reply, results]
         return results

@@ -1,14 +1,13 @@
-"""
-The content model of Microsoft.Extensions.AI: messages, and what they hold.
+"""Content model of Microsoft.Extensions.AI: messages and their contents.
 
-Everything is frozen but one thing: a function call's flag `informational_only`, which the framework sets on the object
-itself once it has dealt with the call. Whoever holds the same object sees it; whoever holds a copy, as everybody does
-after a round trip through JSON, does not.
+Everything is frozen except one thing: the flag `informational_only` of a function call, which the framework sets on
+the object itself once it has settled the call. Whoever holds the same object sees it; whoever holds a copy, as after a
+round trip through JSON, does not.
 
     Content
-    ├── Text                    merged with its neighbours when updates become a message
-    ├── Opaque                  reasoning, data, uri, error, usage, hosted files: kept as they came
-    ├── Unknown                 a `$type` that nobody here knows: kept, and reported by the reader
+    ├── Text                    merged with adjacent texts when updates become a message
+    ├── OpaqueContent           reasoning, data, uri, error, usage, hosted files: kept as read
+    ├── UnknownContent          an unknown `$type`: kept, and reported by the reader
     ├── ToolCall                FunctionCall, McpServerToolCall, CodeInterpreterToolCall, ImageGenerationToolCall,
     │                           WebSearchToolCall
     ├── ToolResult              FunctionResult, McpServerToolResult, CodeInterpreterToolResult, ...
@@ -27,17 +26,16 @@ from typing import Any, Literal
 from pytest_approvals.errors import ContentError
 
 JsonNotation = Literal["current", "earlier"]
-"""The two generations of discriminators: from 10.4.0 on, and from 9.9 to 10.3.0."""
+"""Generation of discriminators: from 10.4.0 on, or from 9.9 to 10.3.0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """
-    One part of a message.
+    """One part of a message.
 
     Attributes:
-        source: The JSON object that it was read from; its order of names, and what is not modelled, are written again.
-        notation: The generation of discriminators that it is written with.
+        source: JSON object that it was read from; its order of names, and whatever is not modelled, is written again.
+        notation: Generation of discriminators to write it with.
     """
 
     source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
@@ -46,21 +44,21 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Content):
-    """What somebody says."""
+    """Text of a message."""
 
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpaqueContent(Content):
-    """A known kind of content without a part in approvals; None is a content that only wrapped a provider's object."""
+    """A known kind of content without a role in approvals; None for a wrapper of a provider's object."""
 
     kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownContent(Content):
-    """A content whose `$type` is not known."""
+    """A content with an unknown `$type`."""
 
     kind: str
 
@@ -74,11 +72,10 @@ class ToolCall(Content):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionCall(ToolCall):
-    """
-    A call of a function.
+    """A call of a function.
 
     Attributes:
-        informational_only: Somebody has dealt with this call; nobody else needs to.
+        informational_only: The call is settled; nobody else has to handle it.
     """
 
     name: str
@@ -86,13 +83,13 @@ class FunctionCall(ToolCall):
     informational_only: bool = False
 
     def settle(self) -> None:
-        """Sets the flag, on this very object."""
+        """Flag this very object as settled."""
         object.__setattr__(self, "informational_only", True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerToolCall(ToolCall):
-    """A call of a tool of an MCP server that the provider talks to."""
+    """A call of a tool of an MCP server that the provider is connected to."""
 
     name: str
     server_name: str | None = None
@@ -105,66 +102,66 @@ class McpServerToolCall(ToolCall):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeInterpreterToolCall(ToolCall):
-    """Code that the provider runs."""
+    """Code that the provider executes."""
 
     inputs: tuple[Content, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageGenerationToolCall(ToolCall):
-    """An image that the provider makes."""
+    """An image that the provider generates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearchToolCall(ToolCall):
-    """A search that the provider makes."""
+    """A search by the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Content):
-    """What a call of any tool gave."""
+    """Result of a call of any tool."""
 
     call_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionResult(ToolResult):
-    """What a function gave, or what the model is told in place of that."""
+    """Result of a function, or the text that the model gets in its place."""
 
     result: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerToolResult(ToolResult):
-    """What a tool of an MCP server gave."""
+    """Result of a tool of an MCP server."""
 
     outputs: tuple[Content, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeInterpreterToolResult(ToolResult):
-    """What code gave."""
+    """Result of code."""
 
     outputs: tuple[Content, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageGenerationToolResult(ToolResult):
-    """The image that was made."""
+    """A generated image."""
 
     outputs: tuple[Content, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearchToolResult(ToolResult):
-    """What a search found."""
+    """Results of a search."""
 
     outputs: tuple[Content, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputRequest(Content):
-    """Something that the caller is asked."""
+    """A request to the caller."""
 
     request_id: str
 
@@ -174,7 +171,7 @@ class InputRequest(Content):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputResponse(Content):
-    """What the caller says to a request."""
+    """The caller's response to a request."""
 
     request_id: str
 
@@ -184,11 +181,10 @@ class InputResponse(Content):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolApprovalResponse(InputResponse):
-    """
-    A decision about a call.
+    """A decision about a call.
 
     Attributes:
-        tool_call: The call; None only where an earlier generation did not write it and no request tells.
+        tool_call: The call; None only if an earlier generation did not write it and no request has it.
     """
 
     approved: bool
@@ -197,17 +193,16 @@ class ToolApprovalResponse(InputResponse):
 
     @property
     def function(self) -> FunctionCall | None:
-        """The call, if it is one of a function."""
+        """The call, if it is a function call."""
         return self.tool_call if isinstance(self.tool_call, FunctionCall) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolApprovalRequest(InputRequest):
-    """
-    A request for a decision about a call.
+    """A request for a decision about a call.
 
     Attributes:
-        requires_confirmation: The call's own tool is gated; otherwise it only waits for one that is.
+        requires_confirmation: The call's own tool is gated; otherwise it only waits for another one.
     """
 
     tool_call: Content
@@ -215,11 +210,11 @@ class ToolApprovalRequest(InputRequest):
 
     @property
     def function(self) -> FunctionCall | None:
-        """The call, if it is one of a function."""
+        """The call, if it is a function call."""
         return self.tool_call if isinstance(self.tool_call, FunctionCall) else None
 
     def response(self, approved: bool, reason: str | None = None) -> ToolApprovalResponse:
-        """Gives a decision that holds this request's own call object, not a copy."""
+        """Build a decision that holds this request's own call object, not a copy."""
         return ToolApprovalResponse(
             request_id=self.request_id,
             approved=approved,
@@ -231,11 +226,10 @@ class ToolApprovalRequest(InputRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """
-    One message; also one streamed update, which is a piece of a message.
+    """A message, or a streamed update, which is a piece of a message.
 
     Attributes:
-        source: The JSON object that it was read from.
+        source: JSON object that it was read from.
     """
 
     role: str = "user"
@@ -247,12 +241,12 @@ class Message:
 
 
 def function_calls(message: Message) -> list[FunctionCall]:
-    """Gives the function calls that stand in the message themselves, whatever their flags say."""
+    """Return the function calls in the message, whatever their flags."""
     return [content for content in message.contents if isinstance(content, FunctionCall)]
 
 
 def live_calls(message: Message) -> list[FunctionCall]:
-    """Gives the function calls that nobody has dealt with."""
+    """Return the function calls that are not settled."""
     return [call for call in function_calls(message) if not call.informational_only]
 
 

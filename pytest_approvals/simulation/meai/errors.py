@@ -1,4 +1,4 @@
-"""What the simulated client fails with, as .NET does."""
+"""Errors of the simulated client, as in .NET."""
 
 from __future__ import annotations
 
@@ -6,34 +6,32 @@ from collections.abc import Sequence
 
 
 class ClientFailure(Exception):
-    """
-    A request to the client has failed.
+    """A failed request to the client.
 
     Attributes:
-        type: The word for the kind of failure in an outcome.
+        type: Kind of failure in an outcome.
     """
 
     type = ""
 
 
 class InvalidOperation(ClientFailure):
-    """A request without a response, or a model that gave nothing: InvalidOperationException."""
+    """A request without a response, or a model that returned null: InvalidOperationException."""
 
     type = "InvalidOperation"
 
 
 class DuplicateKey(ClientFailure):
-    """Two open requests with one id: ArgumentException."""
+    """Two open requests with the same id: ArgumentException."""
 
     type = "DuplicateKey"
 
 
 class ToolError(ClientFailure):
-    """
-    Tools failed too often in a row, and the last failures come out.
+    """Tools failed too often in a row.
 
-    Arguments:
-        failures: Tool, call id and message of each.
+    Args:
+        failures: Tool, call id and message of each last failure.
     """
 
     type = "ToolError"

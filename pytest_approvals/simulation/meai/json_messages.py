@@ -1,10 +1,9 @@
-"""How each content is written, in both generations of discriminators, as tables that reader and writer share.
+"""Messages from and to JSON, in both generations of discriminators.
+
+Reader and writer share tables. No two contents that are read share anything. What was read is written in its order and
+with its names, new contents as .NET writes them.
 
 Sources: dotnet/extensions#7299, dotnet/extensions#7164.
-
-Messages from JSON, of either generation, with notes about what is odd. No two contents that are read share anything.
-
-Messages to JSON: what was read is written in the order and with the names it came with, what is new as .NET writes it.
 """
 
 from __future__ import annotations
@@ -41,20 +40,19 @@ from pytest_approvals.simulation.meai.contents import (
 )
 
 FieldKind = Literal["text", "flag", "arguments", "value", "contents", "call", "function", "server"]
-"""What stands in a field: `call` names its own type, `function` and `server` are calls that do not."""
+"""Kind of a field's value: `call` names its own type, `function` and `server` are calls without a type."""
 
 REQUIRED: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class JsonField:
-    """
-    One property of a content.
+    """One property of a content.
 
     Attributes:
-        name: In JSON.
-        attribute: In the content.
-        default: What a missing one means; REQUIRED where it must be there.
+        name: Name in JSON.
+        attribute: Name in the content.
+        default: Value of a missing property; REQUIRED if it must be present.
     """
 
     name: str
@@ -65,11 +63,10 @@ class JsonField:
 
 @dataclass(frozen=True, slots=True)
 class ContentSpec:
-    """
-    The way one type is written in one generation.
+    """JSON format of one type in one generation.
 
     Attributes:
-        telling: Names that only this generation has, where both generations share a discriminator.
+        telling: Names that only this generation has, if both generations share a discriminator.
     """
 
     discriminator: str
@@ -147,13 +144,13 @@ MCP_REQUEST = ContentSpec("mcpServerToolApprovalRequest", ToolApprovalRequest, (
 MCP_RESPONSE = ContentSpec("mcpServerToolApprovalResponse", ToolApprovalResponse, (_APPROVED, _OLD_ID))
 
 EARLIER_SPECS = (MCP_CALL, MCP_RESULT, FUNCTION_REQUEST, FUNCTION_RESPONSE, MCP_REQUEST, MCP_RESPONSE)
-"""From 9.9 to 10.3.0: what was written in another way than later."""
+"""From 9.9 to 10.3.0, if different from later."""
 
 OPAQUE_TYPES = frozenset({"reasoning", "data", "uri", "error", "usage", "hostedFile", "hostedVectorStore"})
-"""Known types that have no part in approvals."""
+"""Known types without a role in approvals."""
 
 PLAIN_FUNCTION = next(spec for spec in CURRENT_SPECS if spec.content is FunctionCall)
-"""How a function call is written wherever it stands."""
+"""Format of a function call anywhere."""
 
 _BY_CONTENT = {spec.content: spec for spec in CURRENT_SPECS}
 _BY_TYPE = {spec.discriminator: spec for spec in CURRENT_SPECS}
@@ -161,12 +158,12 @@ _OLD_BY_TYPE = {spec.discriminator: spec for spec in EARLIER_SPECS}
 
 
 def known_types() -> list[str]:
-    """Gives every `$type` of either generation."""
+    """Return every `$type` of either generation."""
     return sorted({*_BY_TYPE, *_OLD_BY_TYPE, *OPAQUE_TYPES})
 
 
 def find_read_spec(kind: str, names: frozenset[str]) -> tuple[ContentSpec, JsonNotation] | None:
-    """Gives how an object with that `$type` and these *names* was written; None for a type without a table."""
+    """Return the format of an object with that `$type` and these *names*; None for a type without a table."""
     old = _OLD_BY_TYPE.get(kind)
     if old is not None and (kind not in _BY_TYPE or names & old.telling):
         return old, "earlier"
@@ -175,7 +172,7 @@ def find_read_spec(kind: str, names: frozenset[str]) -> tuple[ContentSpec, JsonN
 
 
 def find_write_spec(content: Content, notation: JsonNotation) -> tuple[ContentSpec, JsonNotation]:
-    """Gives how a content is written; what the earlier generation had no type for is written in the current one."""
+    """Return the format to write a content in; types unknown to the earlier generation use the current one."""
     if notation == "earlier":
         old = _earlier_spec(content)
         if old is not None:
@@ -216,40 +213,39 @@ _SHAPE_NAMES = {bool: "true or false", str: "a text", dict: "an object", list: "
 
 @dataclass(frozen=True, slots=True)
 class ReadNote:
-    """Something about a document that is no mistake, and that somebody may want to know."""
+    """An oddity of a document that is not an error."""
 
     where: str
-    what: str
+    text: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
+        return f"{self.where}: {self.text}"
 
 
 @dataclass(slots=True)
 class MessageReader:
-    """
-    Reads messages, and keeps notes.
+    """Reader of messages.
 
     Attributes:
-        notes: What was odd: a `$type` that is unknown, missing or not first; a decision whose call nobody tells.
+        notes: Oddities: a `$type` that is unknown, missing or not first; a decision without a call.
     """
 
     notes: list[ReadNote] = field(default_factory=list)
 
-    def messages(self, given: Any, where: str = "messages") -> list[Message]:
-        """
-        Gives the messages of a JSON list. A decision of the earlier generation that does not say its call gets that of
-        the request before it.
+    def messages(self, value: Any, where: str = "messages") -> list[Message]:
+        """Return the messages of a JSON list.
 
-        Errors:
-            ContentError: Something has the wrong shape.
-        """
-        items = require_shape(given, list, where)
-        return self._joined([self.message(item, f"{where}[{place}]") for place, item in enumerate(items)], where)
+        A decision of the earlier generation that does not contain its call gets that of the request before it.
 
-    def message(self, given: Any, where: str) -> Message:
-        """Gives one message."""
-        item = require_shape(given, Mapping, where)
+        Raises:
+            ContentError: A value has the wrong shape.
+        """
+        items = require_shape(value, list, where)
+        return self._join_requests([self.message(item, f"{where}[{place}]") for place, item in enumerate(items)], where)
+
+    def message(self, value: Any, where: str) -> Message:
+        """Pass one message."""
+        item = require_shape(value, Mapping, where)
         optional = {
             attribute: _optional_text(item, name, where)
             for name, attribute in (
@@ -267,54 +263,54 @@ class MessageReader:
             **optional,
         )
 
-    def contents(self, given: Any, where: str) -> tuple[Content, ...]:
-        """Gives the contents of a JSON list."""
-        items = require_shape(given, list, where)
+    def contents(self, value: Any, where: str) -> tuple[Content, ...]:
+        """Return the contents of a JSON list."""
+        items = require_shape(value, list, where)
         return tuple(self.content(item, f"{where}[{place}]") for place, item in enumerate(items))
 
-    def content(self, given: Any, where: str) -> Content:
-        """Gives one content, whose type its `$type` says."""
-        item = require_shape(given, Mapping, where)
+    def content(self, value: Any, where: str) -> Content:
+        """Pass one content, whose type its `$type` says."""
+        item = require_shape(value, Mapping, where)
         if "$type" not in item:
             if item:
-                self._note(where, "has no $type; kept as it is, and nothing in it is understood")
+                self._note(where, "has no $type; kept as it is")
             return OpaqueContent(source=item)
         kind = require_shape(item["$type"], str, f"{where}.$type")
         if next(iter(item)) != "$type":
             self._note(where, "$type is not the first name, which .NET refuses by default")
         known = find_read_spec(kind, frozenset(item))
         if known is None:
-            return self._untyped(kind, item, where)
+            return self._read_unmodelled(kind, item, where)
         spec, notation = known
-        return replace(self._filled(spec, item, where), notation=notation)
+        return replace(self._build(spec, item, where), notation=notation)
 
-    def _untyped(self, kind: str, item: Mapping[str, Any], where: str) -> Content:
+    def _read_unmodelled(self, kind: str, item: Mapping[str, Any], where: str) -> Content:
         if kind in OPAQUE_TYPES:
             return OpaqueContent(kind=kind, source=item)
-        self._note(where, f"$type {kind!r} is not known, and kept as it is{suggest_name(kind, known_types())}")
+        self._note(where, f"unknown $type {kind!r}, kept as it is{suggest_name(kind, known_types())}")
         return UnknownContent(kind=kind, source=item)
 
-    def _filled(self, spec: ContentSpec, item: Mapping[str, Any], where: str) -> Content:
-        values = {each.attribute: self._value(each, item, where) for each in spec.fields}
+    def _build(self, spec: ContentSpec, item: Mapping[str, Any], where: str) -> Content:
+        values = {field.attribute: self._value(field, item, where) for field in spec.fields}
         try:
             return spec.content(source=item, **values)
         except ContentError as error:
             raise ContentError(f"{where}.{error.where}", error.what) from None
 
-    def _value(self, each: JsonField, item: Mapping[str, Any], where: str) -> Any:
-        place = f"{where}.{each.name}"
-        value = item.get(each.name)
+    def _value(self, field: JsonField, item: Mapping[str, Any], where: str) -> Any:
+        place = f"{where}.{field.name}"
+        value = item.get(field.name)
         if value is None:
-            if each.default is REQUIRED:
-                raise ContentError(place, "is missing" if each.name not in item else "is null, and must not be")
-            return each.default
-        shape, words = _SHAPES[each.kind]
+            if field.default is REQUIRED:
+                raise ContentError(place, "is missing" if field.name not in item else "is null, and must not be")
+            return field.default
+        shape, words = _SHAPES[field.kind]
         if not isinstance(value, shape):
             raise _shape_error(place, words, value)
-        return self._read_value(each, value, place)
+        return self._read_value(field, value, place)
 
-    def _read_value(self, each: JsonField, value: Any, place: str) -> Any:
-        match each.kind:
+    def _read_value(self, field: JsonField, value: Any, place: str) -> Any:
+        match field.kind:
             case "arguments":
                 return deepcopy(value)
             case "contents":
@@ -322,13 +318,13 @@ class MessageReader:
             case "call":
                 return self.content(value, place)
             case "function":
-                return self._filled(PLAIN_FUNCTION, value, place)
+                return self._build(PLAIN_FUNCTION, value, place)
             case "server":
-                return replace(self._filled(MCP_CALL, value, place), notation="earlier")
+                return replace(self._build(MCP_CALL, value, place), notation="earlier")
             case _:
                 return value
 
-    def _joined(self, messages: list[Message], where: str) -> list[Message]:
+    def _join_requests(self, messages: list[Message], where: str) -> list[Message]:
         asked: dict[str, Content] = {}
         for place, message in enumerate(messages):
             contents: list[Content] = []
@@ -336,7 +332,7 @@ class MessageReader:
                 if isinstance(content, ToolApprovalRequest):
                     asked[content.request_id] = content.tool_call
                 contents.append(self._with_call(content, asked, f"{where}[{place}].contents[{index}]"))
-            if any(one is not other for one, other in zip(contents, message.contents, strict=True)):
+            if any(new is not old for new, old in zip(contents, message.contents, strict=True)):
                 messages[place] = replace(message, contents=tuple(contents))
         return messages
 
@@ -344,27 +340,29 @@ class MessageReader:
         if not isinstance(content, ToolApprovalResponse) or content.tool_call is not None:
             return content
         if content.request_id not in asked:
-            self._note(
-                where, f"no request before it has the id {content.request_id!r}, so nobody tells which call it is"
-            )
+            self._note(where, f"no earlier request has the id {content.request_id!r}, so its call is unknown")
             return content
         return replace(content, tool_call=asked[content.request_id])
 
-    def _note(self, where: str, what: str) -> None:
-        self.notes.append(ReadNote(where, what))
+    def _note(self, where: str, text: str) -> None:
+        self.notes.append(ReadNote(where, text))
 
 
 def require_shape(value: Any, shape: type, where: str) -> Any:
-    """Gives the value if it has the shape."""
+    """Return the value if it has the shape.
+
+    Raises:
+        ContentError: It has another one.
+    """
     if not isinstance(value, shape):
         words = {list: "a list", Mapping: "an object", str: "a text", bool: "true or false"}[shape]
         raise _shape_error(where, words, value)
     return value
 
 
-def read_messages(given: Sequence[Any]) -> list[Message]:
-    """Gives the messages of a JSON list, without the notes."""
-    return MessageReader().messages(given)
+def read_messages(value: Sequence[Any]) -> list[Message]:
+    """Return the messages of a JSON list, without the notes."""
+    return MessageReader().messages(value)
 
 
 def _optional_text(item: Mapping[str, Any], name: str, where: str) -> str | None:
@@ -386,22 +384,22 @@ _MESSAGE_FIELDS = (
 
 
 def write_messages(messages: Iterable[Message], notation: JsonNotation | None = None) -> list[dict[str, Any]]:
-    """
-    Gives the messages as JSON values.
+    """Return the messages as JSON values.
 
-    Arguments:
-        notation: The generation of discriminators to write with; None for the one that each content has.
+    Args:
+        messages: The messages.
+        notation: Generation of discriminators to write; None for that of each content.
     """
     return [write_message(message, notation) for message in messages]
 
 
 def write_message(message: Message, notation: JsonNotation | None = None) -> dict[str, Any]:
-    """Gives one message as a JSON value."""
+    """Pass one message as a JSON value."""
     return _lay_out(message.source, _MESSAGE_FIELDS, message, notation)
 
 
 def write_content(content: Content, notation: JsonNotation | None = None) -> dict[str, Any]:
-    """Gives one content as a JSON value, with its `$type`."""
+    """Pass one content as a JSON value, with its `$type`."""
     if isinstance(content, OpaqueContent | UnknownContent):
         return dict(content.source) if content.source is not None else {"$type": content.kind} if content.kind else {}
     spec, used = find_write_spec(content, notation or content.notation)
@@ -410,7 +408,7 @@ def write_content(content: Content, notation: JsonNotation | None = None) -> dic
 
 
 def _without_type(spec: ContentSpec, call: Content, notation: JsonNotation | None) -> dict[str, Any]:
-    """Gives a call as the earlier generation nested it: the name of the field around it says its type."""
+    """Return a call as the earlier generation nested it: its field implies its type."""
     inside = _write_fields(spec, call, "earlier", notation)
     inside.pop("$type", None)
     if isinstance(call, FunctionCall) and not call.informational_only:
@@ -421,11 +419,11 @@ def _without_type(spec: ContentSpec, call: Content, notation: JsonNotation | Non
 def _write_fields(
     spec: ContentSpec, content: Content, used: JsonNotation, notation: JsonNotation | None
 ) -> dict[str, Any]:
-    """Keeps the order of what was read in the same generation; of another one, what is not modelled."""
+    """Return the fields in the order in which they were read; from another generation, keep what is not modelled."""
     source = content.source
     if source is None or isinstance(content, FunctionCall) or content.notation == used:
         return _lay_out(source, spec.fields, content, notation)
-    modelled = {each.name for each in _source_fields(content, source)}
+    modelled = {field.name for field in _source_fields(content, source)}
     extra = {name: value for name, value in source.items() if name not in modelled and name != "$type"}
     return {**_lay_out(None, spec.fields, content, notation), **extra}
 
@@ -438,22 +436,22 @@ def _source_fields(content: Content, source: Mapping[str, Any]) -> tuple[JsonFie
 def _lay_out(
     source: Mapping[str, Any] | None, fields: tuple[JsonField, ...], value: Any, notation: JsonNotation | None
 ) -> dict[str, Any]:
-    written = {each.name: (each, _write_value(each, getattr(value, each.attribute), notation)) for each in fields}
+    written = {field.name: (field, _write_value(field, getattr(value, field.attribute), notation)) for field in fields}
     if source is None:
         return {name: inside for name, (_, inside) in written.items() if inside is not None}
     kept = {name: written[name][1] if name in written else inside for name, inside in source.items()}
     added = {
         name: inside
-        for name, (each, inside) in written.items()
-        if name not in source and (each.default is REQUIRED or getattr(value, each.attribute) != each.default)
+        for name, (field, inside) in written.items()
+        if name not in source and (field.default is REQUIRED or getattr(value, field.attribute) != field.default)
     }
     return {**kept, **added}
 
 
-def _write_value(each: JsonField, value: Any, notation: JsonNotation | None) -> Any:
+def _write_value(field: JsonField, value: Any, notation: JsonNotation | None) -> Any:
     if value is None:
         return None
-    match each.kind:
+    match field.kind:
         case "contents":
             return [write_content(content, notation) for content in value]
         case "call":

@@ -1,6 +1,4 @@
-"""
-JSON text, read strictly and written as .NET writes it: compact, relaxed escaping, numbers digit by digit.
-"""
+"""JSON text, read strictly and written as .NET does: compact, relaxed escaping, numbers digit by digit."""
 
 from __future__ import annotations
 
@@ -12,14 +10,14 @@ from typing import Any, Self
 from pytest_approvals.errors import ContentError
 
 MAX_DEPTH = 64
-"""How deep Microsoft.Extensions.AI reads, by the default of its serializer."""
+"""Maximum depth of Microsoft.Extensions.AI, the default of its serializer."""
 
 _ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class ExactNumber(float):
-    """A number whose digits would not come out of Python as they went in: `1.0`, `1e5`, `-0`, a thousand digits."""
+    """A number that keeps its digits, which Python would write differently: `1.0`, `1e5`, `-0`, a thousand digits."""
 
     __slots__ = ("digits",)
 
@@ -32,11 +30,10 @@ class ExactNumber(float):
 
 
 def read_json(text: str | bytes) -> Any:
-    """
-    Gives the document.
+    """Return the document.
 
-    Errors:
-        ContentError: It is no UTF-8, no JSON, says a name twice in one object, or is nested too deep.
+    Raises:
+        ContentError: Invalid UTF-8 or JSON, a repeated name in an object, or too deep nesting.
     """
     decoded = text if isinstance(text, str) else _decode(text)
     try:
@@ -48,7 +45,7 @@ def read_json(text: str | bytes) -> Any:
             parse_constant=_reject_constant,
         )
     except json.JSONDecodeError as error:
-        raise ContentError("", f"no JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+        raise ContentError("", f"invalid JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
     except RecursionError:
         raise _depth_error("") from None
     _check_depth(document)
@@ -56,7 +53,7 @@ def read_json(text: str | bytes) -> Any:
 
 
 def write_json(value: Any) -> str:
-    """Gives the document as one line."""
+    """Return the document in one line."""
     return "".join(_format_value(value))
 
 
@@ -64,16 +61,16 @@ def _decode(text: bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ContentError("", f"byte {error.start} is no UTF-8; store the document as UTF-8") from None
+        raise ContentError("", f"invalid UTF-8 at byte {error.start}") from None
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    document = dict(pairs)
+    if len(document) < len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ContentError("", f"one object says {twice!r} twice; only one of them can be meant")
-    return found
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise ContentError("", f"duplicate name {duplicate!r} in an object")
+    return document
 
 
 def _parse_integer(digits: str) -> int | ExactNumber:
@@ -81,7 +78,7 @@ def _parse_integer(digits: str) -> int | ExactNumber:
 
 
 def _reject_constant(word: str) -> Any:
-    raise ContentError("", f"{word} is no JSON number; write it as text, or leave it out")
+    raise ContentError("", f"invalid JSON number {word}")
 
 
 def _depth_error(where: str) -> ContentError:
@@ -89,7 +86,7 @@ def _depth_error(where: str) -> ContentError:
 
 
 def _check_depth(document: Any) -> None:
-    """Goes through the document without recursion."""
+    """Check the depth without recursion."""
     waiting = [(document, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -124,4 +121,4 @@ def _format_scalar(value: Any) -> str:
 
 
 def _format_text(text: str) -> str:
-    return '"' + _ESCAPED.sub(lambda found: _SHORT.get(found[0]) or f"\\u{ord(found[0]):04X}", text) + '"'
+    return '"' + _ESCAPED.sub(lambda match: _SHORT.get(match[0]) or f"\\u{ord(match[0]):04X}", text) + '"'

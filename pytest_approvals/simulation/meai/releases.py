@@ -1,5 +1,4 @@
-"""
-What the releases of Microsoft.Extensions.AI did with approvals, as facts that the one algorithm consults.
+"""Releases of Microsoft.Extensions.AI: what each did with approvals, as facts that the one algorithm consults.
 
 Sources: dotnet/extensions#7140, #7261, #7299, #7314, #7468, #7538, #7549, #7617.
 """
@@ -12,25 +11,24 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseBehaviour:
-    """
-    What one range of releases did.
+    """What one range of releases did.
 
     Attributes:
         name: `10.4`: as 10.4.0 did it.
-        request_id_prefix: In front of the call id, in the id of a request.
-        found_by: What a response says to find its request: its request id, or its call's id.
+        request_id_prefix: Prefix of the call id in the id of a request.
+        found_by: How a response finds its request: by the request id, or by the call id.
         has_flags: Calls have a flag; flagged ones, and the requests and responses that hold them, are left alone. A
             call whose result the provider sends along is flagged.
-        marks_requests: A settled request's own call is flagged, too, not only its response's.
+        marks_requests: The call of a settled request is flagged, too, not only that of its response.
         accepts_flagged_responses: A flagged response still closes its request: for sessions that 10.4 has stored.
         tells_confirmation: A request says whether its own tool is gated.
         anchored: Calls and results go where the last response stood, not to the end.
-        holds_every_call: Updates from the first call on wait for the stream's end though no tool is gated.
-        later_tools_win: Of two tools with one name the later one is found, otherwise the first; the caller's beat the
-            client's either way.
-        by_position: What is settled is read off the order of messages, not off flags or call ids; a request is closed
-            once, by its own id, which no other request has, and runs as it was asked. A call id that a model gives
-            twice in one answer becomes two.
+        holds_every_call: Updates from the first call on wait for the end of the stream even if no tool is gated.
+        later_tools_win: Of two tools with the same name the later one is found, otherwise the first; the caller's
+            tools come before the client's in both cases.
+        by_position: Settlement is derived from the order of messages, not from flags or call ids; a request is closed
+            once, by its own unique id, and executed as it was shown. If a model repeats a call id in one reply, the
+            second call gets a new id.
     """
 
     name: str
@@ -47,12 +45,12 @@ class ReleaseBehaviour:
 
     @property
     def request_type(self) -> str:
-        """The name of a request's type, as errors say it."""
+        """Name of a request's type in errors."""
         return "ToolApprovalRequestContent" if self.has_flags else "FunctionApprovalRequestContent"
 
     @property
     def response_type(self) -> str:
-        """The name of a response's type, as errors say it."""
+        """Name of a response's type in errors."""
         return "ToolApprovalResponseContent" if self.has_flags else "FunctionApprovalResponseContent"
 
 
@@ -75,4 +73,4 @@ BEHAVIOURS = {
         ReleaseBehaviour(name="robust", tells_confirmation=True, anchored=True, by_position=True),
     )
 }
-"""The known behaviours: what was released, oldest first, and `robust`, which nobody has released."""
+"""Known behaviours: the releases, oldest first, and `robust`, which was never released."""

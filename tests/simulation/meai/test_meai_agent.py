@@ -23,13 +23,18 @@ from pytest_approvals.devtools.fault_detection import broken_checks, in_process_
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue
 from pytest_approvals.scenario.model import Scenario
-from pytest_approvals.simulation.meai.agent import BoundMeaiAgent, MeaiAgent, find_release_class
+from pytest_approvals.simulation.meai.agent import BoundMeaiAgent, MeaiAgent
 
 STORY = "state/rejection-survives-and-the-session-goes-on"
 """The turns of dotnet/extensions#7468."""
 
 
 @pytest.fixture(scope="module")
+def find_release_class(adapter: type[MeaiAgent], name: str) -> type[MeaiAgent]:
+    """Return the adapter that behaves as that range of releases."""
+    return next(release for release in adapter.releases if release.release == name)  # type: ignore[return-value]
+
+
 def story() -> Scenario:
     return next(scenario for scenario in load_catalogue([stock_folder()]) if scenario.id == STORY)
 

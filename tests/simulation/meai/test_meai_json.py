@@ -93,9 +93,9 @@ def test_an_unknown_type_is_kept_and_noted(meai: Any) -> None:
     messages = reader.messages(given)
     assert [UnknownContent(kind="functionCal")] == list(messages[0].contents)
     assert given == write_messages(messages)
-    assert [
-        "messages[0].contents[0]: $type 'functionCal' is not known, and kept as it is; did you mean 'functionCall'?"
-    ] == [str(note) for note in reader.notes]
+    assert ["messages[0].contents[0]: unknown $type 'functionCal', kept as it is; did you mean 'functionCall'?"] == [
+        str(note) for note in reader.notes
+    ]
 
 
 def test_a_type_that_is_not_first_is_read_and_noted(meai: Any) -> None:
@@ -132,9 +132,7 @@ def test_a_decision_of_the_earlier_generation_gets_its_requests_call() -> None:
     reader.messages(
         [{"role": "user", "contents": [{"$type": "mcpServerToolApprovalResponse", "approved": True, "id": "z"}]}]
     )
-    assert ["no request before it has the id 'z', so nobody tells which call it is"] == [
-        note.what for note in reader.notes
-    ]
+    assert ["no earlier request has the id 'z', so its call is unknown"] == [note.text for note in reader.notes]
 
 
 def test_a_missing_flag_is_false_and_a_missing_confirmation_true(meai: Any) -> None:
@@ -208,11 +206,11 @@ def test_a_mistake_is_named_with_its_place(meai: Any, content: Any, complaint: s
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        (b"", "no JSON: line 1, column 1: Expecting value"),
-        (b'{"a": 1,\n}', "no JSON: line 2, column 1: Expecting property name enclosed in double quotes"),
-        (b'{"a": 1, "a": 2}', "one object says 'a' twice; only one of them can be meant"),
-        (b'["\xff"]', "byte 2 is no UTF-8; store the document as UTF-8"),
-        (b"[NaN]", "NaN is no JSON number; write it as text, or leave it out"),
+        (b"", "invalid JSON: line 1, column 1: Expecting value"),
+        (b'{"a": 1,\n}', "invalid JSON: line 2, column 1: Expecting property name enclosed in double quotes"),
+        (b'{"a": 1, "a": 2}', "duplicate name 'a' in an object"),
+        (b'["\xff"]', "invalid UTF-8 at byte 2"),
+        (b"[NaN]", "invalid JSON number NaN"),
         (b"[" * 65 + b"]" * 65, "nested deeper than 64 levels, which Microsoft.Extensions.AI does not read"),
         (b"[" * 100_000, "nested deeper than 64 levels, which Microsoft.Extensions.AI does not read"),
     ],

@@ -58,24 +58,24 @@ def test_notes_stand_beside_the_outcome(meai: Any) -> None:
     odd = {"$type": "odd\x1b[2J", "x": 1}
     code, out, complaints = run({"behaviour": "10.9", "messages": [meai.user(odd)], "model": [[meai.assistant("ok")]]})
     assert (0, True) == (code, out.endswith("}\n"))
-    assert "meai: note: messages[0].contents[0]: $type 'odd\\x1b[2J' is not known, and kept as it is\n" == complaints
+    assert "meai: note: messages[0].contents[0]: unknown $type 'odd\\x1b[2J', kept as it is\n" == complaints
 
 
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        (b"", "no JSON: line 1, column 1: Expecting value"),
+        (b"", "invalid JSON: line 1, column 1: Expecting value"),
         ([], "the case: must be an object, and is a list"),
         ({"messages": []}, "behaviour: is missing"),
         (
             {"behaviour": "10.5", "messages": []},
-            "behaviour: '10.5' is not known; valid: 10.2, 10.4, 10.6, 10.7, 10.9, robust",
+            "behaviour: unknown value '10.5'; valid: 10.2, 10.4, 10.6, 10.7, 10.9, robust",
         ),
         ({"behaviour": "10.9"}, "messages: is missing"),
-        ({"behaviour": "10.9", "mesages": []}, "mesages: is not known here; did you mean 'messages'?"),
+        ({"behaviour": "10.9", "mesages": []}, "mesages: is unknown; did you mean 'messages'?"),
         (
             {"behaviour": "10.9", "messages": [], "tools": [{"name": "x", "return": ""}]},
-            "tools[0].return: is not known here; did you mean 'returns'?",
+            "tools[0].return: is unknown; did you mean 'returns'?",
         ),
         ({"behaviour": "10.9", "messages": [], "tools": [{}]}, "tools[0].name: is missing"),
         (
@@ -84,7 +84,7 @@ def test_notes_stand_beside_the_outcome(meai: Any) -> None:
         ),
         (
             {"behaviour": "10.9", "messages": [], "model": [], "model_updates": []},
-            "model_updates: stands beside model; the model answers either in messages or in updates",
+            "model_updates: cannot be combined with model; the model answers either in messages or in updates",
         ),
         (
             {"behaviour": "10.9", "messages": []},
