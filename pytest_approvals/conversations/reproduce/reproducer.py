@@ -37,14 +37,14 @@ class TrialAgent:
     def __init__(self, name: str, limit: RunLimits = _LIMIT) -> None:
         self.name = name
         self._catalogue: dict[str, Scenario] = {}
-        self._runs_of_agent = AgentRuns(AgentRelease(spec=AgentSpec.parse(name)), self._catalogue, limit)
+        self._agent_runs = AgentRuns(AgentRelease(spec=AgentSpec.parse(name)), self._catalogue, limit)
         self._count = 0
-        if self._runs_of_agent.unavailable:
-            raise AgentUnavailable(name, self._runs_of_agent.unavailable, "name another one")
+        if self._agent_runs.unavailable:
+            raise AgentUnavailable(name, self._agent_runs.unavailable, "name another one")
 
     def missing_capabilities(self, draft: ScenarioDraft) -> list[str]:
         """Return the capabilities that the draft needs and the agent lacks; with any, it cannot run it."""
-        return sorted(required_by_content(build_scenario(draft)) - self._runs_of_agent.source.facts.capabilities)
+        return sorted(required_by_content(build_scenario(draft)) - self._agent_runs.source.facts.capabilities)
 
     def find_failing_checks(self, draft: ScenarioDraft) -> dict[str, Variant | None]:
         """Return the failing checks of a draft, each with the first variant in which it fails.
@@ -85,7 +85,7 @@ class TrialAgent:
     def count_reached(self, draft: ScenarioDraft) -> Mapping[str, int]:
         """Return how often each outcome is reached at least in every run."""
         counts = [
-            count_reached(self._runs_of_agent.history(name, variant))
+            count_reached(self._agent_runs.history(name, variant))
             for name, variant in self._planned(build_scenario(draft))
         ]
         least = {word: min(count.get(word, 0) for count in counts) for word in _COUNTED}
@@ -108,7 +108,7 @@ class TrialAgent:
     ) -> Iterator[tuple[Variant, History, list[Verdict]]]:
         planned = self._planned(scenario)
         for name, variant in [plan for plan in planned if plan[1] == only] or planned:
-            history = self._runs_of_agent.history(name, variant)
+            history = self._agent_runs.history(name, variant)
             yield variant, history, judge(history)
 
     def _planned(self, scenario: Scenario) -> list[tuple[str, Variant]]:
@@ -119,7 +119,7 @@ class TrialAgent:
         self._catalogue[name] = scenario
         return [
             (name, variant)
-            for variant in self._runs_of_agent.variants(name)
+            for variant in self._agent_runs.variants(name)
             if variant.resume == "same" and variant.protocol == "native" and not variant.saved_by
         ]
 

@@ -145,11 +145,11 @@ def _build_step(turn: DraftTurn, names: _CallNames) -> dict[str, Any]:
 
 def _build_decisions(decisions: Sequence[DraftDecision], names: _CallNames) -> Any:
     keys = [decision.call for decision in decisions]
+    # A mapping has no place for a decision without a call, nor for two about the same one.
     if None in keys or len(set(keys)) < len(keys):
         return [_build_decision_entry(decision, names) for decision in decisions]
-    return {
-        label: decision for decision in decisions for label, decision in _build_decision_entry(decision, names).items()
-    }
+    entries = [_build_decision_entry(decision, names) for decision in decisions]
+    return {label: verdict for entry in entries for label, verdict in entry.items()}
 
 
 def _build_decision_entry(decision: DraftDecision, names: _CallNames) -> dict[str, Any]:
@@ -182,34 +182,31 @@ def _build_tool(draft: ScenarioDraft, name: str, names: _CallNames) -> dict[str,
 
 
 def _build_parameters(draft: ScenarioDraft, name: str) -> dict[str, str]:
-    arguments_of_calls = [
-        call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)
-    ]
-    edits = [
-        decision.arguments for turn in draft.turns for decision in turn.decisions if _is_edit_of(decision, draft, name)
-    ]
-    names = dict.fromkeys(parameter for arguments in (*arguments_of_calls, *edits) for parameter in arguments)
+    calls = _arguments_of_calls(draft, name)
+    names = dict.fromkeys(
+        parameter for arguments in (*calls, *_arguments_of_edits(draft, name)) for parameter in arguments
+    )
     return {
         parameter: _parameter_type(draft, name, parameter)
-        + ("" if all(parameter in call for call in arguments_of_calls) else "?")
+        + ("" if all(parameter in arguments for arguments in calls) else "?")
         for parameter in names
     }
 
 
-def _is_edit_of(decision: DraftDecision, draft: ScenarioDraft, name: str) -> bool:
-    tools = {call.key: call.tool for call in draft.calls()}
-    return decision.verdict == "edit" and decision.call is not None and tools[decision.call] == name
+def _arguments_of_calls(draft: ScenarioDraft, name: str) -> list[Mapping[str, Any]]:
+    return [call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)]
+
+
+def _arguments_of_edits(draft: ScenarioDraft, name: str) -> list[Mapping[str, Any]]:
+    keys = {call.key for call in draft.calls() if call.tool == name}
+    decisions = (decision for turn in draft.turns for decision in turn.decisions)
+    return [decision.arguments for decision in decisions if decision.verdict == "edit" and decision.call in keys]
 
 
 def _parameter_type(draft: ScenarioDraft, name: str, parameter: str) -> str:
     """Return the type of a parameter; if calls differ, it is `number` for numbers and else `string`."""
-    arguments_of_calls = [
-        call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)
-    ]
-    edits = [
-        decision.arguments for turn in draft.turns for decision in turn.decisions if _is_edit_of(decision, draft, name)
-    ]
-    types = {schema_type(arguments[parameter]) for arguments in (*arguments_of_calls, *edits) if parameter in arguments}
+    arguments = (*_arguments_of_calls(draft, name), *_arguments_of_edits(draft, name))
+    types = {schema_type(values[parameter]) for values in arguments if parameter in values}
     if len(types) == 1:
         return types.pop()
     return "number" if types == {"integer", "number"} else "string"
@@ -250,6 +247,7 @@ def _build_template(value: Any, arguments: Mapping[str, Any] | str) -> Any:
         return [_build_template(inner, arguments) for inner in value]
     if not isinstance(value, str):
         return value
+    # A brace of the result itself would be read as a parameter.
     text = _replace_braces(value)
     arguments_of_calls = arguments if isinstance(arguments, Mapping) else {}
     for name, argument in sorted(arguments_of_calls.items(), key=lambda item: -len(str(item[1]))):
@@ -301,17 +299,17 @@ def _format_mapping(value: Mapping[str, Any]) -> list[str]:
     lines: list[str] = []
     for key, inner in value.items():
         name = _format_scalar(str(key), in_line=True)
-        one = (
+        line = (
             f"{name}: {_format_inline(inner)}"
             if isinstance(inner, Mapping | list)
             else f"{name}: {_format_scalar(inner)}"
         )
-        if len(one) <= WIDTH or not inner or not isinstance(inner, Mapping | list):
-            lines.append(one)
+        if len(line) <= WIDTH or not inner or not isinstance(inner, Mapping | list):
+            lines.append(line)
         elif isinstance(inner, Mapping):
-            lines += [f"{name}:", *(f"  {line}" for line in _format_mapping(inner))]
+            lines += [f"{name}:", *(f"  {inner_line}" for inner_line in _format_mapping(inner))]
         else:
-            lines += [f"{name}:", *(f"  {line}" for each in inner for line in _format_element(each))]
+            lines += [f"{name}:", *(f"  {inner_line}" for element in inner for inner_line in _format_element(element))]
     return lines
 
 

@@ -76,7 +76,7 @@ def _drop_steps(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     """Remove steps, leaving their replies to the step before."""
     for turn in draft.turns[::-1]:
         idle = replace(turn, send=None, decisions=(), oracle=False)
-        draft = _accept_first(draft, [_replace_turn(draft, turn, idle)], still_fails)
+        draft = _accept(draft, _replace_turn(draft, turn, idle), still_fails)
     return draft
 
 
@@ -87,22 +87,24 @@ def _drop_decisions(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDra
 
 
 def _drop_decisions_of_turn(draft: ScenarioDraft, place: int, still_fails: Predicate) -> ScenarioDraft:
-    def with_answers(decisions: tuple[DraftDecision, ...]) -> ScenarioDraft:
+    def with_decisions(decisions: tuple[DraftDecision, ...]) -> ScenarioDraft:
         return _replace_turn_at(draft, place, replace(draft.turns[place], decisions=decisions)).tidy()
 
-    return with_answers(minimize(draft.turns[place].decisions, lambda decisions: still_fails(with_answers(decisions))))
+    return with_decisions(
+        minimize(draft.turns[place].decisions, lambda decisions: still_fails(with_decisions(decisions)))
+    )
 
 
 def _drop_replies(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
-    def with_replies(kept: tuple[tuple[int, int], ...]) -> ScenarioDraft:
+    def with_replies(places: tuple[tuple[int, int], ...]) -> ScenarioDraft:
         turns = [
-            replace(turn, replies=tuple(reply for k, reply in enumerate(turn.replies) if (n, k) in kept))
+            replace(turn, replies=tuple(reply for k, reply in enumerate(turn.replies) if (n, k) in places))
             for n, turn in enumerate(draft.turns)
         ]
         return replace(draft, turns=tuple(turns)).tidy()
 
     places = [(n, k) for n, turn in enumerate(draft.turns) for k, _ in enumerate(turn.replies)]
-    return with_replies(minimize(places, lambda kept: bool(kept) and still_fails(with_replies(kept))))
+    return with_replies(minimize(places, lambda left: bool(left) and still_fails(with_replies(left))))
 
 
 def _drop_calls(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
@@ -124,7 +126,7 @@ def _keep_calls(reply: DraftReply, keys: Collection[str]) -> DraftReply:
 def _drop_parameters(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     """Remove parameters of tools."""
     for tool, name in dict.fromkeys((call.tool, name) for call in draft.calls() for name in _argument_names(call)):
-        draft = _accept_first(draft, [_map_calls(draft, partial(_drop_argument, tool=tool, name=name))], still_fails)
+        draft = _accept(draft, _map_calls(draft, partial(_drop_argument, tool=tool, name=name)), still_fails)
     return draft
 
 
@@ -132,24 +134,25 @@ def _simplify(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
     """Simplify each place: no result, no reason, shorter texts, the smallest values."""
     for key in [call.key for call in draft.calls()]:
         for plainer in _call_simplifications(key, draft):
-            draft = _accept_first(draft, [_map_calls(draft, plainer)], still_fails)
+            draft = _accept(draft, _map_calls(draft, plainer), still_fails)
     for turn in range(len(draft.turns)):
         for change in (_simplify_text, _simplify_decisions, _simplify_replies, _drop_texts):
             changed = change(draft.turns[turn])
-            draft = _accept_first(draft, [_replace_turn_at(draft, turn, changed)], still_fails)
-    return _accept_first(draft, [replace(draft, vary=())], still_fails)
+            draft = _accept(draft, _replace_turn_at(draft, turn, changed), still_fails)
+    return _accept(draft, replace(draft, vary=()), still_fails)
 
 
 _PASSES = (_drop_turns, _drop_steps, _drop_replies, _drop_calls, _drop_decisions, _drop_parameters, _simplify)
 
 
-def _accept_first(draft: ScenarioDraft, candidates: Sequence[ScenarioDraft], still_fails: Predicate) -> ScenarioDraft:
-    tidied = (candidate.tidy() for candidate in candidates)
-    return next((candidate for candidate in tidied if candidate != draft and still_fails(candidate)), draft)
+def _accept(draft: ScenarioDraft, candidate: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
+    """Return the candidate if it differs from the draft and still fails, else the draft."""
+    tidied = candidate.tidy()
+    return tidied if tidied != draft and still_fails(tidied) else draft
 
 
 def _replace_turn(draft: ScenarioDraft, turn: DraftTurn, other: DraftTurn) -> ScenarioDraft:
-    return replace(draft, turns=tuple(other if each is turn else each for each in draft.turns)).tidy()
+    return replace(draft, turns=tuple(other if candidate is turn else candidate for candidate in draft.turns)).tidy()
 
 
 def _replace_turn_at(draft: ScenarioDraft, place: int, other: DraftTurn) -> ScenarioDraft:

@@ -57,7 +57,7 @@ def read(document: Any) -> StoredConversation:
         if type(document) is list
         else [((), document)]
     )
-    lists = [found for path, snapshot in snapshots for found in _iter_message_lists(snapshot, path)]
+    lists = [located for path, snapshot in snapshots for located in _iter_message_lists(snapshot, path)]
     if not lists:
         raise HistoryError("none of its checkpoints has messages")
     path, messages = lists[0]
