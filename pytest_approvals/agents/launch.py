@@ -82,7 +82,7 @@ def create_environment_source(
     runtime = _LAUNCHERS[adapter.registry]
     processes = SubprocessFactory(
         agent=_remote_name(spec, adapter),
-        environment=runtime(built, adapter, str(spec)),
+        launcher=runtime(built, adapter, str(spec)),
         pool=pool or get_shared_pool(),
     )
     return SharedProcessSource(str(spec), processes)

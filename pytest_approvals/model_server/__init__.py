@@ -1,1 +1,1 @@
-"""The scripted model behind a server on the loopback, for agents in other processes and other languages."""
+"""Scripted model as an HTTP server on the loopback interface, for agents in other processes and languages."""

@@ -1,4 +1,4 @@
-"""The event loop in which answers wait that cannot come at once."""
+"""Background event loop of the model server, in which responses wait that cannot be given at once."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from pytest_approvals.protocols.endpoint import HttpResponse
 
 
 class BackgroundLoop:
-    """An event loop in a thread of its own; every thread may ask it."""
+    """Event loop in a thread of its own, for all other threads."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="loopback-worlds", daemon=True)
         self._thread.start()
 
-    def answer(self, asked: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
+    def run(self, response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
         """
-        Waits for an answer.
+        Return a response, waiting for it.
 
-        Errors:
-            ModelDown: It was given up.
+        Raises:
+            ModelDown: It was cancelled.
         """
         try:
-            return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+            return asyncio.run_coroutine_threadsafe(response, self._loop).result()
         except CancelledError:
             raise ModelDown(0) from None
 
-    def give_up(self) -> None:
-        """Cancels the answers that wait for something, so that nobody waits for them."""
+    def cancel_all(self) -> None:
+        """Cancel the responses that wait for something, so that no thread waits for them."""
         asyncio.run_coroutine_threadsafe(_cancel_all_tasks(), self._loop).result()
 
     def close(self) -> None:
-        """Ends the loop and its thread."""
+        """End the loop and its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -1,8 +1,7 @@
-"""
-A scenario's model script, played over the wire.
+"""Served conversation: a scenario's model script, played over HTTP.
 
-The world that plays and records is the one of every run; only the agent stands outside, so that its journal holds the
-side of the model alone.
+The world that plays and records is that of every run; only the agent is outside, so that the journal holds the side of
+the model alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from pytest_approvals.protocols.endpoint import Endpoint, HttpResponse, unknown_
 from pytest_approvals.protocols.provider_errors import ProviderError
 from pytest_approvals.protocols.streaming import get_stream_style
 from pytest_approvals.protocols.text import list_objects, parse_object
-from pytest_approvals.runner.run_context import RunContext, describe_tools
+from pytest_approvals.runner.journal_values import describe_tools
+from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.stream_chunks import CHUNKINGS
 from pytest_approvals.runner.world import RecordingWorld
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from pytest_approvals.protocols.responses import ResponsesCodec
 
 OBSERVED_EVENTS = ("model.request", "model.answer", "model.refusal", "model.failure", "model.exhausted")
+"""Kinds of events that its journals hold; checks that need others do not apply."""
 
 ANY_PROTOCOL = "any"
-"""Stands for the protocol that the first request speaks."""
+"""Name that stands for the protocol of the first request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +45,16 @@ class ConversationOptions:
     How a script is played.
 
     Attributes:
-        protocol: Whose rules hold; only its path is served. `any` is the one that is asked for first.
+        protocol: The provider's protocol, whose rules apply; only its path is served. `any` is that of the first
+            request.
         chunking: How streamed replies are cut.
         style: How streams are written.
         lenient: Answer what the provider would refuse.
-        again: Begin anew with every request that has no reply in it yet, and forget what was before: for load tests.
-        journal: The file to record in; in memory only where there is none.
+        again: Start over with every request that has no reply in it yet, and forget what was before: for load tests.
+        journal: The file to record in; in memory only if there is none.
 
-    Errors:
-        UnknownName: A protocol, a chunking or a style that does not exist is wished for.
+    Raises:
+        UnknownName: The protocol, the chunking or the style does not exist.
     """
 
     protocol: str = "chat"
@@ -63,8 +65,8 @@ class ConversationOptions:
     journal: Path | None = None
 
     def __post_init__(self) -> None:
-        named = (("protocol", self.protocol, (*CODECS, ANY_PROTOCOL)), ("chunking", self.chunking, CHUNKINGS))
-        for what, name, known in named:
+        names = (("protocol", self.protocol, (*CODECS, ANY_PROTOCOL)), ("chunking", self.chunking, CHUNKINGS))
+        for what, name, known in names:
             if name not in known:
                 raise UnknownName(what, name, known)
         get_stream_style(self.style)
@@ -74,22 +76,23 @@ class ServedConversation:
     """
     One scripted model at one address.
 
-    Arguments:
+    Args:
         name: Its address, and the agent's name in the journal.
-        script: Gives the scenario; it is asked before each reply, because a test may still be writing it.
+        script: Returns the scenario; called before each reply, because a test may still be writing it.
+        options: How it is played.
 
     Attributes:
-        wishes: How it is played; it may be changed until the first request comes.
+        options: How it is played; they may be changed until the first request.
     """
 
-    def __init__(self, name: str, script: Callable[[], Scenario], wishes: ConversationOptions) -> None:
+    def __init__(self, name: str, script: Callable[[], Scenario], options: ConversationOptions) -> None:
         self.name = name
-        self.wishes = wishes
+        self.options = options
         self._script = script
         self._lock = RLock()
         self._endpoint: Endpoint | None = None
         self._world: RecordingWorld | None = None
-        self._looked_at: tuple[Scenario | None, bool] = None, False
+        self._needs_loop: tuple[Scenario | None, bool] = None, False
 
     @property
     def scenario(self) -> Scenario:
@@ -98,29 +101,29 @@ class ServedConversation:
 
     @property
     def protocol(self) -> str:
-        """What it speaks; `any` where the first request is to say so and has not come."""
-        return self.wishes.protocol if self._endpoint is None else self._endpoint.codec.name
+        """Its protocol; `any` before the first request, if that is to decide."""
+        return self.options.protocol if self._endpoint is None else self._endpoint.codec.name
 
     @property
     def responses(self) -> ResponsesCodec | None:
-        """Its side of Responses, which keeps things between requests; None for other protocols."""
+        """Its codec of the Responses API, which stores things between requests; None for other protocols."""
         if self._endpoint is None or self._endpoint.codec.name != "responses":
             return None
         return cast("ResponsesCodec", self._endpoint.codec)
 
     @property
-    def play(self) -> RunContext | None:
-        """What is played, since the first request came."""
-        return self._world.play if self._world is not None else None
+    def context(self) -> RunContext | None:
+        """The run that is recorded; None before the first request."""
+        return self._world.context if self._world is not None else None
 
     @property
     def events(self) -> list[Event]:
         """All that was recorded."""
-        return self.play.journal.events if self.play is not None else []
+        return self.context.journal.events if self.context is not None else []
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What it plays, and how often it was asked and refused."""
+    def status(self) -> dict[str, Any]:
+        """What it plays, and how often it was requested, answered and refused; as clients are told."""
         kinds = [event.kind for event in self.events]
         return {
             "name": self.name,
@@ -132,77 +135,82 @@ class ServedConversation:
         }
 
     def close(self) -> None:
-        """Ends its journal."""
-        if self.play is not None:
-            self.play.journal.close()
+        """Close its journal."""
+        if self.context is not None:
+            self.context.journal.close()
 
     # --- requests ---
 
     async def serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
-        """Answers a request to a path of a provider; see `transport.Served`."""
+        """Answer a request to a path of a provider."""
         return await self._in_order(self._serve(method, path, raw))
 
-    async def turn_away(self, complaint: ProviderError, spoken: ProtocolCodec) -> HttpResponse:
-        """Refuses a request in the words of *spoken*; recorded, but where nobody knows yet what is spoken here."""
-        return await self._in_order(self._turned_away(complaint, spoken))
+    async def reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
+        """Refuse a request in the protocol of *codec*; recorded if the conversation's own protocol is known."""
+        return await self._in_order(self._reject(error, codec))
 
     @property
     def may_wait(self) -> bool:
-        """Whether an answer may have to wait: for a tool that the provider runs, or because the model is slow."""
+        """Whether a response may have to wait: for a tool that the provider executes, or because the model is slow."""
         scenario = self.scenario
-        if scenario is not self._looked_at[0]:
-            self._looked_at = scenario, _needs_event_loop(scenario)
-        return self._looked_at[1]
+        if scenario is not self._needs_loop[0]:
+            self._needs_loop = scenario, _needs_event_loop(scenario)
+        return self._needs_loop[1]
 
-    async def _in_order(self, served: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
-        """Threads ask one after the other; answers that may wait are all given in one event loop."""
+    async def _in_order(self, response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
+        """Await a response, one after the other; those that may wait are all awaited in one event loop."""
         if self.may_wait:
-            return await served
+            return await response
         with self._lock:
-            return await served
+            return await response
 
     async def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:
-        asked = strip_base_path(path)
-        if method == "GET" and asked == "models":
-            return HttpResponse.from_json({"object": "list", "data": [_model_entry(agent) for agent in self.scenario.agents]})
-        protocol = "responses" if asked == "conversations" else PROTOCOL_PATHS.get(asked)
+        endpoint_path = strip_base_path(path)
+        if method == "GET" and endpoint_path == "models":
+            return HttpResponse.from_json(
+                {"object": "list", "data": [_model_entry(agent) for agent in self.scenario.agents]}
+            )
+        protocol = "responses" if endpoint_path == "conversations" else PROTOCOL_PATHS.get(endpoint_path)
         if method != "POST" or protocol is None or self.protocol not in (protocol, ANY_PROTOCOL):
-            spoken = create_codec(protocol or ("chat" if self.protocol == ANY_PROTOCOL else self.protocol))
-            text = f"Invalid URL ({method} /v1/{asked}); this conversation speaks {self.protocol}"
-            return await self._turned_away(unknown_path_error(spoken, text), spoken)
-        endpoint = self._speak(protocol)
-        if asked == "conversations" and self.responses is not None:
-            return HttpResponse.from_json(self.responses.begin_conversation(list_objects(_parse_body(raw).get("items"))))
+            codec = create_codec(protocol or ("chat" if self.protocol == ANY_PROTOCOL else self.protocol))
+            text = f"Invalid URL ({method} /v1/{endpoint_path}); this conversation speaks {self.protocol}"
+            return await self._reject(unknown_path_error(codec, text), codec)
+        endpoint = self._get_endpoint(protocol)
+        if endpoint_path == "conversations" and self.responses is not None:
+            return HttpResponse.from_json(
+                self.responses.begin_conversation(list_objects(_parse_body(raw).get("items")))
+            )
         return await endpoint.post(raw)
 
-    async def _turned_away(self, complaint: ProviderError, spoken: ProtocolCodec) -> HttpResponse:
+    async def _reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
         if self.protocol != ANY_PROTOCOL:
-            await self._speak(self.protocol).reject_unreadable(complaint)
-        return HttpResponse.from_error(spoken, complaint)
+            await self._get_endpoint(self.protocol).reject_unreadable(error)
+        return HttpResponse.from_error(codec, error)
 
-    async def _model(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
+    async def _answer(self, items: Sequence[Item], request: ParsedRequest) -> Reply:
         world = self._world
         assert world is not None
-        if self.wishes.again and all(item.kind in ("user", "other") for item in items):
+        if self.options.again and all(item.kind in ("user", "other") for item in items):
             world.reset()
             if self.responses is not None:
                 self.responses.store.clear()
-        world.play.scenario = self.scenario
-        return await world.asked(items, asked)
+        # A test may have written further replies since the last request.
+        world.context.scenario = self.scenario
+        return await world.answer_request(items, request)
 
-    def _speak(self, protocol: str) -> Endpoint:
-        """Gives the endpoint that speaks *protocol*, which begins the story where nobody has asked yet."""
+    def _get_endpoint(self, protocol: str) -> Endpoint:
+        """Return the endpoint, which the first request creates in its *protocol*."""
         with self._lock:
             if self._endpoint is None:
-                self._world = self._new_world(protocol)
+                self._world = self._create_world(protocol)
                 self._endpoint = Endpoint(
-                    create_codec(protocol), self._model, style=get_stream_style(self.wishes.style)
+                    create_codec(protocol), self._answer, style=get_stream_style(self.options.style)
                 )
             return self._endpoint
 
-    def _new_world(self, protocol: str) -> RecordingWorld:
+    def _create_world(self, protocol: str) -> RecordingWorld:
         scenario = self.scenario
-        variant = replace(Variant(), chunking=self.wishes.chunking, protocol=protocol)
+        variant = replace(Variant(), chunking=self.options.chunking, protocol=protocol)
         header = Header(
             scenario=scenario.id,
             agent=self.name,
@@ -211,26 +219,26 @@ class ServedConversation:
             wire_rules=protocol,
             observes=list(OBSERVED_EVENTS),
         )
-        play = RunContext(
+        context = RunContext(
             scenario=scenario,
             variant=variant,
-            journal=Journal(self.wishes.journal),
+            journal=Journal(self.options.journal),
             header=header,
-            lenient=self.wishes.lenient,
+            lenient=self.options.lenient,
         )
-        play.begin()
-        return RecordingWorld(play, "")
+        context.record_header()
+        return RecordingWorld(context, "")
 
 
-def run_without_loop(served: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
-    """Gives an answer that has not to wait, without an event loop, which costs less than half."""
+def run_without_loop(response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
+    """Return a response that need not wait; without an event loop it costs less than half."""
     try:
-        served.send(None)
+        response.send(None)
     except StopIteration as ended:
-        answer: HttpResponse = ended.value
-        return answer
-    served.close()
-    raise RuntimeError("an answer waits, though nothing in the scenario does")
+        result: HttpResponse = ended.value
+        return result
+    response.close()
+    raise RuntimeError("a response waits, though nothing in the scenario does")
 
 
 def _needs_event_loop(scenario: Scenario) -> bool:
@@ -241,10 +249,10 @@ def _needs_event_loop(scenario: Scenario) -> bool:
 @lru_cache(maxsize=256)
 def strip_base_path(path: str) -> str:
     """
-    Gives what stands in a path behind the base address of a provider.
+    Return the part of a path behind the base address of a provider.
 
-    >>> below("/v1/messages"), below("/openai/deployments/d/chat/completions"), below("/v1/files")
-    ('messages', 'chat/completions', 'files')
+    >>> [strip_base_path(path) for path in ("/v1/messages", "/openai/deployments/d/chat/completions", "/v1/files")]
+    ['messages', 'chat/completions', 'files']
     """
     whole = path.strip("/")
     _, found, rest = f"/{whole}".partition("/v1/")

@@ -1,15 +1,14 @@
-"""
-The loopback server: conversations apart by path prefix, and a small interface over HTTP that begins and reads them.
+"""Scripted model server: conversations below path prefixes, and an HTTP interface that begins and reads them.
 
-    POST   /conversations              begin one: {"scenario": ID, or "text": YAML, and what is wished for}
+    POST   /conversations              begin one: {"scenario": ID, or "text": YAML, and its options}
     GET    /conversations              list them
-    GET    /conversations/NAME         say how far one has got
+    GET    /conversations/NAME         the status of one
     GET    /conversations/NAME/journal its journal, a JSON line an event
     DELETE /conversations/NAME         end it
     GET    /astray                     list the last hundred requests that named no conversation
-    GET    /health                     say that the server is there
+    GET    /health                     confirm that the server runs
 
-Models are asked below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, with `/conversations` of the
+Clients send requests below `/NAME/v1`: `/chat/completions`, `/responses` and `/messages`, with `/conversations` of the
 Responses protocol and `/models`.
 """
 
@@ -42,15 +41,15 @@ if TYPE_CHECKING:
     from pytest_approvals.model_server.background_loop import BackgroundLoop
 
 RESERVED_PATHS = ("astray", "conversations", "health")
-"""What no conversation can be called."""
+"""Names that no conversation can have."""
 
 LoadScenario = Callable[[str], Scenario]
-"""Gives a scenario by its id; raises `UnknownName`."""
+"""Returns a scenario by its id; raises `UnknownName`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where a server listens."""
+    """Address on which a server listens."""
 
     host: str
     port: int
@@ -61,14 +60,14 @@ class ListenAddress:
 
 class ScriptedModelServer:
     """
-    Serves conversations on the loopback, IPv4 and IPv6.
+    Server of conversations on the loopback interface, IPv4 and IPv6.
 
-    Arguments:
-        load: Gives scenarios to clients that begin conversations by themselves.
+    Args:
+        load: Loads scenarios for clients that begin conversations by themselves.
         port: 0 takes a free one.
 
     Attributes:
-        addresses: Where it listens, once it was started; the IPv4 address first.
+        addresses: The addresses on which it listens, once it is started; the IPv4 address first.
     """
 
     def __init__(self, load: LoadScenario | None = None, *, port: int = 0) -> None:
@@ -80,37 +79,37 @@ class ScriptedModelServer:
         self._begun = 0
         self._lock = Lock()
         self._loop: BackgroundLoop | None = None
-        self._listeners: list[HttpServer] = []
+        self._servers: list[HttpServer] = []
         self._threads: list[Thread] = []
 
-    # --- life ---
+    # --- start and stop ---
 
     def start(self) -> ScriptedModelServer:
         """
-        Listens.
+        Listen.
 
-        Errors:
+        Raises:
             UsageError: The port is taken.
         """
         try:
-            first = self._listener(socket.AF_INET, "127.0.0.1", self._port)
+            first = self._listen(socket.AF_INET, "127.0.0.1", self._port)
         except OSError as error:
-            raise UsageError(f"port {self._port} cannot be listened on: {error.strerror}") from None
-        self._listeners = [first, *self._second(first.server_port)]
-        self.addresses = tuple(ListenAddress(one.server_name, one.server_port) for one in self._listeners)
+            raise UsageError(f"Cannot listen on port {self._port}: {error.strerror}") from None
+        self._servers = [first, *self._listen_on_ipv6(first.server_port)]
+        self.addresses = tuple(ListenAddress(server.server_name, server.server_port) for server in self._servers)
         self._threads = [
-            Thread(target=one.serve_forever, args=(0.05,), name="loopback", daemon=True) for one in self._listeners
+            Thread(target=server.serve_forever, args=(0.05,), name="loopback", daemon=True) for server in self._servers
         ]
         for thread in self._threads:
             thread.start()
         return self
 
     def stop(self) -> None:
-        """Closes every connection, ends every conversation and waits for the server's threads."""
+        """Close every connection, end every conversation and wait for the server's threads."""
         if self._loop is not None:
-            self._loop.give_up()
-        for listener in self._listeners:
-            listener.stop()
+            self._loop.cancel_all()
+        for server in self._servers:
+            server.stop()
         for thread in self._threads:
             thread.join()
         if self._loop is not None:
@@ -120,67 +119,68 @@ class ScriptedModelServer:
 
     @contextmanager
     def running(self) -> Iterator[ScriptedModelServer]:
-        """Starts the server and stops it at the end."""
+        """Start the server and stop it at the end."""
         self.start()
         try:
             yield self
         finally:
             self.stop()
 
-    def _listener(self, family: socket.AddressFamily, host: str, port: int) -> HttpServer:
-        return HttpServer(family, host, port, self._serve, self._too_large)
+    def _listen(self, family: socket.AddressFamily, host: str, port: int) -> HttpServer:
+        return HttpServer(family, host, port, self._serve, self._refuse_too_large)
 
-    def _second(self, port: int) -> list[HttpServer]:
-        """Listens on IPv6, too, under the same port, where the machine has it and the port is free there."""
+    def _listen_on_ipv6(self, port: int) -> list[HttpServer]:
+        """Listen on IPv6 under the same port, if the machine has IPv6 and the port is free there."""
         try:
-            return [self._listener(socket.AF_INET6, "::1", port)]
+            return [self._listen(socket.AF_INET6, "::1", port)]
         except OSError:
             return []
 
     # --- conversations ---
 
     def begin(
-        self, scenario: Scenario, wishes: ConversationOptions | None = None, *, name: str = ""
+        self, scenario: Scenario, options: ConversationOptions | None = None, *, name: str = ""
     ) -> ServedConversation:
         """
-        Begins a conversation.
+        Begin a conversation.
 
-        Arguments:
-            name: Its address; numbered where none is given.
+        Args:
+            scenario: What it plays.
+            options: How it is played.
+            name: Its address; a number by default.
 
-        Errors:
-            UsageError: The name is taken, or cannot stand in a path.
-            UnknownName: A protocol or a style that does not exist is wished for.
+        Raises:
+            UsageError: The name is taken, or invalid in a path.
         """
         with self._lock:
             self._begun += 1
             name = name or f"c{self._begun}"
-        return self.add(ServedConversation(name, lambda: scenario, wishes or ConversationOptions()))
+        return self.add(ServedConversation(name, lambda: scenario, options or ConversationOptions()))
 
     def add(self, conversation: ServedConversation) -> ServedConversation:
         """
-        Serves a conversation under its name.
+        Serve a conversation under its name.
 
-        Errors:
-            UsageError: The name is taken, or cannot stand in a path.
+        Raises:
+            UsageError: The name is taken, or invalid in a path.
         """
         name = conversation.name
         if not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
-            raise UsageError(f"the name {name!r} cannot stand in a path; use letters, digits, dashes and underscores")
+            raise UsageError(f"Invalid name {name!r}: expected letters, digits, dashes and underscores")
         with self._lock:
             if name in self._conversations or name in RESERVED_PATHS:
-                raise UsageError(f"the name {name!r} is taken")
+                raise UsageError(f"Invalid name {name!r}: it is taken")
             self._conversations[name] = conversation
         return conversation
 
     def end(self, name: str) -> None:
-        """Ends a conversation; one that is unknown is no error."""
+        """End a conversation; an unknown one is ignored."""
         ended = self._conversations.pop(name, None)
         if ended is not None:
             ended.close()
 
     def url(self, name: str) -> str:
-        """Gives the address that clients of OpenAI take as `base_url`; those of Anthropic take it without `/v1`."""
+        """Return the `base_url` for clients of OpenAI; those of Anthropic take it without `/v1`."""
         return f"{self.addresses[0]}/{name}/v1"
 
     # --- requests ---
@@ -194,29 +194,34 @@ class ScriptedModelServer:
                 return HttpResponse.from_json(list(self._astray))
             if first == "conversations":
                 return self._control(method, rest, raw)
-            return self._model(method, first, rest, raw)
+            return self._serve_model(method, first, rest, raw)
         except ApprovalsError as error:
             return HttpResponse.from_json({"error": {"message": str(error)}}, 400)
         except ModelDown:
             raise
         except Exception as error:
-            return HttpResponse.from_json({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
+            return HttpResponse.from_json(
+                {"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500
+            )
 
-    def _model(self, method: str, name: str, rest: str, raw: bytes) -> HttpResponse:
+    def _serve_model(self, method: str, name: str, rest: str, raw: bytes) -> HttpResponse:
         conversation = self._conversations.get(name)
         if conversation is None:
-            spoken = _get_codec(rest)
-            near = suggest_name(name, self._conversations)
+            codec = _get_codec(rest)
+            suggestion = suggest_name(name, self._conversations)
             self._astray.append({"method": method, "path": f"/{name}/{rest}".rstrip("/")})
-            return HttpResponse.from_error(spoken, unknown_path_error(spoken, f"there is no conversation {name!r}{near}"))
-        return self._answered(conversation, conversation.serve(method, rest, raw))
+            return HttpResponse.from_error(
+                codec, unknown_path_error(codec, f"Unknown conversation {name!r}{suggestion}")
+            )
+        return self._await(conversation, conversation.serve(method, rest, raw))
 
-    def _answered(self, conversation: ServedConversation, served: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
-        return self._waiting.answer(served) if conversation.may_wait else run_without_loop(served)
+    def _await(self, conversation: ServedConversation, response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
+        return self._background_loop.run(response) if conversation.may_wait else run_without_loop(response)
 
     @property
-    def _waiting(self) -> BackgroundLoop:
-        """Where answers wait; made when the first one has to, because to import asyncio takes its time."""
+    def _background_loop(self) -> BackgroundLoop:
+        """The event loop in which responses wait."""
+        # Created when the first response has to wait, because importing asyncio takes time.
         with self._lock:
             if self._loop is None:
                 from pytest_approvals.model_server.background_loop import BackgroundLoop
@@ -224,80 +229,76 @@ class ScriptedModelServer:
                 self._loop = BackgroundLoop()
             return self._loop
 
-    def _too_large(self, path: str) -> HttpResponse:
+    def _refuse_too_large(self, path: str) -> HttpResponse:
         name, _, rest = path.strip("/").partition("/")
-        spoken = _get_codec(rest)
-        complaint = replace(spoken.failure(413), rule="too-large")
+        codec = _get_codec(rest)
+        error = replace(codec.failure(413), rule="too-large")
         conversation = self._conversations.get(name)
         if conversation is None:
-            return HttpResponse.from_error(spoken, complaint)
-        return self._answered(conversation, conversation.turn_away(complaint, spoken))
+            return HttpResponse.from_error(codec, error)
+        return self._await(conversation, conversation.reject(error, codec))
 
-    # --- the interface ---
+    # --- the HTTP interface ---
 
     def _control(self, method: str, rest: str, raw: bytes) -> HttpResponse:
         name, _, what = rest.partition("/")
         if not name:
             return (
-                self._begun_by(raw)
+                self._begin_for_client(raw)
                 if method == "POST"
-                else HttpResponse.from_json([one.facts for one in self._conversations.values()])
+                else HttpResponse.from_json([conversation.status for conversation in self._conversations.values()])
             )
         conversation = self._conversations.get(name)
         if conversation is None:
             raise UnknownName("conversation", name, self._conversations)
         if method == "DELETE":
             self.end(name)
-            return HttpResponse.from_json(conversation.facts)
+            return HttpResponse.from_json(conversation.status)
         if what == "journal":
             lines = "".join(json.dumps(event.to_dict()) + "\n" for event in list(conversation.events))
             return HttpResponse(status=200, content_type="application/jsonl", pieces=iter([lines.encode()]))
-        return HttpResponse.from_json(conversation.facts)
+        return HttpResponse.from_json(conversation.status)
 
-    def _begun_by(self, raw: bytes) -> HttpResponse:
+    def _begin_for_client(self, raw: bytes) -> HttpResponse:
         body = _parse_object(raw)
-        known = (
-            "name",
-            "scenario",
-            "text",
-            *(one.name for one in fields(ConversationOptions) if one.name != "journal"),
-        )
-        for word in body:
-            if word not in known:
-                raise UnknownName("field of a conversation", word, known)
-        begun = self.begin(self._scenario(body), _parse_options(body), name=str(body.get("name") or ""))
-        return HttpResponse.from_json({**begun.facts, "base_url": self.url(begun.name)}, 201)
+        # Clients name no files of this machine.
+        options = (field.name for field in fields(ConversationOptions) if field.name != "journal")
+        known = ("name", "scenario", "text", *options)
+        for name in body:
+            if name not in known:
+                raise UnknownName("field of a conversation", name, known)
+        conversation = self.begin(self._load_scenario(body), _parse_options(body), name=str(body.get("name") or ""))
+        return HttpResponse.from_json({**conversation.status, "base_url": self.url(conversation.name)}, 201)
 
-    def _scenario(self, body: Mapping[str, Any]) -> Scenario:
+    def _load_scenario(self, body: Mapping[str, Any]) -> Scenario:
         if "text" in body:
             from pytest_approvals.scenario.load import parse_scenario
 
             return parse_scenario(str(body["text"]), name="sent/by-client", path="text")
         if "scenario" not in body:
-            raise UsageError("a conversation needs `scenario`, the id of one, or `text`, the text of one")
+            raise UsageError("Missing scenario: expected `scenario` (an id) or `text` (YAML)")
         if self._load is None:
-            raise UsageError("this server has no catalogue; send the `text` of a scenario")
+            raise UsageError("Invalid `scenario`: this server has no catalogue; send the `text` of a scenario")
         return self._load(str(body["scenario"]))
 
 
 def _parse_options(body: Mapping[str, Any]) -> ConversationOptions:
-    plain, wished = (
-        ConversationOptions(),
-        {word: value for word, value in body.items() if word not in ("name", "scenario", "text")},
-    )
-    for word, value in wished.items():
-        if type(value) is not type(getattr(plain, word)):
-            raise UsageError(f"{word} is {value!r}; it must be like {getattr(plain, word)!r}")
-    return ConversationOptions(**wished)
+    defaults = ConversationOptions()
+    options = {name: value for name, value in body.items() if name not in ("name", "scenario", "text")}
+    for name, value in options.items():
+        default = getattr(defaults, name)
+        if type(value) is not type(default):
+            raise UsageError(f"Invalid {name} {value!r}: expected {type(default).__name__}, such as {default!r}")
+    return ConversationOptions(**options)
 
 
 def _parse_object(raw: bytes) -> Mapping[str, Any]:
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        raise UsageError("the body is not JSON") from None
+        raise UsageError("Invalid body: expected JSON") from None
     if not isinstance(body, Mapping):
-        raise UsageError("the body is not an object")
+        raise UsageError("Invalid body: expected an object")
     return body
 
 

@@ -1,1 +1,1 @@
-"""To be described."""
+"""Agents in other processes: the pool, the connection, and the agent as its counterpart sees it here."""

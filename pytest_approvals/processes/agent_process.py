@@ -1,7 +1,6 @@
-"""
-One agent process, as the harness sees it: asked by calls, ended by its number, and when it is lost, told how.
+"""Agent process: the connection to one process, its calls, and its end.
 
-However it fails, whoever waits for it learns it at once as a `HostError`.
+However the process fails, every call that waits for it fails at once with a `HostError` that names the cause.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTimeouts:
     """
-    How many seconds an agent process may take.
+    Time limits of an agent process, in seconds.
 
     Attributes:
         start: From its start to its first answer.
         answer: For any other answer.
-        end: To end by itself, and again after each signal that it gets then.
+        end: For its end without a signal, and again after each signal that it gets then.
     """
 
     start: float = 60.0
@@ -48,20 +47,21 @@ class ProcessTimeouts:
 
 class AgentProcess:
     """
-    An agent process and the connection to it; it belongs to the event loop that it was begun on.
+    An agent process and the connection to it; it belongs to the event loop that it was started on.
 
-    Arguments:
-        agent: The agent as it is named, for messages and for the process itself.
-        number: The number that the harness gives to the process.
+    Args:
+        agent: The name of the agent, for messages and for the process itself.
+        number: The number that the pool assigns to the process.
         connection: This side of the protocol's connection.
-        stderr: Where to read what the process prints.
-        child: The process, where it is a child of this one.
+        stderr: The descriptor to read what the process prints.
+        timeouts: Its time limits.
+        child: The process, if it is a child of this one.
 
     Attributes:
-        facts: What the agent says of itself.
+        facts: The agent's metadata.
         how: `forked` or `started`.
-        lost: What happened, once the process is lost.
-        sessions: The sessions that are open.
+        lost: The cause, once the process is lost.
+        sessions: The numbers of the open sessions.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class AgentProcess:
         connection: socket.socket,
         stderr: int,
         *,
-        patience: ProcessTimeouts,
+        timeouts: ProcessTimeouts,
         child: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self.agent = agent
@@ -82,26 +82,26 @@ class AgentProcess:
         self.sessions: set[int] = set()
         self.pid = child.pid if child else None
         self._child = child
-        self._patience = patience
+        self._timeouts = timeouts
         self._connection = connection
         self._stderr = LoopStderrTail(stderr)
-        self._callbacks = RpcHandlers(self._run_body)
-        self._channel = RpcPeer(connection.fileno(), connection.fileno(), self)
+        self._handlers = RpcHandlers(self._run_body)
+        self._peer = RpcPeer(connection.fileno(), connection.fileno(), self)
         self._examination: asyncio.Task[None] | None = None
         self._ended = False
         self._hangs = False
         self._session_numbers = count(1)
 
-    async def begin(self) -> None:
+    async def greet(self) -> None:
         """
-        Greets the process.
+        Exchange greetings with the process, which loads the agent.
 
-        Errors:
-            HostError: It did not answer as it should.
+        Raises:
+            HostError: It broke the protocol.
             RemoteError: It cannot find the agent.
         """
         hello = Hello(protocol=PROTOCOL_VERSION, process=self.number, agent=self.agent)
-        welcome = await self.call("hello", hello, Welcome, limit=self._patience.start)
+        welcome = await self.call("hello", hello, Welcome, limit=self._timeouts.start)
         if welcome.protocol != PROTOCOL_VERSION:
             raise HostError(
                 self.agent, f"its process speaks protocol {welcome.protocol}; the harness speaks {PROTOCOL_VERSION}"
@@ -109,53 +109,58 @@ class AgentProcess:
         self.pid, self.facts, self.how = welcome.pid, welcome.facts, welcome.how
 
     def begin_session(self, world: World) -> int:
-        """Gives the number of a new session; *world* answers what the process asks for it, to its end."""
+        """Return the number of a new session; *world* answers what the process asks for it."""
         session = next(self._session_numbers)
         self.sessions.add(session)
-        self._callbacks.add(session, world)
+        self._handlers.add(session, world)
         return session
 
     @property
-    def usable(self) -> bool:
-        """Whether it can be asked anything from here."""
-        return not self._ended and self.lost is None and self.here
+    def is_usable(self) -> bool:
+        """Whether it can be called from the running event loop."""
+        return not self._ended and self.lost is None and self.is_on_running_loop
 
     @property
-    def here(self) -> bool:
+    def is_on_running_loop(self) -> bool:
         """Whether it belongs to the running event loop."""
-        return self._stderr.here
+        return self._stderr.is_on_running_loop
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         """Whether it was ended."""
         return self._ended
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with, negative for a signal; None before, and where it is no child of this process."""
+        """Its exit code, negative for a signal; None before its end, and if it is not a child of this process."""
         return self._child.returncode if self._child is not None else None
 
     @property
-    def forsaken(self) -> bool:
-        """Whether nobody can end it any more but by `end_now`: its event loop was closed."""
-        return not self._ended and self._stderr.loop_closed
+    def is_orphaned(self) -> bool:
+        """Whether only `end_now` can end it, because its event loop was closed."""
+        return not self._ended and self._stderr.is_loop_closed
 
     async def call(self, method: str, params: Any, kind: type[T], *, limit: float | None = None) -> T:
         """
-        Asks the process.
+        Call the process; what is raised there is raised here.
 
-        Errors:
-            HostError: The process is lost, or gives an answer that it must not give.
-            UsageError: *params* hold something that cannot cross.
-            Anything else: What was raised there.
+        Args:
+            method: One of `COMMANDS`.
+            params: Its parameters.
+            kind: The type of its answer.
+            limit: Seconds until the process must have answered; by default as the time limits say.
+
+        Raises:
+            HostError: The process is lost, or its answer is invalid.
+            UsageError: *params* hold something that cannot be serialized.
         """
         assert COMMANDS[method] == (type(params), kind)
         try:
-            written = to_json(params)
-        except SerializationError as mistake:
-            raise UsageError(f"`{method}` cannot be told to another process: {mistake}") from None
+            message = to_json(params)
+        except SerializationError as error:
+            raise UsageError(f"Cannot send `{method}` to another process: {error}") from None
         try:
-            answer = await self._channel.call(method, written, limit=limit or self._patience.answer)
+            answer = await self._peer.call(method, message, limit=limit or self._timeouts.answer)
             return from_json(kind, answer)
         except CallTimeout as late:
             self.call_timed_out(late)
@@ -164,37 +169,37 @@ class AgentProcess:
             raise await self._loss(method) from None
         except (BrokenContract, Stopped) as broken:
             raise HostError(self.agent, str(broken)) from None
-        except SerializationError as mistake:
-            raise HostError(self.agent, f"its process answered `{method}` with nonsense: {mistake}") from None
+        except SerializationError as error:
+            raise HostError(self.agent, f"invalid response to `{method}`: {error}") from None
 
     async def _run_body(self, command: RunReal) -> Value:
         return await self.call("real", command, Value)
 
-    # --- what the channel asks ---
+    # --- what the peer calls ---
 
     async def answer(self, method: str, params: Any) -> Any:
-        """See `channel.Peer`."""
+        """See `peer.RpcHandler`."""
         try:
-            return await self._callbacks.answer(method, params)
+            return await self._handlers.answer(method, params)
         except BrokenContract as broken:
-            # Once it has been answered: whoever writes such a process learns from the answer what was wrong.
-            asyncio.get_running_loop().call_soon(self._channel.close, str(broken))
+            # Closed only after the answer, from which the author of such a process learns what was wrong.
+            asyncio.get_running_loop().call_soon(self._peer.close, str(broken))
             raise
 
     def notice(self, method: str, params: Any) -> None:
-        """See `channel.Peer`."""
+        """See `peer.RpcHandler`."""
         try:
-            self._callbacks.notice(method, params)
+            self._handlers.handle_notice(method, params)
         except BrokenContract as broken:
-            self._channel.close(str(broken))
+            self._peer.close(str(broken))
 
     def call_timed_out(self, late: CallTimeout) -> None:
-        """See `channel.Peer`."""
+        """See `peer.RpcHandler`."""
         self._hangs = True
-        self._channel.close(str(late))
+        self._peer.close(str(late))
 
     def connection_ended(self, why: str | None) -> None:
-        """See `channel.Peer`."""
+        """See `peer.RpcHandler`."""
         self.lost = why or "its process ended"
         self._examination = asyncio.ensure_future(self._examine(why))
 
@@ -205,10 +210,10 @@ class AgentProcess:
         return HostError(self.agent, f"`{method}` was not answered: {what}", self._stderr.text)
 
     async def _examine(self, why: str | None) -> None:
-        """Sees to it that a lost process is gone, and finds out how it went."""
+        """Ensure that a lost process is gone, and find out how it ended."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
-        if not await self._stderr.rest(0.0 if self._hangs else self._patience.end):
+        if not await self._stderr.wait_until_over(0.0 if self._hangs else self._timeouts.end):
             await self._kill()
         self._reap()
         if why is None:
@@ -217,12 +222,12 @@ class AgentProcess:
     def _status(self) -> str:
         if self._child is not None and self._child.returncode is not None:
             return describe_exit(self._child.returncode)
-        return self._stderr.status or "nobody knows how"
+        return self._stderr.status or "exit status unknown"
 
     # --- the end ---
 
     async def end(self) -> None:
-        """Ends the process: lets it go, then asks it to go, then makes it go; nothing of it is left."""
+        """Close the connection, then send SIGTERM, then SIGKILL to the process group."""
         if self._ended:
             return
         self._ended = True
@@ -230,20 +235,20 @@ class AgentProcess:
             if self._examination is not None:
                 await self._examination
             else:
-                self._channel.close(None, tell=False)
+                self._peer.close(None, tell=False)
                 self._connection.shutdown(socket.SHUT_WR)
-                if not await self._stderr.rest(self._patience.end):
+                if not await self._stderr.wait_until_over(self._timeouts.end):
                     await self._kill()
         finally:
             self.end_now()
 
     def end_now(self) -> None:
-        """Ends the process without waiting for anything but the operating system; for when no event loop runs."""
+        """Kill the process without an event loop, waiting only for the operating system."""
         self._ended = True
         with suppress(RuntimeError):  # its event loop may be closed
-            self._channel.close(None, tell=False)
+            self._peer.close(None, tell=False)
         self._connection.close()
-        if not self._stderr.over:
+        if not self._stderr.is_over:
             self._signal(signal.SIGKILL)
         self._stderr.close()
         self._reap()
@@ -253,7 +258,7 @@ class AgentProcess:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
             self._signal(number)
-            if await self._stderr.rest(self._patience.end):
+            if await self._stderr.wait_until_over(self._timeouts.end):
                 return
 
     def _signal(self, number: signal.Signals) -> None:

@@ -1,37 +1,13 @@
-"""Where agents come from: a class of this process, or the same class in another one."""
+"""Agent sources: build the agents of runs, from a class in this process or from the same class in another one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agent_side.contract.types import Attachment, Blueprint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentFacts:
-    """
-    What is known of an agent without starting it.
-
-    Attributes:
-        framework: The distribution that *version* is the version of; None for agents of our own.
-        where: The folder that the framework was imported from, or the environment.
-        connects: As in `contract.Agent`.
-    """
-
-    framework: str | None = None
-    version: str | None = None
-    where: str | None = None
-    capabilities: frozenset[str] = frozenset()
-    missing: Mapping[str, str] = field(default_factory=dict)
-    wire_rules: str = "none"
-    native: str = ""
-    protocols: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    issues: str = ""
-    stores: Mapping[str, str] = field(default_factory=dict)
-    connects: bool = False
 
 
 class AgentSource(Protocol):
@@ -42,67 +18,59 @@ class AgentSource(Protocol):
         """The agent as reports name it."""
 
     @property
-    def facts(self) -> AgentFacts:
-        """What is known of it without starting it."""
+    def facts(self) -> Facts:
+        """Its metadata, known without running it."""
+
+    @property
+    def gated(self) -> frozenset[str] | None:
+        """Names of the user agent's tools that need approval; None if its framework says so itself."""
 
     async def build(self, world: World, blueprint: Blueprint) -> Agent:
-        """Builds an agent where this source's agents usually live."""
+        """Build an agent where the agents of this source usually live."""
 
     async def build_fresh(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
-        """Builds an agent in a process that knows nothing of the run; with *cold*, in a new interpreter."""
-
-
-def describe_adapter(adapter: type[Agent], *, version: str | None = None, where: str | None = None) -> AgentFacts:
-    """Gives what an adapter class says of itself, with what was found out about its framework here."""
-    return AgentFacts(
-        framework=adapter.framework,
-        version=version or adapter.release,
-        where=where,
-        capabilities=adapter.capabilities,
-        missing=adapter.missing,
-        wire_rules=adapter.wire_rules,
-        native=adapter.native,
-        protocols=adapter.protocols,
-        issues=adapter.issues,
-        stores=adapter.stores,
-        connects=adapter.connects,
-    )
+        """Build an agent in a process that knows nothing of the run; with *cold*, in a new interpreter."""
 
 
 class ProcessFactory(Protocol):
     """Builds agents of one adapter class in other processes."""
 
     async def build(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
-        """Builds an agent in a process of its own, which ends with the agent."""
+        """Build an agent in a process of its own, which ends with the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessSource:
     """
-    Builds agents of an adapter class in this process.
+    An `AgentSource` that builds agents of an adapter class in this process.
 
     Attributes:
         elsewhere: Builds the fresh ones.
-        attachment: A person's own agent, which every built agent drives.
+        attachment: A user agent, which every built agent drives.
     """
 
     name: str
     adapter: type[Agent]
-    facts: AgentFacts
+    facts: Facts
     elsewhere: ProcessFactory | None = None
     attachment: Attachment | None = None
 
+    @property
+    def gated(self) -> frozenset[str] | None:
+        """See `AgentSource.gated`."""
+        return self.attachment.gated if self.attachment is not None else None
+
     async def build(self, world: World, blueprint: Blueprint) -> Agent:
         """See `AgentSource.build`."""
-        return self.adapter(world, self._attached(blueprint))
+        return self.adapter(world, self._attach(blueprint))
 
     async def build_fresh(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
         """See `AgentSource.build_fresh`."""
         if self.elsewhere is None:
-            raise LookupError(f"{self.name} was given no way to start processes")
-        return await self.elsewhere.build(world, self._attached(blueprint), cold=cold)
+            raise LookupError(f"Fresh agents need a process factory; none is configured for {self.name}")
+        return await self.elsewhere.build(world, self._attach(blueprint), cold=cold)
 
-    def _attached(self, blueprint: Blueprint) -> Blueprint:
+    def _attach(self, blueprint: Blueprint) -> Blueprint:
         if self.attachment is None:
             return blueprint
         return Blueprint(

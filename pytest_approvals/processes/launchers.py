@@ -1,4 +1,4 @@
-"""What agent processes run on: a Python with the agent's side of this package, or any program."""
+"""Launchers of agent processes: a Python interpreter with the agent side of this package, or any program."""
 
 from __future__ import annotations
 
@@ -15,21 +15,25 @@ import pytest_approvals.agent_side
 from pytest_approvals.errors import AgentUnavailable
 
 AGENT_SIDE_FOLDER = str(Path(pytest_approvals.agent_side.__file__).parent)
-"""The folder that an agent process is started from, where it is not a copy elsewhere."""
+"""The folder that agent processes are started from, unless an environment has a copy."""
 
 
 class Launcher(Protocol):
-    """Starts agent processes; equal ones start equal processes."""
+    """Starts agent processes; equal launchers start equal processes."""
 
     @property
-    def forks(self) -> bool:
-        """Whether a warm process can be forked."""
+    def can_fork(self) -> bool:
+        """Whether a fork server can run on it."""
 
     def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:
         """
-        Starts a process in a session of its own, so that it is ended by us and not by a Ctrl-C that is meant for us.
+        Start a process in a session of its own, so that a Ctrl-C for this process does not end it.
 
-        Errors:
+        Args:
+            options: Options of the agent side.
+            descriptors: Arguments for `subprocess.Popen`.
+
+        Raises:
             AgentUnavailable: It cannot be started.
         """
 
@@ -37,13 +41,13 @@ class Launcher(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonLauncher:
     """
-    A Python, by default what this process runs on.
+    Launcher of a Python interpreter, by default the one of this process.
 
     Attributes:
         python: The interpreter.
-        agent_side: The folder of the agent's side there.
+        agent_side: The folder of the agent side.
         path: Folders for the front of its import path.
-        variables: Environment variables besides those of this process.
+        variables: Environment variables in addition to those of this process.
     """
 
     python: str = sys.executable
@@ -52,8 +56,8 @@ class PythonLauncher:
     variables: tuple[tuple[str, str], ...] = ()
 
     @property
-    def forks(self) -> bool:
-        """See `Launcher.forks`."""
+    def can_fork(self) -> bool:
+        """See `Launcher.can_fork`."""
         return True
 
     def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:
@@ -65,19 +69,19 @@ class PythonLauncher:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLauncher:
     """
-    A program in any language; each of its processes is a new one.
+    Launcher of a program in any language; it never forks.
 
     Attributes:
         words: The program and its arguments.
-        variables: Environment variables besides those of this process.
+        variables: Environment variables in addition to those of this process.
     """
 
     words: tuple[str, ...]
     variables: tuple[tuple[str, str], ...] = ()
 
     @property
-    def forks(self) -> bool:
-        """See `Launcher.forks`."""
+    def can_fork(self) -> bool:
+        """See `Launcher.can_fork`."""
         return False
 
     def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
-"""
-Where agent processes come from: started from nothing, or forked from a warm one in milliseconds.
+"""Process pool: starts agent processes, keeps fork servers warm, and ends all of them.
 
-One warm process for each agent and environment serves a whole session, whatever event loops come and go in it.
+A process is started in a new interpreter, or forked in milliseconds from a fork server. One fork server for each agent
+and environment serves a whole session, whatever event loops come and go in it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pytest_approvals.processes.stderr import ThreadStderrTail
 
 
 class ForkServer:
-    """A process that has imported an agent's framework and forks agent processes on command."""
+    """Process that has imported an agent's framework and forks agent processes on command."""
 
-    def __init__(self, agent: str, environment: Launcher) -> None:
+    def __init__(self, agent: str, launcher: Launcher) -> None:
         self.agent = agent
         self._control, theirs = socket.socketpair()
         reading, writing = os.pipe()
         try:
-            self._child = environment.start(
+            self._child = launcher.start(
                 {"agent": agent, "control": theirs.fileno()},
                 stdin=subprocess.DEVNULL,
                 stdout=writing,
@@ -49,41 +49,41 @@ class ForkServer:
         self._tail = ThreadStderrTail(reading)
 
     def fork(self, protocol: int, stderr: int) -> None:
-        """Has a process forked that has these descriptors; one that still gets warm does it then."""
-        with suppress(BrokenPipeError):  # the end of the connection will tell
+        """Fork a process that has these descriptors, once the fork server is warm."""
+        with suppress(BrokenPipeError):  # the end of the connection will be noticed
             socket.send_fds(self._control, [FORK_COMMAND], [protocol, stderr])
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether it has ended."""
         return self._child.poll() is not None
 
     @property
     def has_refused_to_fork(self) -> bool:
-        """Whether it has ended because it holds threads."""
+        """Whether it has ended because the framework holds threads, which a fork would lose."""
         return self._child.poll() == CANNOT_FORK_EXIT_CODE
 
-    async def lost(self, what: str) -> HostError:
-        """Ends it, and says what happened."""
-        died = await asyncio.to_thread(self._tail.rest, 1.0)
+    async def end_after_loss(self, what: str) -> HostError:
+        """End it, and return what happened; *what* is told if it has not ended by itself."""
+        has_died = await asyncio.to_thread(self._tail.wait_until_over, 1.0)
         self.end(0.0)
         happened = f"the process that it is forked from ended ({describe_exit(self._child.returncode)})"
-        return HostError(self.agent, happened if died else what, self._tail.text)
+        return HostError(self.agent, happened if has_died else what, self._tail.text)
 
-    def let_go(self) -> None:
-        """Tells it to end, with all that it has forked."""
+    def disconnect(self) -> None:
+        """Close the connection, after which it ends with all that it has forked."""
         self._control.close()
 
-    def end(self, patience: float) -> None:
-        """Ends it and all that it has forked; nothing of them is left."""
-        self.let_go()
-        if not self._tail.rest(patience):
+    def end(self, timeout: float) -> None:
+        """Close the connection, then send SIGTERM, then SIGKILL to it and all that it has forked."""
+        self.disconnect()
+        if not self._tail.wait_until_over(timeout):
             self._signal(signal.SIGTERM)
-            if not self._tail.rest(patience):
+            if not self._tail.wait_until_over(timeout):
                 self._signal(signal.SIGKILL)
         self._signal(signal.SIGKILL)  # whatever else is in its group
         self._child.wait()
-        self._tail.rest(patience)
+        self._tail.wait_until_over(timeout)
 
     def _signal(self, number: signal.Signals) -> None:
         if self._child.returncode is None:
@@ -93,17 +93,18 @@ class ForkServer:
 
 class ProcessPool:
     """
-    Starts agent processes, keeps warm ones, and sees to it that all of them end.
+    Pool of agent processes: starts them, keeps fork servers warm, and ends all of them.
 
     It may be used on several event loops, one after the other; each process belongs to the loop it was started on.
 
-    Arguments:
-        most_warm: How many processes are kept warm; of more, the one that was idle longest is ended.
+    Args:
+        timeouts: Time limits of its processes.
+        max_warm: Number of fork servers that are kept; of more, the one that was idle longest is ended.
     """
 
-    def __init__(self, patience: ProcessTimeouts | None = None, *, most_warm: int = 8) -> None:
-        self._patience = patience or ProcessTimeouts()
-        self._most_warm = most_warm
+    def __init__(self, timeouts: ProcessTimeouts | None = None, *, max_warm: int = 8) -> None:
+        self._timeouts = timeouts or ProcessTimeouts()
+        self._max_warm = max_warm
         self._forked_from: dict[int, ForkServer] = {}
         self._warm: dict[tuple[str, Launcher], ForkServer] = {}
         self._processes: dict[int, AgentProcess] = {}
@@ -111,66 +112,65 @@ class ProcessPool:
         self._owner = os.getpid()
         atexit.register(self.close_now)
 
-    def warm_up(self, agent: str, environment: Launcher | None = None) -> ForkServer:
-        """Starts to warm a process for that agent, unless there is one; does not wait for it."""
-        environment = environment or PythonLauncher()
-        known = self._warm.pop((agent, environment), None)
-        if known is not None and known.gone:
+    def warm_up(self, agent: str, launcher: Launcher | None = None) -> ForkServer:
+        """Start a fork server for that agent, unless there is one; do not wait until it is warm."""
+        launcher = launcher or PythonLauncher()
+        known = self._warm.pop((agent, launcher), None)
+        if known is not None and known.is_gone:
             known.end(0.0)
             known = None
-        warm = self._warm[agent, environment] = known or ForkServer(agent, environment)
-        self._cool_down(keep=warm)
+        warm = self._warm[agent, launcher] = known or ForkServer(agent, launcher)
+        self._end_idle_servers(keep=warm)
         return warm
 
-    def _cool_down(self, keep: ForkServer) -> None:
-        self._tidy()
+    def _end_idle_servers(self, keep: ForkServer) -> None:
+        self._drop_ended()
         for key, warm in list(self._warm.items()):
-            if len(self._warm) > self._most_warm and warm is not keep and warm not in self._forked_from.values():
+            if len(self._warm) > self._max_warm and warm is not keep and warm not in self._forked_from.values():
                 del self._warm[key]
-                warm.end(self._patience.end)
+                warm.end(self._timeouts.end)
 
-    async def fresh(self, agent: str, environment: Launcher | None = None) -> AgentProcess:
+    async def start_fresh(self, agent: str, launcher: Launcher | None = None) -> AgentProcess:
         """
-        Gives a new process, forked from a warm one; where its language or the framework's threads forbid that, a cold
-        one.
+        Start a process, forked if its language and the framework's threads allow that.
 
-        Errors:
-            HostError: It does not answer as it should.
-            AgentUnavailable: The interpreter cannot be started, or does not know the agent.
+        Raises:
+            HostError: It breaks the protocol.
+            AgentUnavailable: The interpreter cannot be started, or cannot import the agent.
         """
-        environment = environment or PythonLauncher()
-        if not environment.forks:
-            return await self.cold(agent, environment)
-        warm = self.warm_up(agent, environment)
+        launcher = launcher or PythonLauncher()
+        if not launcher.can_fork:
+            return await self.start_cold(agent, launcher)
+        warm = self.warm_up(agent, launcher)
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         warm.fork(theirs.fileno(), writing)
         theirs.close()
         os.close(writing)
-        process = AgentProcess(agent, next(self._numbers), ours, reading, patience=self._patience)
+        process = AgentProcess(agent, next(self._numbers), ours, reading, timeouts=self._timeouts)
         self._forked_from[process.number] = warm
         try:
-            return await self._begun(process)
+            return await self._greet(process)
         except HostError as error:
             if process.pid is not None:
                 raise
-            loss = await warm.lost(str(process.lost or error))
+            loss = await warm.end_after_loss(str(process.lost or error))
             if warm.has_refused_to_fork:
-                return await self.cold(agent, environment)
+                return await self.start_cold(agent, launcher)
             raise loss from None
 
-    async def cold(self, agent: str, environment: Launcher | None = None) -> AgentProcess:
+    async def start_cold(self, agent: str, launcher: Launcher | None = None) -> AgentProcess:
         """
-        Gives a new process in a new interpreter.
+        Start a process in a new interpreter.
 
-        Errors:
-            HostError: It does not answer as it should.
-            AgentUnavailable: The interpreter cannot be started, or does not know the agent.
+        Raises:
+            HostError: It breaks the protocol.
+            AgentUnavailable: The interpreter cannot be started, or cannot import the agent.
         """
         ours, theirs = socket.socketpair()
         reading, writing = os.pipe()
         try:
-            child = (environment or PythonLauncher()).start(
+            child = (launcher or PythonLauncher()).start(
                 {}, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=writing
             )
         except BaseException:
@@ -180,14 +180,14 @@ class ProcessPool:
         finally:
             theirs.close()
             os.close(writing)
-        process = AgentProcess(agent, next(self._numbers), ours, reading, patience=self._patience, child=child)
-        return await self._begun(process)
+        process = AgentProcess(agent, next(self._numbers), ours, reading, timeouts=self._timeouts, child=child)
+        return await self._greet(process)
 
-    async def _begun(self, process: AgentProcess) -> AgentProcess:
-        self._tidy()
+    async def _greet(self, process: AgentProcess) -> AgentProcess:
+        self._drop_ended()
         self._processes[process.number] = process
         try:
-            await process.begin()
+            await process.greet()
         except RemoteError as error:
             await process.end()
             raise AgentUnavailable(process.agent, str(error), "name an agent that can be imported there") from None
@@ -196,32 +196,32 @@ class ProcessPool:
             raise
         return process
 
-    def _tidy(self) -> None:
-        """Forgets the processes that have ended, and ends those whose event loop was closed before them."""
+    def _drop_ended(self) -> None:
+        """Drop the processes that have ended, and end those whose event loop was closed before them."""
         for number, process in list(self._processes.items()):
-            if process.forsaken:
+            if process.is_orphaned:
                 process.end_now()
-            if process.ended:
+            if process.is_ended:
                 del self._processes[number]
                 self._forked_from.pop(number, None)
 
     async def close(self) -> None:
-        """Ends all processes."""
+        """End all processes."""
         for process in list(self._processes.values()):
-            if process.here:
+            if process.is_on_running_loop:
                 await process.end()
         await asyncio.to_thread(self.close_now)
 
     def close_now(self) -> None:
-        """Ends all processes; works without an event loop, and does nothing in a process that was forked from ours."""
+        """End all processes, without an event loop; do nothing in a fork of the process that made the pool."""
         if os.getpid() != self._owner:
             return
         for process in self._processes.values():
             process.end_now()
         for warm in self._warm.values():
-            warm.let_go()
+            warm.disconnect()
         for warm in self._warm.values():
-            warm.end(self._patience.end)
+            warm.end(self._timeouts.end)
         self._processes.clear()
         self._forked_from.clear()
         self._warm.clear()
@@ -229,5 +229,5 @@ class ProcessPool:
 
 @cache
 def get_shared_pool() -> ProcessPool:
-    """Gives the pool that this process shares; it is closed when the process ends."""
+    """Return the pool of this process; it is closed when the process ends."""
     return ProcessPool()

@@ -1,9 +1,4 @@
-"""Agents that live in another process: the contract, by calls.
-
-Agents in other processes of this machine.
-
-Agents in an environment of their own: many runs share one process there.
-"""
+"""Remote agents: the contract over RPC, and the sources that build agents in other processes of this machine."""
 
 from __future__ import annotations
 
@@ -36,7 +31,6 @@ from pytest_approvals.agent_side.rpc.messages import (
 from pytest_approvals.agent_side.rpc.serialization import Handle
 from pytest_approvals.errors import HostError, UsageError
 from pytest_approvals.processes.agent_process import AgentProcess
-from pytest_approvals.processes.agent_source import AgentFacts
 from pytest_approvals.processes.launchers import Launcher, PythonLauncher
 from pytest_approvals.processes.process_pool import ProcessPool, get_shared_pool
 
@@ -62,26 +56,25 @@ class RemoteAgent(Agent):
     @classmethod
     async def build(cls, host: AgentProcess, world: World, blueprint: Blueprint) -> RemoteAgent:
         """
-        Builds an agent in a process.
+        Build an agent in a process; what the adapter raises there is raised here.
 
-        Errors:
-            UsageError: The blueprint holds something that cannot cross.
-            HostError: The process does not answer as it should.
-            Anything else: What the adapter raises.
+        Raises:
+            UsageError: The blueprint holds something that cannot be serialized.
+            HostError: The process is lost, or breaks the protocol.
         """
         agent = cls(host, host.begin_session(world), world, blueprint)
-        crossing = blueprint
+        sent = blueprint
         if blueprint.attachment is not None:
-            crossing = replace(blueprint, attachment=make_importable(blueprint.attachment))
-        return await agent._begun("build", Build(session=agent._session, blueprint=crossing))
+            sent = replace(blueprint, attachment=make_importable(blueprint.attachment))
+        return await agent._begin("build", Build(session=agent._session, blueprint=sent))
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         turn = TakeTurn(session=self._session, text=text, decisions=tuple(decisions), stream=stream)
         ended = await self._call("turn", turn, TurnEnded)
-        outcomes = [one for one in (ended.paused, ended.finished) if one is not None]
+        outcomes = [outcome for outcome in (ended.paused, ended.finished) if outcome is not None]
         if len(outcomes) != 1:
-            raise HostError(self.host.agent, "its process answered `turn` with neither or both of the outcomes")
+            raise HostError(self.host.agent, "`turn` must return exactly one of `paused` and `finished`")
         return outcomes[0]
 
     async def pending(self) -> Sequence[Request]:
@@ -118,7 +111,7 @@ class RemoteAgent(Agent):
         """See `Agent.another_session`."""
         other = RemoteAgent(self.host, self.host.begin_session(world), world, self.blueprint)
         command = AnotherSession(session=self._session, new=other._session, model=world.address())
-        return await other._begun("another_session", command)
+        return await other._begin("another_session", command)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """See `Agent.tools`."""
@@ -129,14 +122,14 @@ class RemoteAgent(Agent):
         if self._session not in self.host.sessions:
             return
         try:
-            if self.host.usable:
+            if self.host.is_usable:
                 await self._call("close", OfSession(session=self._session), Done)
         finally:
             self.host.sessions.discard(self._session)
             if not self.host.sessions:
                 await self.host.end()
 
-    async def _begun(self, method: str, command: Any) -> RemoteAgent:
+    async def _begin(self, method: str, command: Any) -> RemoteAgent:
         try:
             self._tools = (await self._call(method, command, Tools)).tools
         except BaseException:
@@ -150,41 +143,42 @@ class RemoteAgent(Agent):
 
 def make_importable(attachment: Attachment) -> Attachment:
     """
-    Gives the attachment with its subject as `module:name`, or as `FILE.py:name` where pytest has imported the module
-    from its file; another process can import that.
+    Return the attachment with its subject as a name that another process can import.
 
-    Errors:
+    That is `module:name`, or `FILE.py:name` if pytest has imported the module from its file.
+
+    Raises:
         UsageError: The subject has no such name.
     """
     subject = attachment.subject
     if isinstance(subject, str):
         return attachment
     module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", None)
-    found: Any = sys.modules.get(module) if module else None
+    target: Any = sys.modules.get(module) if module else None
     for step in (name or "?").split("."):
-        found = getattr(found, step, None)
-    if module is None or module == "__main__" or found is not subject:
+        target = getattr(target, step, None)
+    if module is None or module == "__main__" or target is not subject:
         raise UsageError(
-            f"a fresh process cannot import {subject!r}; give a function of a module that takes the model and returns "
-            "the agent, or its name as 'module:function'"
+            f"Invalid agent {subject!r} for a fresh process: expected a function of a module that takes the model and "
+            "returns the agent, or its name as 'module:function'"
         )
     return replace(attachment, subject=f"{_module_location(module)}:{name}")
 
 
 def _module_location(module: str) -> str:
-    """Gives a module as another process finds it: by its name, or by its file where no import path leads to it."""
+    """Return how another process finds a module: its name, or its file if no import path leads to it."""
     file = getattr(sys.modules[module], "__file__", None)
-    steps, places, found = module.split("."), None, None
+    steps, places, spec = module.split("."), None, None
     for depth in range(len(steps)):
-        found = PathFinder.find_spec(".".join(steps[: depth + 1]), places)
-        if found is None:
+        spec = PathFinder.find_spec(".".join(steps[: depth + 1]), places)
+        if spec is None:
             break
-        places = found.submodule_search_locations
-    return module if file is None or (found is not None and found.origin == file) else file
+        places = spec.submodule_search_locations
+    return module if file is None or (spec is not None and spec.origin == file) else file
 
 
 def drop_remote_handles(agent: Agent, decisions: Sequence[Decision]) -> Sequence[Decision]:
-    """Gives decisions as *agent* can take them: what stands for an object of another process is nothing to one here."""
+    """Return decisions without handles of objects in other processes, unless *agent* is remote itself."""
     if isinstance(agent, RemoteAgent):
         return decisions
     return [
@@ -198,22 +192,22 @@ def drop_remote_handles(agent: Agent, decisions: Sequence[Decision]) -> Sequence
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubprocessFactory:
     """
-    Builds agents in processes that know nothing of the run; implements `sources.FreshProcesses`.
+    A `ProcessFactory` of agents in processes that know nothing of the run.
 
     Attributes:
-        agent: What the agent's side calls it: `NAME.FLAVOUR`, or `module:Class`.
-        environment: What the processes run on.
-        pool: Where the processes come from.
+        agent: The agent's name on the agent side: `NAME.FLAVOUR`, or `module:Class`.
+        launcher: Launches its processes.
+        pool: Starts its processes.
     """
 
     agent: str
-    environment: Launcher = field(default_factory=PythonLauncher)
+    launcher: Launcher = field(default_factory=PythonLauncher)
     pool: ProcessPool = field(default_factory=get_shared_pool)
 
     async def build(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
-        """See `FreshProcesses.build`."""
-        start = self.pool.cold if cold else self.pool.fresh
-        process = await start(self.agent, self.environment)
+        """See `ProcessFactory.build`."""
+        start = self.pool.start_cold if cold else self.pool.start_fresh
+        process = await start(self.agent, self.launcher)
         try:
             return await RemoteAgent.build(process, world, blueprint)
         except BaseException:
@@ -222,21 +216,22 @@ class SubprocessFactory:
 
 
 RESERVED_SESSION = 0
-"""No session has this number: it stands for the source, and keeps a process from ending with its last session."""
+"""Reserved session number that keeps the shared process alive between runs."""
 
 MAX_AGENTS_PER_PROCESS = 200
-"""How many agents a process may have had before another one takes its place, so that what they leave cannot pile up."""
+"""Number of agents after which a shared process is replaced, so that what they leave behind cannot pile up."""
 
 
 class SharedProcessSource:
     """
-    An agent that lives in an environment of its own; implements `sources.AgentSource`.
+    An `AgentSource` in an environment of its own.
 
-    The agents of all runs share a process there, as those of this process do here; fresh ones get processes of their
-    own. A process belongs to the event loop that it was started on: runs on another one have another.
+    The agents of all runs share a process there; fresh ones get processes of their own. A process belongs to the event
+    loop that it was started on, so runs on another loop have another process.
 
-    Arguments:
-        processes: Where the processes come from.
+    Args:
+        name: The agent as reports name it.
+        processes: Starts its processes.
 
     Attributes:
         name: As in `AgentSource`.
@@ -244,74 +239,64 @@ class SharedProcessSource:
 
     def __init__(self, name: str, processes: SubprocessFactory) -> None:
         self.name = name
-        self._facts: AgentFacts | None = None
+        self._facts: Facts | None = None
         self._processes = processes
         self._starting: asyncio.Task[AgentProcess] | None = None
         self._built = 0
 
     @property
-    def facts(self) -> AgentFacts:
-        """What the process says of its agent; `ask` comes first."""
+    def facts(self) -> Facts:
+        """The agent's metadata; `fetch_facts` comes first."""
         if self._facts is None:
-            raise LookupError(f"{self.name} was not asked for its facts")
+            raise LookupError(f"Unknown metadata of {self.name}: call fetch_facts() first")
         return self._facts
 
-    async def ask(self) -> None:
-        """
-        Asks the agent for its facts, which starts its process.
+    @property
+    def gated(self) -> frozenset[str] | None:
+        """See `AgentSource.gated`."""
+        return None
 
-        Errors:
+    async def fetch_facts(self) -> None:
+        """
+        Fetch the agent's metadata, which starts its process.
+
+        Raises:
             AgentUnavailable: There is no such agent.
-            HostError: The process does not answer as it should.
+            HostError: The process is lost, or breaks the protocol.
         """
         if self._facts is None:
-            self._facts = _taken((await self._process()).facts)
+            self._facts = (await self._get_process()).facts
 
     async def build(self, world: World, blueprint: Blueprint) -> Agent:
         """See `AgentSource.build`."""
-        return await RemoteAgent.build(await self._process(), world, blueprint)
+        return await RemoteAgent.build(await self._get_process(), world, blueprint)
 
     async def build_fresh(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
         """See `AgentSource.build_fresh`."""
         return await self._processes.build(world, blueprint, cold=cold)
 
-    async def _process(self) -> AgentProcess:
+    async def _get_process(self) -> AgentProcess:
         started = self._starting
         if started is None or started.get_loop() is not asyncio.get_running_loop() or await self._is_over(started):
             self._built = 0
             started = self._starting = asyncio.ensure_future(self._start())
         self._built += 1
+        # Several runs may wait for the start; one that is cancelled must not cancel it for the others.
         return await asyncio.shield(started)
 
     async def _start(self) -> AgentProcess:
-        process = await self._processes.pool.fresh(self._processes.agent, self._processes.environment)
+        process = await self._processes.pool.start_fresh(self._processes.agent, self._processes.launcher)
         process.sessions.add(RESERVED_SESSION)
         return process
 
     async def _is_over(self, started: asyncio.Task[AgentProcess]) -> bool:
-        """Says whether another process is needed; one that has built enough is ended between two runs."""
+        """Return whether another process is needed; one that has built enough agents is ended between two runs."""
         if not started.done():
             return False
-        if started.cancelled() or started.exception() is not None or not started.result().usable:
+        if started.cancelled() or started.exception() is not None or not started.result().is_usable:
             return True
         process = started.result()
         if process.sessions != {RESERVED_SESSION} or self._built < MAX_AGENTS_PER_PROCESS:
             return False
         await process.end()
         return True
-
-
-def _taken(facts: Facts) -> AgentFacts:
-    return AgentFacts(
-        framework=facts.framework,
-        version=facts.version,
-        where=facts.where,
-        capabilities=facts.capabilities,
-        missing=facts.missing,
-        wire_rules=facts.wire_rules,
-        native=facts.native,
-        protocols=facts.protocols,
-        issues=facts.issues,
-        stores=facts.stores,
-        connects=facts.connects,
-    )

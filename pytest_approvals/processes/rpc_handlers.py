@@ -1,12 +1,12 @@
-"""Answers what an agent process asks of its worlds."""
+"""RPC handlers: answer what an agent process asks of the worlds of its sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from pytest_approvals.agent_side.contract.agent import World
-from pytest_approvals.agent_side.contract.types import Reply
+from pytest_approvals.agent_side.contract.types import MAIN, Reply
 from pytest_approvals.agent_side.rpc.messages import (
     CALLBACKS,
     NOTICES,
@@ -24,92 +24,93 @@ from pytest_approvals.agent_side.rpc.remote_errors import BrokenContract, Kept
 from pytest_approvals.agent_side.rpc.serialization import SerializationError, from_json, to_json
 
 
+@runtime_checkable
 class GateRecorder(Protocol):
-    """A world that records what a policy said beside the agent."""
+    """World that records the answers of policies that were evaluated in the agent's process."""
 
-    def gated(
+    def record_gate(
         self,
         tool: str,
         arguments: Any,
         call_id: str | None,
         *,
-        agent: str = "main",
+        agent: str = MAIN,
         answer: bool | None = None,
         raised: str | None = None,
     ) -> None:
-        """Records it."""
+        """Record the answer, or the message of what was raised."""
 
 
 RunToolBody = Callable[[RunReal], Awaitable[Value]]
-"""Runs the body of a person's own tool in the agent's process."""
+"""Runs the body of a user's own tool in the agent's process."""
 
 
 class RpcHandlers:
     """
     The worlds of one process, as the process reaches them.
 
-    Arguments:
+    Args:
         run_body: Calls the process for a body that it has announced.
     """
 
     def __init__(self, run_body: RunToolBody) -> None:
         self._run_body = run_body
         self._worlds: dict[int, World] = {}
-        self._answers: dict[str, Callable[[World, Any], Awaitable[Any]]] = {
+        self._handlers: dict[str, Callable[[World, Any], Awaitable[Any]]] = {
             "model": self._model,
             "run": self._run,
             "gate": self._gate,
         }
 
     def add(self, session: int, world: World) -> None:
-        """Lets *world* answer for a session."""
+        """Let *world* answer for a session."""
         self._worlds[session] = world
 
     async def answer(self, method: str, params: Any) -> Any:
         """
-        Gives the world's answer as JSON; raises what the world raises.
+        Return the world's answer as JSON; what the world raises is raised.
 
-        Errors:
-            BrokenContract: The process asks what cannot be asked.
+        Raises:
+            BrokenContract: The method or its parameters are invalid.
         """
         if method not in CALLBACKS:
             raise BrokenContract(f"it called the unknown method {method!r}")
-        asked_as, answered_as = CALLBACKS[method]
-        world, asked = self._read(method, asked_as, params)
-        return to_json(await self._answers[method](world, asked), answered_as)
+        request_type, answer_type = CALLBACKS[method]
+        world, request = self._read(method, request_type, params)
+        return to_json(await self._handlers[method](world, request), answer_type)
 
-    def notice(self, method: str, params: Any) -> None:
+    def handle_notice(self, method: str, params: Any) -> None:
         """
-        Takes a notice.
+        Handle a notice.
 
-        Errors:
-            BrokenContract: It is none that can be taken.
+        Raises:
+            BrokenContract: The notice or its parameters are invalid.
         """
         if method not in NOTICES:
             raise BrokenContract(f"it sent the unknown notice {method!r}")
-        world, told = self._read(method, NOTICES[method], params)
-        if isinstance(told, Shown):
-            self._shown(world, told)
-        elif isinstance(told, Gated):
-            self._gated(world, told)
+        world, notice = self._read(method, NOTICES[method], params)
+        if isinstance(notice, Shown):
+            self._record_shown(world, notice)
+        elif isinstance(notice, Gated):
+            self._record_gate(world, notice)
 
     def _read(self, method: str, kind: Any, params: Any) -> tuple[World, Any]:
         try:
-            said = from_json(kind, params)
-        except SerializationError as mistake:
-            raise BrokenContract(f"it sent nonsense with `{method}`: {mistake}") from None
-        if said.session not in self._worlds:
-            raise BrokenContract(f"it spoke of session {said.session} in `{method}`, and there is none")
-        return self._worlds[said.session], said
+            message = from_json(kind, params)
+        except SerializationError as error:
+            raise BrokenContract(f"it sent invalid parameters with `{method}`: {error}") from None
+        if message.session not in self._worlds:
+            raise BrokenContract(f"it named the unknown session {message.session} in `{method}`")
+        return self._worlds[message.session], message
 
-    async def _model(self, world: World, asked: AskModel) -> Reply:
-        return await world.model(asked.items, agent=asked.agent, stream=asked.stream, tools=asked.tools)
+    async def _model(self, world: World, request: AskModel) -> Reply:
+        return await world.model(request.items, agent=request.agent, stream=request.stream, tools=request.tools)
 
-    async def _gate(self, world: World, asked: AskGate) -> GateAnswer:
-        if asked.slowly:
-            needed = await world.gate_slowly(asked.tool, asked.arguments, asked.call_id, agent=asked.agent)
+    async def _gate(self, world: World, request: AskGate) -> GateAnswer:
+        if request.slowly:
+            needed = await world.gate_slowly(request.tool, request.arguments, request.call_id, agent=request.agent)
         else:
-            needed = world.gate(asked.tool, asked.arguments, asked.call_id, agent=asked.agent)
+            needed = world.gate(request.tool, request.arguments, request.call_id, agent=request.agent)
         return GateAnswer(needed=needed)
 
     async def _run(self, world: World, run: RunTool) -> Ran:
@@ -119,31 +120,37 @@ class RpcHandlers:
         try:
             value = await world.run(run.tool, run.arguments, run.call_id, agent=run.agent, real=body)
         except Exception as error:
+            # The process still has the exception object that its own tool raised, and raises that.
             if error is body.error:
                 raise Kept from None
             raise
-        return Ran(kept=True) if body.returned and value is body.value else Ran(value=value)
+        return Ran(kept=True) if body.has_returned and value is body.value else Ran(value=value)
 
-    def _shown(self, world: World, told: Shown) -> None:
+    def _record_shown(self, world: World, notice: Shown) -> None:
         try:
-            world.shown(told.what, **told.facts)
+            world.shown(notice.what, **notice.facts)
         except TypeError as error:
-            raise BrokenContract(f"it showed {told.what!r} with nonsense: {error}") from None
+            raise BrokenContract(f"it showed {notice.what!r} with invalid facts: {error}") from None
 
-    def _gated(self, world: World, told: Gated) -> None:
-        recorder: GateRecorder = world  # type: ignore[assignment]  # every world of the harness is one
-        recorder.gated(
-            told.tool, told.arguments, told.call_id, agent=told.agent, answer=told.answer, raised=told.raised
+    def _record_gate(self, world: World, notice: Gated) -> None:
+        assert isinstance(world, GateRecorder)
+        world.record_gate(
+            notice.tool,
+            notice.arguments,
+            notice.call_id,
+            agent=notice.agent,
+            answer=notice.answer,
+            raised=notice.raised,
         )
 
 
 class _RemoteToolBody:
-    """A person's own tool, which runs in the agent's process while the world here records it."""
+    """A user's own tool, which runs in the agent's process while the world here records it."""
 
     def __init__(self, run: RunToolBody, number: int) -> None:
         self._run = run
         self._number = number
-        self.returned = False
+        self.has_returned = False
         self.value: Any = None
         self.error: Exception | None = None
 
@@ -153,5 +160,5 @@ class _RemoteToolBody:
         except Exception as error:
             self.error = error
             raise
-        self.returned = True
+        self.has_returned = True
         return self.value

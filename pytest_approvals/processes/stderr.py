@@ -1,7 +1,6 @@
-"""
-What an agent process prints to standard error: drained, so that it never blocks, and its end kept.
+"""Standard error of agent processes: drained, so that it never blocks them, with the end of the text kept.
 
-A process that was forked for us is reaped by the one that forked it, which writes behind a zero byte how it ended.
+A forked process is reaped by the fork server, which writes behind a zero byte how it ended.
 """
 
 from __future__ import annotations
@@ -11,31 +10,31 @@ import os
 import threading
 
 TAIL_SIZE = 16_384
-"""How many bytes of the end are kept."""
+"""Number of bytes that are kept."""
 
 _READ_SIZE = 65_536
 
 
 class StderrTail:
-    """The end of a stream of bytes."""
+    """The last bytes of a stream."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
 
-    def add(self, piece: bytes) -> None:
-        """Takes in what comes next."""
-        self._kept += piece
+    def add(self, data: bytes) -> None:
+        """Add the next bytes."""
+        self._kept += data
         if len(self._kept) > 2 * TAIL_SIZE:
             del self._kept[:-TAIL_SIZE]
 
     @property
     def text(self) -> str:
-        """What was printed last."""
+        """The text that was printed last."""
         return self._printed.decode(errors="replace")
 
     @property
     def status(self) -> str | None:
-        """How the process ended, where that was written behind it."""
+        """How the process ended, if the fork server has written it; None otherwise."""
         _, zero, after = bytes(self._kept).rpartition(b"\0")
         return after.decode(errors="replace") if zero else None
 
@@ -46,7 +45,7 @@ class StderrTail:
 
 
 class LoopStderrTail(StderrTail):
-    """Drains a descriptor on the running event loop, and closes it at its end."""
+    """Tail that drains a descriptor on the running event loop, and closes it at its end."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
@@ -57,27 +56,27 @@ class LoopStderrTail(StderrTail):
         self._loop.add_reader(descriptor, self._readable)
 
     @property
-    def here(self) -> bool:
+    def is_on_running_loop(self) -> bool:
         """Whether its event loop is the running one."""
         return asyncio.get_running_loop() is self._loop
 
     @property
-    def loop_closed(self) -> bool:
+    def is_loop_closed(self) -> bool:
         """Whether its event loop is closed."""
         return self._loop.is_closed()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the end of the stream was reached."""
         return self._over.done()
 
-    async def rest(self, seconds: float) -> bool:
-        """Waits for the end of the stream; says whether it came within *seconds*."""
+    async def wait_until_over(self, seconds: float) -> bool:
+        """Wait for the end of the stream; return whether it came within *seconds*."""
         await asyncio.wait([self._over], timeout=seconds)
         return self._over.done()
 
     def close(self) -> None:
-        """Drains no more."""
+        """Stop draining."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -85,30 +84,30 @@ class LoopStderrTail(StderrTail):
 
     def _readable(self) -> None:
         try:
-            piece = os.read(self._descriptor, _READ_SIZE)
+            data = os.read(self._descriptor, _READ_SIZE)
         except BlockingIOError:
             return
-        self.add(piece)
-        if not piece:
+        self.add(data)
+        if not data:
             self.close()
             self._over.set_result(None)
 
 
 class ThreadStderrTail(StderrTail):
-    """Drains a descriptor in a thread, for a process that outlives event loops."""
+    """Tail that drains a descriptor in a thread, for a process that outlives event loops."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()
         self._descriptor = descriptor
-        self._thread = threading.Thread(target=self._drain, name="stderr of a warm process", daemon=True)
+        self._thread = threading.Thread(target=self._drain, name="stderr of a fork server", daemon=True)
         self._thread.start()
 
-    def rest(self, seconds: float) -> bool:
-        """Waits for the end of the stream; says whether it came within *seconds*."""
+    def wait_until_over(self, seconds: float) -> bool:
+        """Wait for the end of the stream; return whether it came within *seconds*."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _drain(self) -> None:
         with os.fdopen(self._descriptor, "rb", buffering=0) as stream:
-            while piece := stream.read(_READ_SIZE):
-                self.add(piece)
+            while data := stream.read(_READ_SIZE):
+                self.add(data)

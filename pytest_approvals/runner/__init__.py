@@ -1,3 +1,1 @@
-"""
-What stands around the agent under test: the run loop, the scripted model, probe tools, the caller, the store, the host.
-"""
+"""Runner: plays one scenario in one variant on one agent, and records the journal."""

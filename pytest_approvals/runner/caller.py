@@ -1,14 +1,13 @@
-"""
-The caller: plays the caller's script, and lets the oracle answer what it leaves open.
+"""Caller: plays the caller's script, and lets the oracle answer what the script leaves open.
 
-The caller knows only what a caller can know: what surfaced, what is pending, what it answered.
+It knows only what a caller can know: what surfaced, what is pending, what it answered.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Decision, Request
@@ -41,226 +40,208 @@ _REPEATABLE_VERDICTS = ("approve", "reject", "edit", "always", "never")
 
 class Caller:
     """
-    Plays one scenario's caller.
+    Player of one scenario's caller script.
 
     Attributes:
-        left: The caller left on purpose; nobody answers what is pending.
+        has_left: The caller left on purpose; what is pending stays unanswered.
+        sessions: The sessions that were opened, by name.
     """
 
-    def __init__(self, play: RunContext, source: AgentSource, oracle: Oracle, directory: str) -> None:
-        self.play = play
-        self.left = False
+    def __init__(self, context: RunContext, source: AgentSource, oracle: Oracle, directory: str) -> None:
+        self.context = context
+        self.has_left = False
         self.sessions: dict[str, Session] = {}
         self._source = source
         self._oracle = oracle
         self._directory = directory
-        self._said: dict[tuple[str, str], ScriptedDecision] = {}
+        self._answers: dict[tuple[str, str], ScriptedDecision] = {}
 
-    async def play_all(self) -> None:
-        """Plays the whole script; then the oracle answers until the end, unless the caller left."""
-        scenario = self.play.scenario
+    async def play(self) -> None:
+        """Play the whole script; then the oracle answers until the end, unless the caller left."""
+        scenario = self.context.scenario
         steps: Sequence[Step] = (TurnStep(text=scenario.prompt),) if scenario.caller is None else scenario.caller
         for step in steps:
-            await self._step(step)
-        if not self.left:
+            await self._play_step(step)
+        if not self.has_left:
             for session in list(self.sessions.values()):
                 await self._let_oracle(session, None)
 
     async def close(self) -> None:
-        """Closes all sessions."""
+        """Close all sessions."""
         for session in self.sessions.values():
             await session.close()
 
-    async def session(self, name: str) -> Session:
-        """Gives the session of that name, opening it at its first use."""
+    def last_output(self) -> Any:
+        """Return the output of the last turn that finished; None if none did."""
+        ends = (event for event in reversed(self.context.journal.events) if isinstance(event, TurnEnd))
+        return next((event.output for event in ends if event.outcome == "finished"), None)
+
+    # --- steps ---
+
+    async def _play_step(self, step: Step) -> None:
+        if isinstance(step, LeaveStep):
+            self.has_left = True
+        elif isinstance(step, SignalStep):
+            self._send_signal(step)
+        elif isinstance(step, TogetherStep):
+            await self._play_together(step)
+        else:
+            await self._play_in_session(step, await self._open_session(step.session))
+
+    async def _play_in_session(self, step: Step, session: Session) -> None:
+        handler = STEP_HANDLERS[type(step)]
+        if handler.needs_agent and not await session.ensure_agent():
+            # Journals name steps without the suffix of the class.
+            name = type(step).__name__.removesuffix("Step")
+            self._skip(name, "the session's state could not be restored", session.name)
+            return
+        await handler.play(self, session, step)
+        if handler.changes_state:
+            await self._save_state(session)
+
+    async def _open_session(self, name: str) -> Session:
+        """Return the session of that name, opened at its first use."""
         if name not in self.sessions:
             first = next(iter(self.sessions.values()), None)
-            session = Session(self.play, self._source, self._directory, name)
+            session = Session(self.context, self._source, self._directory, name)
             await session.start(first)
             self.sessions[name] = session
         return self.sessions[name]
 
-    async def _step(self, step: Step) -> None:
-        match step:
-            case LeaveStep():
-                self.left = True
-            case SignalStep():
-                self._give(step)
-            case TogetherStep():
-                await self._together(step)
-            case _:
-                session = await self.session(step.session)
-                if isinstance(step, (RestoreStep, RestartStep, RewriteStep)) or await session.ready():
-                    await self._step_of(session, step)
-                else:
-                    self._skip(type(step).__name__.removesuffix("Step"), "the session's state could not be restored", step.session)
+    async def _save_state(self, session: Session) -> None:
+        if session.states.saves_after_turns and not session.is_lost:
+            await session.save()
 
-    async def _step_of(
-        self,
-        session: Session,
-        step: TurnStep
-        | LetOracleStep
-        | StageStep
-        | SaveStep
-        | RestoreStep
-        | RestartStep
-        | CancelStep
-        | TrimStep
-        | RewriteStep,
-    ) -> None:
-        match step:
-            case TurnStep():
-                await self._take(session, step)
-                await self._save_after(session)
-            case LetOracleStep():
-                await self._let_oracle(session, step.rounds)
-            case RestoreStep():
-                await self._rewind(session, step)
-            case RestartStep():
-                await self._restart(session, step)
-            case SaveStep():
-                await session.save(step.name)
-            case RewriteStep():
-                await self._rewrite(session, step)
-            case _:
-                await self._change(session, step)
-                await self._save_after(session)
+    def _send_signal(self, step: SignalStep) -> None:
+        self.context.journal.record(SignalSent(name=step.name))
+        self.context.signals.send(step.name)
 
-    async def _change(self, session: Session, step: StageStep | CancelStep | TrimStep) -> None:
-        match step:
-            case StageStep():
-                decisions, positions = self._decided(session, step.answers)
-                await session.stage(decisions, positions)
-            case CancelStep():
-                await session.cancel()
-            case TrimStep():
-                await session.trim(step.keep)
+    def _skip(self, step: str, why: str, session: str, label: str | None = None) -> None:
+        self.context.journal.record(StepSkipped(session=session, step=step, why=why, label=label))
 
     # --- turns ---
 
-    async def _take(self, session: Session, step: TurnStep) -> None:
-        now, later = self._askable(session, step.answers)
-        decisions, positions = self._decided(session, now)
+    async def _take_turn(self, session: Session, step: TurnStep) -> None:
+        now, later = self._split_answers(session, step.answers)
+        decisions, positions = self._decide(session, now)
         if step.answers and not decisions and step.text is None:
             return
         await session.turn(step.text, decisions, positions, hangs_up=step.hangs_up)
-        if session.ended == "failed":
+        if session.last_outcome == "failed":
             self._forget_edits(session, step.answers)
         if later:
-            # An agent may ask about one call of a reply after the other; what it asks next has its answer.
-            await self._save_after(session)
-            if await session.ready():
-                await self._take(session, replace(step, text=None, answers=tuple(later)))
+            # An agent may ask about the calls of a reply one after the other; its next request has its answer here.
+            await self._save_state(session)
+            if await session.ensure_agent():
+                await self._take_turn(session, replace(step, text=None, answers=tuple(later)))
 
-    def _askable(
+    def _split_answers(
         self, session: Session, answers: Sequence[ScriptedDecision]
     ) -> tuple[Sequence[ScriptedDecision], Sequence[ScriptedDecision]]:
-        """Tells answers that can be given now from those to requests that have not surfaced yet, if some can."""
-        later = [answer for answer in answers if self._comes_later(session, answer)]
+        """Split off the answers to requests that have not surfaced yet, if others can be given now."""
+        later = [answer for answer in answers if self._is_early(session, answer)]
         now = [answer for answer in answers if answer not in later]
-        return (now, later) if now and session.ended == "paused" else (answers, ())
+        return (now, later) if now and session.last_outcome == "paused" else (answers, ())
 
-    def _comes_later(self, session: Session, answer: ScriptedDecision) -> bool:
+    def _is_early(self, session: Session, answer: ScriptedDecision) -> bool:
         if answer.label is None or answer.unknown_id is not None or answer.malformed_address:
             return False
-        if self.play.requests.about(session.name, answer.label) is not None:
+        if self.context.requests.find_about(session.name, answer.label) is not None:
             return False
-        call = session.world.progress.call(answer.label)
+        call = session.world.state.find_call(answer.label)
         return call is not None and call.declared is not None and call.declared.approval == "always"
 
     def _forget_edits(self, session: Session, answers: Sequence[ScriptedDecision]) -> None:
-        """Forgets edits that came to nothing: the closing oracle must not hand in again what was refused."""
+        """Forget edits without effect: the closing oracle must not hand in again what was refused."""
         for answer in answers:
             if answer.verdict == "edit":
-                self._said.pop((session.name, answer.label or ""), None)
+                self._answers.pop((session.name, answer.label or ""), None)
 
-    async def _save_after(self, session: Session) -> None:
-        if session.saves_itself and not session.lost:
-            await session.save()
-
-    async def _together(self, step: TogetherStep) -> None:
-        """Begins each turn when the one before it is held in a tool or has ended; so every run has the same order."""
+    async def _play_together(self, step: TogetherStep) -> None:
+        """Begin each turn when the one before it is held in a tool or has ended, so that every run has one order."""
         running: list[asyncio.Task[None]] = []
-        twins: list[Session] = []
+        sessions: list[Session] = []
         used: set[str] = set()
         try:
             for part in step.steps:
                 if isinstance(part, SignalStep):
-                    self._give(part)
+                    self._send_signal(part)
                     continue
-                session = await self.session(part.session)
-                await session.ready()
+                session = await self._open_session(part.session)
+                await session.ensure_agent()
                 if part.session in used:
-                    session = await session.twin()
-                twins.append(session)
+                    session = await session.fork()
+                sessions.append(session)
                 used.add(part.session)
-                await self._begin(session, part, running)
+                await self._begin_turn(session, part, running)
             await asyncio.gather(*running)
         finally:
             for task in running:
                 task.cancel()
-        for session in twins:
-            await self._save_after(session)
+        for session in sessions:
+            await self._save_state(session)
 
-    async def _begin(self, session: Session, step: TurnStep, running: list[asyncio.Task[None]]) -> None:
-        held = asyncio.ensure_future(self.play.signals.something_is_held())
-        task = asyncio.create_task(self._take(session, step))
+    async def _begin_turn(self, session: Session, step: TurnStep, running: list[asyncio.Task[None]]) -> None:
+        held = asyncio.ensure_future(self.context.signals.wait_for_waiter())
+        task = asyncio.create_task(self._take_turn(session, step))
         running.append(task)
         await asyncio.wait({held, task}, return_when=asyncio.FIRST_COMPLETED)
         held.cancel()
 
-    def _give(self, step: SignalStep) -> None:
-        self.play.journal.record(SignalSent(name=step.name))
-        self.play.signals.give(step.name)
-
     # --- state ---
 
-    async def _rewind(self, session: Session, step: RestoreStep) -> None:
-        if not await session.rewind(step.name):
+    async def _stage(self, session: Session, step: StageStep) -> None:
+        decisions, positions = self._decide(session, step.answers)
+        await session.stage(decisions, positions)
+
+    async def _restore(self, session: Session, step: RestoreStep) -> None:
+        if not await session.restore(step.name):
             self._skip("Restore", f"nothing was saved as {step.name!r}", session.name)
 
     async def _rewrite(self, session: Session, step: RewriteStep) -> None:
-        if not await session.rewrite(step):
+        if not await session.tamper(step):
             self._skip("Rewrite", f"nothing that was saved says {step.old!r}", session.name)
 
     async def _restart(self, session: Session, step: RestartStep) -> None:
-        self.play.held_back = (self.play.held_back | set(step.without)) - set(step.with_tools)
-        self.play.parameters |= step.parameters
+        self.context.held_back = (self.context.held_back | set(step.without)) - set(step.with_tools)
+        self.context.parameters |= step.parameters
         await session.restart(fresh=step.fresh)
 
     # --- decisions ---
 
-    def _decided(self, session: Session, answers: Sequence[ScriptedDecision]) -> tuple[list[Decision], list[int]]:
-        """Makes decisions of the script's answers and records them; those that cannot be addressed are skipped."""
+    def _decide(self, session: Session, answers: Sequence[ScriptedDecision]) -> tuple[list[Decision], list[int]]:
+        """Make decisions of the script's answers and record them; those that cannot be addressed are skipped."""
         decisions, positions = [], []
         for answer in answers:
-            surfaced = self.play.requests.about(session.name, answer.label) if answer.label else None
-            request = self._addressed(session, answer, surfaced)
+            tracked = self.context.requests.find_about(session.name, answer.label) if answer.label else None
+            request = self._find_request(session, answer, tracked)
             if request is None and not answer.malformed_address:
                 self._skip("decide", "no request about this call has surfaced", session.name, answer.label)
                 continue
-            source = self._source_of(answer.source or self.play.variant.source, surfaced)
-            if surfaced is not None:
-                request = _tamper_request(surfaced.copy_from(source), answer)
+            source = self._resolve_source(answer.source or self.context.variant.source, tracked)
+            if tracked is not None:
+                request = _tamper_request(tracked.get_copy(source), answer)
             if answer.label is not None and answer.verdict in _REPEATABLE_VERDICTS:
-                self._said[session.name, answer.label] = answer
+                self._answers[session.name, answer.label] = answer
             decisions.append(_build_decision(answer, request))
-            positions.append(self._recorded(session, answer, surfaced, request, source, "script").n)
+            positions.append(self._record_decision(session, answer, tracked, request, source, "script").n)
         return decisions, positions
 
-    def _addressed(self, session: Session, answer: ScriptedDecision, surfaced: TrackedRequest | None) -> Request | None:
+    def _find_request(
+        self, session: Session, answer: ScriptedDecision, tracked: TrackedRequest | None
+    ) -> Request | None:
         if answer.unknown_id is not None:
-            made = Request(id=answer.unknown_id, call_id=answer.unknown_id, tool="", arguments={})
-            return _tamper_request(made, answer)
+            unknown = Request(id=answer.unknown_id, call_id=answer.unknown_id, tool="", arguments={})
+            return _tamper_request(unknown, answer)
         if answer.malformed_address or answer.label is None:
             return None
-        if surfaced is not None:
-            return surfaced.latest
-        return self._forged(session, answer.label)
+        if tracked is not None:
+            return tracked.latest
+        return self._forge_request(session, answer.label)
 
-    def _forged(self, session: Session, label: str) -> Request | None:
-        """Makes a request of a call that needs no approval: the approval of what was never asked."""
-        call = session.world.progress.call(label)
+    def _forge_request(self, session: Session, label: str) -> Request | None:
+        """Return a request about a call that needs no approval: the approval of what was never asked."""
+        call = session.world.state.find_call(label)
         if call is None or call.declared is None or call.declared.approval == "always":
             return None
         return Request(
@@ -273,30 +254,31 @@ class Caller:
             agent=call.agent,
         )
 
-    def _source_of(self, wanted: AnswerSource, surfaced: TrackedRequest | None) -> AnswerSource:
-        if surfaced is None:
+    def _resolve_source(self, wanted: AnswerSource, tracked: TrackedRequest | None) -> AnswerSource:
+        if tracked is None:
             return "rebuilt"
-        if wanted == "restored" and not surfaced.open:
+        # An agent lists only open requests after a restore, so there is no restored copy of a closed one.
+        if wanted == "restored" and not tracked.open:
             return "rebuilt"
         return wanted
 
-    def _recorded(
+    def _record_decision(
         self,
         session: Session,
         answer: ScriptedDecision,
-        surfaced: TrackedRequest | None,
+        tracked: TrackedRequest | None,
         request: Request | None,
         source: AnswerSource,
         oracle: str,
         missing: bool | None = None,
     ) -> Event:
-        return self.play.journal.record(
+        return self.context.journal.record(
             DecisionMade(
                 session=session.name,
                 verdict=answer.verdict,
-                q=surfaced.q if surfaced else None,
+                q=tracked.q if tracked else None,
                 id=request.id if request else None,
-                label=answer.label or (surfaced.label if surfaced else None),
+                label=answer.label or (tracked.label if tracked else None),
                 reason=answer.reason,
                 arguments=dict(answer.arguments) if answer.arguments is not None else None,
                 tool=answer.tool,
@@ -310,49 +292,88 @@ class Caller:
 
     # --- the oracle ---
 
-    async def _let_oracle(self, session: Session, rounds: int | None) -> None:
-        """Answers what is pending until nothing is, the rounds are over, or nothing moves any more."""
-        still, played = 0, 0
-        before: list[str] = []
-        while session.ended in ("paused", "failed") and (rounds is None or played < rounds):
-            open_now = await session.still_open() if await session.ready() else []
-            if not open_now:
-                return
-            names = [one.q for one in open_now]
-            still = still + 1 if names == before else 0
-            if still >= self.play.limit.rounds or played >= self.play.limit.model_calls:
-                self.play.journal.record(CallerStuck(session=session.name, rounds=still or played, requests=names))
-                return
-            before, played = names, played + 1
-            await self._answer_all(session, open_now)
-            await self._save_after(session)
+    async def _play_let_oracle(self, session: Session, step: LetOracleStep) -> None:
+        await self._let_oracle(session, step.rounds)
 
-    async def _answer_all(self, session: Session, open_now: Sequence[TrackedRequest]) -> None:
+    async def _let_oracle(self, session: Session, rounds: int | None) -> None:
+        """Answer what is pending until nothing is, the rounds are over, or the same requests stay open."""
+        unmoved, played = 0, 0
+        before: list[str] = []
+        while session.last_outcome in ("paused", "failed") and (rounds is None or played < rounds):
+            requests = await session.list_answerable() if await session.ensure_agent() else []
+            if not requests:
+                return
+            numbers = [request.q for request in requests]
+            unmoved = unmoved + 1 if numbers == before else 0
+            # Requests that come back under new numbers always move; the limit of model calls ends them, too.
+            if unmoved >= self.context.limit.rounds or played >= self.context.limit.model_calls:
+                stuck = CallerStuck(session=session.name, rounds=unmoved or played, requests=numbers)
+                self.context.journal.record(stuck)
+                return
+            before, played = numbers, played + 1
+            await self._answer_all(session, requests)
+            await self._save_state(session)
+
+    async def _answer_all(self, session: Session, requests: Sequence[TrackedRequest]) -> None:
         decisions, positions = [], []
-        for one in open_now:
-            answer, oracle, missing = self._answer_of(session, one)
-            source = self._source_of(self.play.variant.source, one)
-            request = one.copy_from(source)
+        for tracked in requests:
+            answer, oracle, missing = self._ask_oracle(session, tracked)
+            source = self._resolve_source(self.context.variant.source, tracked)
+            request = tracked.get_copy(source)
             decisions.append(_build_decision(answer, request))
-            positions.append(self._recorded(session, answer, one, request, source, oracle, missing).n)
+            positions.append(self._record_decision(session, answer, tracked, request, source, oracle, missing).n)
         await session.turn(None, decisions, positions)
 
-    def _answer_of(self, session: Session, one: TrackedRequest) -> tuple[ScriptedDecision, str, bool | None]:
-        said = self._said.get((session.name, one.label)) if one.label else None
-        if said is not None:
-            return said, "script", None
-        given = self._oracle.answer(one.latest, one.label)
-        if given is None:
+    def _ask_oracle(self, session: Session, tracked: TrackedRequest) -> tuple[ScriptedDecision, str, bool | None]:
+        """Return an answer, who gives it, and whether it stands for a missing one; what the script said comes first."""
+        scripted = self._answers.get((session.name, tracked.label)) if tracked.label else None
+        if scripted is not None:
+            return scripted, "script", None
+        answer = self._oracle.answer(tracked.latest, tracked.label)
+        if answer is None:
             return ScriptedDecision(verdict="reject", reason="the oracle has no answer"), self._oracle.name, True
-        return given, self._oracle.name, None
+        return answer, self._oracle.name, None
 
-    def _skip(self, step: str, why: str, session: str, label: str | None = None) -> None:
-        self.play.journal.record(StepSkipped(session=session, step=step, why=why, label=label))
+    # --- steps without logic of their own ---
 
-    def last_output(self) -> Any:
-        """Gives the output of the last turn that finished; None where none did."""
-        ends = (event for event in reversed(self.play.journal.events) if isinstance(event, TurnEnd))
-        return next((event.output for event in ends if event.outcome == "finished"), None)
+    async def _save(self, session: Session, step: SaveStep) -> None:
+        await session.save(step.name)
+
+    async def _cancel(self, session: Session, step: CancelStep) -> None:
+        await session.cancel()
+
+    async def _trim(self, session: Session, step: TrimStep) -> None:
+        await session.trim(step.keep)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepHandler:
+    """
+    How a step of one session is played.
+
+    Attributes:
+        play: Plays the step in the session.
+        needs_agent: The step needs a live agent with the session's state; if there is none, it is skipped.
+        changes_state: The state is saved after it, if the variant saves states.
+    """
+
+    play: Callable[[Caller, Session, Any], Awaitable[None]]
+    needs_agent: bool = True
+    changes_state: bool = False
+
+
+STEP_HANDLERS: Mapping[type, StepHandler] = {
+    TurnStep: StepHandler(play=Caller._take_turn, changes_state=True),
+    LetOracleStep: StepHandler(play=Caller._play_let_oracle),
+    StageStep: StepHandler(play=Caller._stage, changes_state=True),
+    SaveStep: StepHandler(play=Caller._save),
+    RestoreStep: StepHandler(play=Caller._restore, needs_agent=False),
+    RestartStep: StepHandler(play=Caller._restart, needs_agent=False),
+    RewriteStep: StepHandler(play=Caller._rewrite, needs_agent=False),
+    CancelStep: StepHandler(play=Caller._cancel, changes_state=True),
+    TrimStep: StepHandler(play=Caller._trim, changes_state=True),
+}
+"""Handlers of the steps that belong to one session; the others change the caller itself."""
 
 
 def _build_decision(answer: ScriptedDecision, request: Request | None) -> Decision:
@@ -368,7 +389,7 @@ def _build_decision(answer: ScriptedDecision, request: Request | None) -> Decisi
 
 
 def _tamper_request(request: Request, answer: ScriptedDecision) -> Request:
-    """Gives the request as the caller hands it over; a copy that was tampered with has no handle any more."""
+    """Return the request as the caller hands it over; a copy that was tampered with no longer has a handle."""
     if answer.shows is None and answer.shows_tool is None:
         return request
     arguments = request.arguments if answer.shows is None else answer.shows

@@ -1,9 +1,7 @@
-"""
-A caller who hangs up: a turn that is cancelled while it runs, as when a web client goes away or a time limit around the
-run is over.
+"""Caller disconnects: turns that are cancelled while they run, as when a web client goes away or a time limit is over.
 
-Whatever reaches the place is held there until the turn has ended, so that the cancellation finds the agent where the
-story says, however fast the machine is.
+Whatever reaches the place of the disconnect is held there until the turn has ended, so that the cancellation finds the
+agent where the story says, however fast the machine is.
 """
 
 from __future__ import annotations
@@ -15,9 +13,10 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 HOLD_TIMEOUT = 1.0
-"""After how many seconds what is held goes on, in a turn that does not end because it waits for that."""
+"""Seconds after which what is held continues, in a turn that does not end because it waits for that."""
 
 
+# The name of this class is written into journals and transcripts as the error of the turn.
 class CallerGone(Exception):
     """A turn was cancelled; nobody sees how it ended."""
 
@@ -27,54 +26,55 @@ class CallerGone(Exception):
 
 class Disconnect:
     """
-    One caller who hangs up in one turn.
+    A caller's disconnect in one turn.
 
-    Arguments:
-        place: Where: `started LABEL`, or `model`.
-        happens: Records that it happens.
+    Args:
+        place: Where it happens: `started LABEL`, or `model`.
+        on_disconnect: Records that it happens.
 
     Attributes:
-        happened: It did.
+        has_happened: Whether the turn reached the place.
     """
 
-    def __init__(self, place: str, happens: Callable[[], object]) -> None:
-        self.happened = False
+    def __init__(self, place: str, on_disconnect: Callable[[], object]) -> None:
+        self.has_happened = False
         self._place = place
-        self._happens = happens
+        self._on_disconnect = on_disconnect
         self._over = asyncio.Event()
         self._turn: asyncio.Task[Any] | None = None
 
-    async def taken(self, turn: Coroutine[Any, Any, T]) -> T:
+    async def run(self, turn: Coroutine[Any, Any, T]) -> T:
         """
-        Takes a turn and gives what it gives, unless the caller hung up in it.
+        Run a turn and return its result, unless the caller disconnected.
 
-        Errors:
+        Raises:
             CallerGone: The turn was cancelled, or ended as if nobody had cancelled it.
-            Anything else: What the turn raises.
         """
         self._turn = task = asyncio.ensure_future(turn)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
+            # The run itself is cancelled: the turn must not outlive it.
             task.cancel()
             await asyncio.wait({task}, timeout=HOLD_TIMEOUT)
             raise
         finally:
             self._over.set()
-        if self.happened and (task.cancelled() or task.exception() is None):
+        if self.has_happened and (task.cancelled() or task.exception() is None):
             raise CallerGone
         return task.result()
 
-    def is_at(self, place: str) -> bool:
-        """Says whether this is the place, for the first time; then the turn is cancelled at the next chance."""
-        if self.happened or place != self._place or self._turn is None:
+    def trigger(self, place: str) -> bool:
+        """Disconnect if this is the place, the first time it is reached; return whether it is."""
+        if self.has_happened or place != self._place or self._turn is None:
             return False
-        self.happened = True
-        self._happens()
+        self.has_happened = True
+        self._on_disconnect()
+        # Only requested here: the turn is cancelled at its next await, which is the hold that follows.
         self._turn.cancel()
         asyncio.get_running_loop().call_later(HOLD_TIMEOUT, self._over.set)
         return True
 
-    async def over(self) -> None:
-        """Waits until the turn has ended, or does not end without what waits here."""
+    async def hold(self) -> None:
+        """Wait until the turn has ended, or `HOLD_TIMEOUT` has passed."""
         await self._over.wait()

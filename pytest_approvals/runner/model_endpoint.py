@@ -116,10 +116,14 @@ class ModelEndpointServer:
         except ModelDown:
             raise
         except Exception as error:
-            return HttpResponse.from_json({"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500)
+            return HttpResponse.from_json(
+                {"error": {"message": f"the server failed: {type(error).__name__}: {error}"}}, 500
+            )
 
     def _refuse_too_large(self, path: str) -> HttpResponse:
-        return HttpResponse.from_json({"error": {"message": f"the request to {path} is too large, or has no length"}}, 413)
+        return HttpResponse.from_json(
+            {"error": {"message": f"the request to {path} is too large, or has no length"}}, 413
+        )
 
 
 _get_endpoint_server = cache(ModelEndpointServer)

@@ -1,8 +1,7 @@
-"""
-Approval oracles: who answers requests where no script does.
+"""Approval oracles: answers to requests that no script answers.
 
-Oracles are plain values: they compose, compare and print as the call that makes them. An oracle that has no answer says
-nothing, and the harness then rejects (it fails closed) and records that.
+Oracles are plain values: they compose, compare and print as the call that makes them. If an oracle has no answer, the
+harness rejects (it fails closed) and records that.
 
 >>> first_of(on("delete_*", reject_all("keep files")), approve_all())
 first_of(on('delete_*', reject_all('keep files')), approve_all())
@@ -28,15 +27,15 @@ class Oracle(Protocol):
 
     @property
     def name(self) -> str:
-        """What stands on its decisions in the journal."""
+        """Its name in the journal."""
 
     def answer(self, request: Request, label: str | None) -> ScriptedDecision | None:
-        """Gives the answer to one request, or None where it has none; *label* is what the scenario calls the call."""
+        """Return the answer to one request, or None if it has none; *label* is the scenario's name of the call."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Oracle:
-    """What all oracles share: the name and the repr are the call that makes the oracle."""
+    """Base of all oracles: the name and the repr are the call that makes the oracle."""
 
     name: str
 
@@ -46,10 +45,10 @@ class _Oracle:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _ConstantOracle(_Oracle):
-    given: ScriptedDecision
+    decision: ScriptedDecision
 
     def answer(self, request: Request, label: str | None) -> ScriptedDecision | None:
-        return self.given
+        return self.decision
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -100,74 +99,72 @@ class _FilterOracle(_Oracle):
         return self.then.answer(request, label) if self._matches(request) else None
 
     def _matches(self, request: Request) -> bool:
-        given = request.arguments if isinstance(request.arguments, Mapping) else {}
+        arguments = request.arguments if isinstance(request.arguments, Mapping) else {}
         return fnmatchcase(request.tool, self.tool) and all(
-            name in given and _matches_pattern(given[name], pattern) for name, pattern in self.arguments.items()
+            name in arguments and _matches_pattern(arguments[name], pattern) for name, pattern in self.arguments.items()
         )
 
 
 def approve_all() -> Oracle:
-    """Approves every request."""
+    """Approve every request."""
     return _ConstantOracle("approve_all()", ScriptedDecision())
 
 
 def reject_all(reason: str | None = None) -> Oracle:
-    """Rejects every request."""
+    """Reject every request."""
     return _ConstantOracle(_format_call("reject_all", reason), ScriptedDecision(verdict="reject", reason=reason))
 
 
 def edit(**arguments: Any) -> Oracle:
-    """Approves every request with these arguments in place of the model's."""
+    """Approve every request with these arguments in place of the model's."""
     return _ConstantOracle(_format_call("edit", **arguments), ScriptedDecision(verdict="edit", arguments=arguments))
 
 
 def always() -> Oracle:
-    """Approves every request together with all further calls of its tool."""
+    """Approve every request together with all further calls of its tool."""
     return _ConstantOracle("always()", ScriptedDecision(verdict="always"))
 
 
 def never(reason: str | None = None) -> Oracle:
-    """Rejects every request together with all further calls of its tool."""
+    """Reject every request together with all further calls of its tool."""
     return _ConstantOracle(_format_call("never", reason), ScriptedDecision(verdict="never", reason=reason))
 
 
 def allowlist(*tools: str, otherwise: Oracle | None = None) -> Oracle:
-    """
-    Approves requests of tools that match one of the patterns; *otherwise* answers the rest, by default with a
-    rejection.
-    """
+    """Approve requests of tools that match a pattern; *otherwise* answers the rest, by default with a rejection."""
     rest = otherwise or reject_all("not on the allowlist")
     name = _format_call("allowlist", *tools, **({"otherwise": rest} if otherwise else {}))
     return _FirstOfOracle(name, (*(_FilterOracle(tool, tool, {}, approve_all()) for tool in tools), rest))
 
 
 def scripted(answers: Mapping[str, ScriptedDecision | str | bool]) -> Oracle:
-    """Answers by the label of the call or else by the tool: an `ScriptedDecision`, a verdict (`approve`, `reject`), or a bool."""
+    """Answer by the label of the call or else by the tool: a decision, a verdict (`approve`, `reject`), or a bool."""
     name = _format_call("scripted", dict(answers))
-    return _ScriptedOracle(name, {key: _require_answer(given, name) for key, given in answers.items()})
+    return _ScriptedOracle(name, {key: _require_answer(answer, name) for key, answer in answers.items()})
 
 
 def policy(decide: Callable[[Request], ScriptedDecision | str | bool | None]) -> Oracle:
-    """Asks a function of the request; it gives an `ScriptedDecision`, a verdict, a bool, or None where it has no answer."""
+    """Ask a function of the request; it returns a decision, a verdict, a bool, or None if it has no answer."""
     return _PolicyOracle(_format_call("policy", _BareName(getattr(decide, "__name__", "function"))), decide)
 
 
 def random(seed: int) -> Oracle:
-    """Approves or rejects by chance; one seed always decides one call alike."""
+    """Approve or reject at random; a seed always decides the same call alike."""
     return _RandomOracle(_format_call("random", seed), seed)
 
 
 def first_of(*oracles: Oracle) -> Oracle:
-    """Asks one oracle after the other and takes the first answer."""
+    """Ask one oracle after the other and take the first answer."""
     return _FirstOfOracle(_format_call("first_of", *oracles), oracles)
 
 
 def on(tool: str, then: Oracle, **arguments: Any) -> Oracle:
     """
-    Lets *then* answer requests of matching tools with matching arguments, and has no answer to others.
+    Let *then* answer requests of matching tools with matching arguments; have no answer to others.
 
-    Arguments:
+    Args:
         tool: A pattern with `*` and `?`.
+        then: Answers them.
         arguments: By name: a pattern for text, or the value itself.
     """
     return _FilterOracle(_format_call("on", tool, then, **arguments), tool, arguments, then)
@@ -175,11 +172,14 @@ def on(tool: str, then: Oracle, **arguments: Any) -> Oracle:
 
 def create_oracle(name: str) -> Oracle:
     """
-    Gives the oracle that a variant or a command line names: `approve_all`, `reject_all`, `random:SEED`,
-        `allowlist:TOOL,TOOL`, or one that others bring, with what they want behind the colon.
+    Return the oracle that a variant or a command line names.
 
-    Errors:
-        UnknownName: No oracle is called so.
+    That is `approve_all`, `reject_all`, `random:SEED`, `allowlist:TOOL,TOOL`, or the name of a third-party oracle,
+    which gets the text behind the colon.
+
+    Raises:
+        UnknownName: There is no such oracle.
+        UsageError: The seed is invalid.
     """
     word, _, rest = name.partition(":")
     match word:
@@ -200,26 +200,28 @@ def create_oracle(name: str) -> Oracle:
 
 def _parse_seed(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"the oracle random needs a number for its seed: random:7, not random:{text}")
+        raise UsageError(f"Invalid seed {text!r} of the oracle random: expected a number, as in random:7")
     return int(text)
 
 
-def _to_answer(given: Any, who: str) -> ScriptedDecision | None:
-    match given:
+def _to_answer(answer: Any, oracle: str) -> ScriptedDecision | None:
+    match answer:
         case None | ScriptedDecision():
-            return given
+            return answer
         case bool():
-            return ScriptedDecision(verdict="approve" if given else "reject")
+            return ScriptedDecision(verdict="approve" if answer else "reject")
         case "approve" | "reject" | "always" | "never":
-            return ScriptedDecision(verdict=given)
-    raise UsageError(f"{who} answered {given!r}; valid: an Answer, approve, reject, always, never, True, False, None")
+            return ScriptedDecision(verdict=answer)
+    raise UsageError(
+        f"Invalid answer {answer!r} of {oracle}: expected an Answer, approve, reject, always, never, a bool or None"
+    )
 
 
-def _require_answer(given: Any, who: str) -> ScriptedDecision:
-    answer = _to_answer(given, who)
-    if answer is None:
-        raise UsageError(f"{who} holds None; leave the entry out where there is no answer")
-    return answer
+def _require_answer(answer: Any, oracle: str) -> ScriptedDecision:
+    decision = _to_answer(answer, oracle)
+    if decision is None:
+        raise UsageError(f"Invalid answer None in {oracle}: leave the entry out if there is no answer")
+    return decision
 
 
 def _matches_pattern(value: Any, pattern: Any) -> bool:
@@ -230,7 +232,7 @@ def _matches_pattern(value: Any, pattern: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _BareName:
-    """Prints as a bare name inside the call that makes an oracle."""
+    """Bare name inside the call that makes an oracle."""
 
     name: str
 
@@ -239,6 +241,6 @@ class _BareName:
 
 
 def _format_call(function: str, *arguments: Any, **named: Any) -> str:
-    given = [repr(argument) for argument in arguments if argument is not None]
-    given += [f"{name}={value!r}" for name, value in named.items()]
-    return f"{function}({', '.join(given)})"
+    parts = [repr(argument) for argument in arguments if argument is not None]
+    parts += [f"{name}={value!r}" for name, value in named.items()]
+    return f"{function}({', '.join(parts)})"

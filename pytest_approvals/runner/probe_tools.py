@@ -1,7 +1,4 @@
-"""Signals: how a scenario schedules what happens at the same time, without sleeping.
-
-Probe tools: what the scenario's tools do when they are run.
-"""
+"""Probe tools: what the scenario's tools do when they are executed, and the signals that they wait for."""
 
 from __future__ import annotations
 
@@ -19,43 +16,43 @@ if TYPE_CHECKING:
 
 class Signals:
     """
-    The signals of one run.
+    The signals of one run: how a scenario schedules what happens at the same time, without sleeping.
 
-    A signal, once given, stays given. `started LABEL` and `ended LABEL` are given by the harness as calls run; all
-    other names are given by the caller's script.
+    A signal, once sent, stays sent. The harness sends `started LABEL` and `ended LABEL` as calls are executed; the
+    caller's script sends all others.
     """
 
     def __init__(self) -> None:
-        self._given: dict[str, asyncio.Event] = {}
+        self._events: dict[str, asyncio.Event] = {}
 
-    def give(self, name: str) -> None:
-        """Gives a signal; whoever waits for it goes on."""
-        self._event(name).set()
+    def send(self, name: str) -> None:
+        """Send a signal; all that wait for it continue."""
+        self._get_event(name).set()
 
     async def wait(self, name: str) -> None:
-        """Waits until the signal is given; at once if it was."""
-        event = self._event(name)
+        """Wait until the signal is sent; return at once if it was."""
+        event = self._get_event(name)
         if not event.is_set():
-            self._held.set()
+            self._wait_began.set()
             await event.wait()
 
-    async def something_is_held(self) -> None:
-        """Waits until, from now on, somebody begins to wait for a signal that was not given."""
-        self._held.clear()
-        await self._held.wait()
+    async def wait_for_waiter(self) -> None:
+        """Wait until, from now on, something begins to wait for a signal that was not sent."""
+        self._wait_began.clear()
+        await self._wait_began.wait()
 
     @cached_property
-    def _held(self) -> asyncio.Event:
+    def _wait_began(self) -> asyncio.Event:
         return _create_event()
 
-    def _event(self, name: str) -> asyncio.Event:
-        if name not in self._given:
-            self._given[name] = _create_event()
-        return self._given[name]
+    def _get_event(self, name: str) -> asyncio.Event:
+        if name not in self._events:
+            self._events[name] = _create_event()
+        return self._events[name]
 
 
 def _create_event() -> asyncio.Event:
-    """Imports asyncio where a signal is used at all: the loopback server is to answer before that would be done."""
+    # Importing asyncio takes longer than the model server's first answer may.
     from asyncio import Event
 
     return Event()
@@ -65,31 +62,24 @@ class ProbeTools:
     """The scenario's tools, as scripts and as agents name them."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
-        self._all = tuple(tools)
+        self._tools = tuple(tools)
 
-    def named(self, agent: str, name: str) -> Tool | None:
-        """Gives the tool that an agent's script calls by this name."""
+    def find_scripted(self, agent: str, name: str) -> Tool | None:
+        """Return the tool that an agent's script calls by this name."""
         owner, short = split_owner(agent, name)
-        return next((tool for tool in self._all if tool.agent == owner and tool.name == short), None)
+        return next((tool for tool in self._tools if tool.agent == owner and tool.name == short), None)
 
-    def seen(self, agent: str, name: str) -> Tool | None:
-        """Gives the tool that an agent calls by this name; an agent that nobody knows may be any."""
-        called = [tool for tool in self._all if tool.visible_name == name]
-        return next((tool for tool in called if tool.agent == agent), called[0] if called else None)
-
-
-def select_behaviour(tool: Tool, label: str | None, executed_before: int) -> ToolBehaviour:
-    """Gives what this execution of a call does: the k-th execution the k-th behaviour, the last one for ever."""
-    _, _, own = (label or "").rpartition("/")
-    several = tool.per_call.get(label or "") or tool.per_call.get(own) or tool.behaviours
-    return several[min(executed_before, len(several) - 1)]
+    def find_visible(self, agent: str, name: str) -> Tool | None:
+        """Return the tool that an agent calls by this name, its own one before that of any other agent."""
+        visible = [tool for tool in self._tools if tool.visible_name == name]
+        return next((tool for tool in visible if tool.agent == agent), visible[0] if visible else None)
 
 
 async def execute_behaviour(behaviour: ToolBehaviour, arguments: Mapping[str, Any], signals: Signals) -> Any:
     """
-    Does what the scenario says.
+    Do what the scenario says.
 
-    Errors:
+    Raises:
         AsksAgain: The tool wants a second approval.
         ToolRaised: The tool fails.
     """
@@ -104,9 +94,9 @@ async def execute_behaviour(behaviour: ToolBehaviour, arguments: Mapping[str, An
 
 def format_result(returns: Any, arguments: Mapping[str, Any]) -> Any:
     """
-    Gives what a tool returns, with its arguments filled into the text.
+    Return what a tool returns, with its arguments filled into the text.
 
-    >>> filled("deleted {path}", {"path": "a.txt"})
+    >>> format_result("deleted {path}", {"path": "a.txt"})
     'deleted a.txt'
     """
     if isinstance(returns, str):

@@ -1,8 +1,7 @@
-"""
-The run loop: one scenario, in one variant, on one agent, recorded.
+"""Run loop: one scenario, in one variant, on one agent, recorded.
 
-Whatever happens on the agent's side ends up in the journal, and the journal ends with how the run ended. Only what is
-the harness' or the person's own business is raised: an interrupt, a mistake in the call.
+Whatever happens on the agent's side ends up in the journal, and the journal ends with how the run ended. Only what
+concerns the harness or the user is raised: an interrupt, an invalid argument.
 """
 
 from __future__ import annotations
@@ -21,11 +20,12 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import AdapterError, HostError
 from pytest_approvals.journal.events import AgentLost, Event, RunEnd, ToolEnd, ToolStart, TurnEnd, TurnStart
 from pytest_approvals.journal.files import Journal
-from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
+from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.caller import Caller
+from pytest_approvals.runner.journal_values import build_header, describe_error
 from pytest_approvals.runner.mcp.endpoints import RunMcpServers
 from pytest_approvals.runner.oracles import Oracle, create_oracle
-from pytest_approvals.runner.run_context import RunContext, RunLimits, build_header, describe_error
+from pytest_approvals.runner.run_context import RunContext, RunLimits
 from pytest_approvals.runner.stored_state_agent import StoredStateSource
 from pytest_approvals.runner.timeouts import AgentBlocks
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -40,7 +40,7 @@ class RecordedRun:
     A recorded run.
 
     Attributes:
-        output: The output of the last turn that finished; the agent's own object where it runs in this process.
+        output: The output of the last turn that finished; the agent's own object if it runs in this process.
     """
 
     scenario: Scenario
@@ -67,87 +67,93 @@ async def run_scenario(
     seed: int = 0,
 ) -> RecordedRun:
     """
-    Plays a scenario and records it.
+    Play a scenario and record it.
 
-    Arguments:
+    Args:
+        scenario: What is played.
+        variant: How it is played.
+        source: Builds the agent.
         journal: Where to record; in memory by default. It is closed at the end.
-        oracle: Who answers what the story leaves open, in place of the variant's oracle.
+        oracle: Answers what the script leaves open, in place of the variant's oracle.
+        limit: How far the run may go.
         lenient: Record what a real provider would refuse, but answer it.
-        seed: Written into the header, for whoever derives values from it.
+        seed: Recorded in the header, for what derives values from it.
     """
     if variant.saved_by:
         source = StoredStateSource(source, scenario, variant, AgentSpec.parse(source.name).base)
-    play = RunContext(
+    context = RunContext(
         scenario=scenario,
         variant=variant,
         journal=journal or Journal(),
         header=build_header(scenario, variant, source, seed),
         limit=limit or RunLimits(),
         lenient=lenient,
-        gated=source.attachment.gated if isinstance(source, InProcessSource) and source.attachment else None,
+        gated=source.gated,
     )
     with (
-        _connect_servers(scenario, source) as play.connected,
+        _connect_servers(scenario, source) as context.mcp_servers,
         _create_store_folder(variant) as directory,
-        _serve_model(variant, source) as play.served,
+        _serve_model(variant, source) as context.model_endpoint,
     ):
-        caller = Caller(play, source, oracle or create_oracle(variant.oracle), directory)
+        caller = Caller(context, source, oracle or create_oracle(variant.oracle), directory)
         try:
-            await _play_to_end(play, caller)
+            await _play_to_end(context, caller)
         finally:
-            play.journal.close()
+            context.journal.close()
     return RecordedRun(
-        scenario=scenario, variant=variant, agent=source.name, journal=play.journal, output=caller.last_output()
+        scenario=scenario, variant=variant, agent=source.name, journal=context.journal, output=caller.last_output()
     )
 
 
-async def _play_to_end(play: RunContext, caller: Caller) -> None:
+async def _play_to_end(context: RunContext, caller: Caller) -> None:
     how, error = "completed", None
     try:
-        async with play.deadline.running():
-            await caller.play_all()
+        async with context.deadline.running():
+            await caller.play()
     except TimeoutError as raised:
-        how, error = "timeout", [type(raised).__name__, f"the run took longer than {play.limit.seconds:g} s"]
+        how, error = "timeout", [type(raised).__name__, f"the run took longer than {context.limit.seconds:g} s"]
     except AgentBlocks as raised:
         how, error = "timeout", describe_error(raised)
     except (AdapterError, Unsupported) as raised:
         how, error = "broken", describe_error(raised)
         stderr = raised.stderr if isinstance(raised, HostError) else ""
-        play.begin()
-        play.journal.record(AgentLost(what=str(raised), stderr=stderr))
+        context.record_header()
+        context.journal.record(AgentLost(what=str(raised), stderr=stderr))
     except (KeyboardInterrupt, asyncio.CancelledError) as raised:
-        await _record_end(play, caller, "interrupted", describe_error(raised))
+        await _record_end(context, caller, "interrupted", describe_error(raised))
         raise
     except Exception as raised:
         how, error = "broken", describe_error(raised)
-    await _record_end(play, caller, "left" if how == "completed" and caller.left else how, error)
+    await _record_end(context, caller, "left" if how == "completed" and caller.has_left else how, error)
 
 
-async def _record_end(play: RunContext, caller: Caller, how: str, error: list[str] | None) -> None:
-    play.begin()
-    _close_open_events(play, how)
+async def _record_end(context: RunContext, caller: Caller, how: str, error: list[str] | None) -> None:
+    # An agent that could not be built has left no header.
+    context.record_header()
+    _close_open_events(context, how)
     pending = await _list_pending(caller) if how in ("completed", "left") else []
-    play.journal.record(RunEnd(how=how, pending=pending, error=error))
-    play.journal.flush()
+    context.journal.record(RunEnd(how=how, pending=pending, error=error))
+    # Before the agents are closed, which may take long or end this process.
+    context.journal.flush()
     with contextlib.suppress(Exception):
         await caller.close()
 
 
 async def _list_pending(caller: Caller) -> list[dict[str, Any]]:
-    """Asks every session once more what is pending; one that cannot say counts as having nothing."""
+    """Ask every session once more what is pending; one that cannot answer counts as having nothing."""
     pending: list[dict[str, Any]] = []
     for session in caller.sessions.values():
-        if not session.lost:
+        if not session.is_lost:
             with contextlib.suppress(Exception):
-                pending += [one.written() for one in await session.pending()]
+                pending += [request.to_dict() for request in await session.pending()]
     return pending
 
 
-def _close_open_events(play: RunContext, how: str) -> None:
-    """Ends in the journal what a run that was cut off left open, so that its grammar holds."""
+def _close_open_events(context: RunContext, how: str) -> None:
+    """Record the ends of what a run that was cut off left open, so that its journal is well-formed."""
     turns: dict[int, TurnStart] = {}
     executions: dict[int, ToolStart] = {}
-    for event in play.journal.events:
+    for event in context.journal.events:
         match event:
             case TurnStart():
                 turns[event.turn] = event
@@ -158,38 +164,39 @@ def _close_open_events(play: RunContext, how: str) -> None:
             case ToolEnd():
                 executions.pop(event.x, None)
     for start in executions.values():
-        play.journal.record(ToolEnd(session=start.session, x=start.x, how="cancelled"))
+        context.journal.record(ToolEnd(session=start.session, x=start.x, how="cancelled"))
     for turn in turns.values():
         outcome = "timeout" if how == "timeout" else "failed"
-        play.journal.record(TurnEnd(session=turn.session, turn=turn.turn, outcome=outcome, error=[how, ""]))
+        context.journal.record(TurnEnd(session=turn.session, turn=turn.turn, outcome=outcome, error=[how, ""]))
 
 
 @contextlib.contextmanager
 def _serve_model(variant: Variant, source: AgentSource) -> Iterator[ModelEndpoint | None]:
-    """Serves the model for as long as the run takes, where the variant or the agent reaches it over a protocol."""
+    """Serve the model during the run, if the variant or the agent reaches it over a protocol."""
     protocol = source.facts.native if variant.protocol == "native" else variant.protocol
     if not protocol:
         yield None
         return
+    # Most runs ask the world itself, and need neither protocols nor an HTTP server.
     from pytest_approvals.runner.model_endpoint import ModelEndpoint
 
-    with contextlib.closing(ModelEndpoint(protocol)) as served:
-        yield served
+    with contextlib.closing(ModelEndpoint(protocol)) as endpoint:
+        yield endpoint
 
 
 @contextlib.contextmanager
 def _connect_servers(scenario: Scenario, source: AgentSource) -> Iterator[RunMcpServers | None]:
-    """Serves the tools of MCP servers for as long as the run takes, where the agent connects to them."""
+    """Serve the tools of MCP servers during the run, if the agent connects to them."""
     if not source.facts.connects or all(tool.kind != "mcp" for tool in scenario.tools):
         yield None
         return
-    with contextlib.closing(RunMcpServers(scenario.servers)) as connected:
-        yield connected
+    with contextlib.closing(RunMcpServers(scenario.servers)) as servers:
+        yield servers
 
 
 @contextlib.contextmanager
 def _create_store_folder(variant: Variant) -> Iterator[str]:
-    """Gives a folder for native stores, for as long as the run takes; empty where the variant has none."""
+    """Yield a folder for native stores, which exists during the run; empty if the variant has none."""
     if not variant.serialize.startswith("native."):
         yield ""
         return

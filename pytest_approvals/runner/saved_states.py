@@ -1,35 +1,205 @@
-"""
-Where the text of a save says something, and which of these places say what a person is shown.
+"""Saved states of a session: what its agent dumped, how it is loaded again, and what a scenario changes in its text.
 
-A state may say the same thing in several places. Which of them a framework shows is found out by trial: one place after
-the other is changed, and what the agent lists then is compared with what it listed before.
+A state may say the same thing in several places. Which of them a framework shows to people is found out by trial: one
+place after the other is changed, and what the agent lists then is compared with what it listed before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any
 
+from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.exceptions import Unsupported
+from pytest_approvals.errors import AdapterError
+from pytest_approvals.journal.events import StateRestored, StateRewritten, StateSaved
+from pytest_approvals.runner.approval_requests import TrackedRequest
+from pytest_approvals.runner.journal_values import describe_error
+from pytest_approvals.runner.run_context import RunContext
+from pytest_approvals.runner.script import ScriptState
 from pytest_approvals.scenario.model import RewriteStep
 
 StateParts = Sequence[str]
-"""What an agent dumped."""
+"""What an agent dumped: one text, or with history `append` one after the other."""
 
 ListPending = Callable[[StateParts], Awaitable[Any]]
-"""Gives what an agent lists that has taken up these parts; None where it refuses them."""
+"""Returns what an agent lists that has loaded these parts; None if it refuses them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedState:
+    """
+    What is kept of a session.
+
+    Attributes:
+        parts: What the agent dumped; several with history `append`.
+        dormant: For mode `copy`: an agent that holds the copy.
+        script: How far the script had got.
+    """
+
+    name: str = ""
+    parts: tuple[str, ...] = ()
+    dormant: Agent | None = None
+    script: ScriptState = field(default_factory=ScriptState)
+
+    @property
+    def digest(self) -> str | None:
+        """A short digest of what was dumped; None if nothing was."""
+        return compute_digest(self.parts[-1]) if self.parts else None
+
+
+class SavedStates:
+    """
+    The saved states of one session.
+
+    Args:
+        session: The name of the session in the journal.
+        agent: The name of the agent, for error messages.
+
+    Attributes:
+        latest: The state that the session resumes from.
+        is_agent_outdated: The agent that is alive must not be used further: the session resumes from *latest*.
+    """
+
+    def __init__(self, context: RunContext, session: str, agent: str) -> None:
+        self.latest: SavedState | None = None
+        self.is_agent_outdated = False
+        self._context = context
+        self._session = session
+        self._agent = agent
+        self._by_name: dict[str, SavedState] = {}
+        self._record = context.journal.record
+
+    @property
+    def saves_after_turns(self) -> bool:
+        """Whether the variant saves the state between turns."""
+        return self._context.variant.serialize != "none"
+
+    def get(self, name: str) -> SavedState | None:
+        """Return the state that was saved as *name*."""
+        return self._by_name.get(name)
+
+    def fork(self) -> SavedStates:
+        """Return the states of a second session object on the same session."""
+        other = SavedStates(self._context, self._session, self._agent)
+        other._by_name, other.latest = self._by_name, self.latest
+        return other
+
+    async def save(
+        self, agent: Agent, script: ScriptState, build_agent: Callable[[], Awaitable[Agent]], name: str = ""
+    ) -> None:
+        """
+        Save the state of *agent*, under *name* or under a number.
+
+        A save that fails is recorded, and the agent stays alive.
+
+        Args:
+            agent: The agent that is alive.
+            script: How far the script has got.
+            build_agent: Builds the agent that holds a copy.
+            name: What the scenario calls it.
+        """
+        name = name or f"save-{len(self._by_name) + 1}"
+        mode = self._context.variant.serialize
+        try:
+            if self.is_agent_outdated and self.latest:
+                save = self.latest
+            else:
+                save = await self._save(agent, script.copy(), build_agent)
+        except (AdapterError, Unsupported):
+            raise
+        except Exception as error:
+            self.is_agent_outdated = False
+            self._record(StateSaved(session=self._session, name=name, mode=mode, error=describe_error(error)))
+            return
+        self._by_name[name] = self.latest = replace(save, name=name)
+        self.is_agent_outdated = True
+        size = len(save.parts[-1]) if save.parts else None
+        self._record(StateSaved(session=self._session, name=name, mode=mode, size=size, digest=save.digest))
+
+    async def _save(self, agent: Agent, script: ScriptState, build_agent: Callable[[], Awaitable[Agent]]) -> SavedState:
+        if self._context.variant.serialize == "copy":
+            dormant = await build_agent()
+            await dormant.copy_from(agent)
+            return SavedState(dormant=dormant, script=script)
+        part = await self._dump(agent)
+        earlier = self.latest.parts if self._context.variant.history == "append" and self.latest else ()
+        return SavedState(parts=(*earlier, part), script=script)
+
+    async def _dump(self, agent: Agent) -> str:
+        part = await agent.dump()
+        if not isinstance(part, str):
+            raise AdapterError(self._agent, f"dump() returned {type(part).__name__}; expected text")
+        return part
+
+    async def load(self, save: SavedState, agent: Agent) -> None:
+        """Load a state into *agent*."""
+        if save.dormant is not None:
+            await agent.copy_from(save.dormant)
+        else:
+            await agent.load(save.parts)
+
+    async def dump_again(self, agent: Agent) -> str | None:
+        """
+        Dump once more what was just loaded, and return its digest: it shows whether the round trip is stable.
+
+        None if it need not be stable: for what another release saved, say.
+        """
+        variant = self._context.variant
+        if variant.serialize != "json" or variant.history != "whole" or variant.saved_by:
+            return None
+        return compute_digest(await agent.dump())
+
+    def record_restored(self, save: SavedState, pending: Sequence[TrackedRequest], again: str | None) -> None:
+        """Record that an agent resumes from a state, with what it lists right after, and the digest of a new dump."""
+        self.latest, self.is_agent_outdated = save, False
+        mode = self._context.variant.serialize
+        listed = [request.to_dict() for request in pending]
+        self._record(StateRestored(session=self._session, name=save.name, mode=mode, pending=listed, again=again))
+
+    def record_restore_failure(self, save: SavedState, error: Exception) -> None:
+        """Record that an agent could not load a state."""
+        mode = self._context.variant.serialize
+        self._record(StateRestored(session=self._session, name=save.name, mode=mode, error=describe_error(error)))
+
+    async def tamper(self, step: RewriteStep, list_pending: ListPending) -> bool:
+        """
+        Change the text of the latest state; return whether it contains what is to be changed.
+
+        If all places that contain it are shown to people, a change of what is hidden changes nothing.
+        """
+        save = self.latest
+        if save is None or not find_positions(save.parts, step.old):
+            return False
+        positions = await select_positions(save.parts, step, list_pending)
+        script = save.script.copy()
+        script.rewritten += ((step.old, step.new),)
+        self.latest = replace(save, parts=replace_text(save.parts, step, positions), script=script)
+        self._record(
+            StateRewritten(
+                session=self._session,
+                name=save.name,
+                old=step.old,
+                new=step.new,
+                where=step.where,
+                places=len(positions),
+            )
+        )
+        return True
 
 
 @dataclass(frozen=True, slots=True)
 class StatePosition:
-    """A place in the text of a save: the number of its part, and where it begins there."""
+    """A position in the text of a state: the number of its part, and the offset there."""
 
     part: int
     start: int
 
 
 def find_positions(parts: StateParts, old: str) -> list[StatePosition]:
-    """Gives the places that say *old*, from the first to the last."""
+    """Return the positions of *old*, from the first to the last."""
     return [StatePosition(number, start) for number, part in enumerate(parts) for start in _find_all(part, old)]
 
 
@@ -41,26 +211,32 @@ def _find_all(text: str, old: str) -> list[int]:
     return starts
 
 
-def replace_text(parts: StateParts, step: RewriteStep, chosen: Collection[StatePosition]) -> tuple[str, ...]:
-    """Gives *parts* with the new text in the chosen places."""
+def replace_text(parts: StateParts, step: RewriteStep, positions: Collection[StatePosition]) -> tuple[str, ...]:
+    """Return *parts* with the new text at the given positions."""
     changed = list(parts)
-    for place in sorted(chosen, key=lambda one: (one.part, one.start), reverse=True):
-        text = changed[place.part]
-        changed[place.part] = text[: place.start] + step.new + text[place.start + len(step.old) :]
+    # From the end, so that a replacement of another length moves no position that is still to come.
+    for position in sorted(positions, key=lambda position: (position.part, position.start), reverse=True):
+        text = changed[position.part]
+        changed[position.part] = text[: position.start] + step.new + text[position.start + len(step.old) :]
     return tuple(changed)
 
 
-async def select_positions(parts: StateParts, step: RewriteStep, listed: ListPending) -> list[StatePosition]:
+async def select_positions(parts: StateParts, step: RewriteStep, list_pending: ListPending) -> list[StatePosition]:
     """
-    Gives the places that *step* means.
+    Return the positions that *step* means.
 
-    Where no place alone changes what is shown, those count as shown whose change is refused.
+    If no position alone changes what is shown, those count as shown whose change is refused.
     """
     known = find_positions(parts, step.old)
     if step.where == "every" or not known:
         return known
-    before = await listed(parts)
-    after = [await listed(replace_text(parts, step, [place])) for place in known]
-    shown = [place for place, now in zip(known, after, strict=True) if now is not None and now != before]
-    shown = shown or [place for place, now in zip(known, after, strict=True) if now is None]
-    return shown if step.where == "shown" else [place for place in known if place not in shown]
+    before = await list_pending(parts)
+    after = [await list_pending(replace_text(parts, step, [position])) for position in known]
+    shown = [position for position, now in zip(known, after, strict=True) if now is not None and now != before]
+    shown = shown or [position for position, now in zip(known, after, strict=True) if now is None]
+    return shown if step.where == "shown" else [position for position in known if position not in shown]
+
+
+def compute_digest(text: str) -> str:
+    """Return a short digest of a dumped state."""
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,16 +1,14 @@
-"""
-A session: one agent object after the other, and what is kept of it between two turns.
+"""Session: the turns of one agent object after the other, built anew from saved states as the variant says.
 
-After every turn the state is saved as the variant says; the agent that comes next is built anew and takes the save up,
-but only when the story goes on, so that nothing is restored after the last turn.
+After every turn the state is saved; the next agent is built and loads the save only when the story continues, so that
+nothing is restored after the last turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent
@@ -23,128 +21,103 @@ from pytest_approvals.journal.events import (
     DecisionsStaged,
     HistoryTrimmed,
     PendingCancelled,
-    StateRestored,
-    StateRewritten,
-    StateSaved,
     TurnEnd,
     TurnStart,
 )
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.processes.remote_agents import drop_remote_handles
-from pytest_approvals.runner.approval_requests import TrackedRequest, request_to_dict
+from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.cancellation import Disconnect
-from pytest_approvals.runner.mcp.endpoints import create_world_dispatcher
-from pytest_approvals.runner.run_context import RunContext, describe_error, describe_tool_parameters
-from pytest_approvals.runner.saved_states import find_positions, replace_text, select_positions
-from pytest_approvals.runner.script import ScriptState
-from pytest_approvals.runner.world import RecordingWorld
+from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
+from pytest_approvals.runner.run_context import RunContext
+from pytest_approvals.runner.saved_states import SavedState, SavedStates
+from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.model import RewriteStep
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedState:
-    """
-    What is kept of a session.
-
-    Attributes:
-        parts: What the agent dumped; several with history `append`.
-        dormant: For mode `copy`: an agent that holds the copy.
-        progress: How far the story had got.
-    """
-
-    name: str = ""
-    parts: tuple[str, ...] = ()
-    dormant: Agent | None = None
-    progress: ScriptState = field(default_factory=ScriptState)
-
-    @property
-    def digest(self) -> str | None:
-        """A short digest of what was dumped; None where nothing was."""
-        return _compute_digest(self.parts[-1]) if self.parts else None
 
 
 class Session:
     """
-    One session of a play.
+    One session of a run.
+
+    Args:
+        directory: Folder of durable stores; empty if the variant has none.
+        name: Empty for the only session of most scenarios.
 
     Attributes:
-        name: Empty for the only session of most scenarios.
-        lost: The session's state cannot be taken up any more; its further steps cannot be played.
-        ended: How its last turn ended: `paused`, `finished`, `failed`; None before the first.
+        states: The states that were saved of it.
+        is_lost: Its state could not be restored; its further steps cannot be played.
+        last_outcome: How its last turn ended: `paused`, `finished`, `failed`; None before the first.
     """
 
-    def __init__(self, play: RunContext, source: AgentSource, directory: str, name: str = "") -> None:
-        self.play = play
+    def __init__(self, context: RunContext, source: AgentSource, directory: str, name: str = "") -> None:
+        self.context = context
         self.name = name
-        self.lost = False
-        self.ended: str | None = None
+        self.states = SavedStates(context, name, source.name)
+        self.world = RecordingWorld(context, name)
+        self.is_lost = False
+        self.last_outcome: str | None = None
         self._source = source
         self._directory = directory
         self._agents: list[Agent] = []
-        self._saves: dict[str, SavedState] = {}
-        self._latest: SavedState | None = None
-        self._stale = False
-        self._record = play.journal.record
-        self.world = RecordingWorld(play, name)
+        self._record = context.journal.record
         self._agent: Agent
 
     # --- agents ---
 
-    async def start(self, beside: Session | None = None) -> Agent:
-        """Builds the first agent, or takes another session of the agent that the session *beside* has."""
+    async def start(self, beside: Session | None = None) -> None:
+        """Build the first agent, or begin another session of the agent that the session *beside* has."""
         if beside is not None:
-            self._take(await beside._agent.another_session(self.world), "session")
+            self._use_agent(await beside._agent.another_session(self.world), "session")
             self.world.sharing = beside.world.sharing
             self.world.sharing.append(self.world)
         else:
-            async with self.play.deadline.not_counted():
-                agent = await self._source.build(self.world, self._blueprint())
-            self._take(agent, "built")
-        return self._agent
+            async with self.context.deadline.not_counted():
+                agent = await self._source.build(self.world, self._build_blueprint())
+            self._use_agent(agent, "built")
 
-    async def ready(self) -> bool:
-        """
-        Sees to it that the agent is there to go on: takes up the latest save where the variant keeps nothing alive.
-
-        Says whether it is; a session whose save could not be taken up is lost.
-        """
-        if self._stale and self._latest is not None and not self.lost:
-            await self.restore(self._latest)
-        return not self.lost
+    async def ensure_agent(self) -> bool:
+        """Restore the latest save if the variant keeps no agent alive; return False if the session is lost."""
+        if self.states.is_agent_outdated and self.states.latest is not None and not self.is_lost:
+            await self._restore(self.states.latest)
+        return not self.is_lost
 
     async def close(self) -> None:
-        """Closes all agents that the session had."""
+        """Close all agents that the session had."""
         for agent in self._agents:
             with suppress(Exception):
                 await agent.close()
 
-    def _take(self, agent: Agent, how: str) -> None:
+    def _use_agent(self, agent: Agent, how: str) -> None:
         self._agent = agent
         self._agents.append(agent)
         specs = agent.tools()
-        self.play.begin(specs)
+        self.context.record_header(specs)
         tools = [tool.name for tool in specs]
-        process = self.play.counters.process(getattr(agent, "process", None))
-        others = describe_tool_parameters(self.play.parameters)
-        self._record(AgentStart(session=self.name, tools=tools, how=how, process=process, parameters=others))
+        process = self.context.counters.process_number(agent.process)
+        parameters = describe_tool_parameters(self.context.parameters)
+        self._record(AgentStart(session=self.name, tools=tools, how=how, process=process, parameters=parameters))
 
-    def _blueprint(self) -> Blueprint:
-        return replace(
-            self.play.blueprint(self._directory, create_world_dispatcher(self.world)), model=self.world.address()
-        )
+    def _build_blueprint(self) -> Blueprint:
+        blueprint = self.context.build_blueprint(self._directory, create_world_dispatcher(self.world))
+        return replace(blueprint, model=self.world.address())
 
-    async def _built_anew(self, fresh: bool) -> None:
-        resume = self.play.variant.resume
+    async def _rebuild_agent(self, fresh: bool) -> None:
+        resume = self.context.variant.resume
         if fresh and resume == "same":
             resume = "fresh"
-        async with self.play.deadline.not_counted():
+        async with self.context.deadline.not_counted():
             if resume == "same":
-                how = "copied" if self.play.variant.serialize == "copy" else "restored"
-                agent = await self._source.build(self.world, self._blueprint())
+                how = "copied" if self.context.variant.serialize == "copy" else "restored"
+                agent = await self._source.build(self.world, self._build_blueprint())
             else:
                 how = resume
-                agent = await self._source.build_fresh(self.world, self._blueprint(), cold=resume == "cold")
-        self._take(agent, how)
+                agent = await self._source.build_fresh(self.world, self._build_blueprint(), cold=resume == "cold")
+        self._use_agent(agent, how)
+
+    async def _build_dormant_agent(self) -> Agent:
+        dormant = await self._source.build(self.world, self._build_blueprint())
+        self._agents.append(dormant)
+        return dormant
 
     # --- turns ---
 
@@ -157,99 +130,105 @@ class Session:
         hangs_up: str | None = None,
     ) -> None:
         """
-        Takes one turn and records it; a failed turn is a result, not an error.
+        Take one turn and record it; a failed turn is a result, not an error.
 
-        Arguments:
-            positions: Where in the journal the decisions stand.
-            hangs_up: Where the caller hangs up, so that the turn is cancelled.
+        Args:
+            text: The user's message; None for a turn that only answers requests.
+            decisions: The answers to requests.
+            positions: Numbers of the decisions' events in the journal.
+            hangs_up: The place where the caller disconnects, so that the turn is cancelled.
         """
-        number = self.play.counters.next_turn()
-        stream = self.play.variant.stream
+        number = self.context.counters.next_turn()
+        stream = self.context.variant.stream
         self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
-        self.play.journal.flush()
+        self.context.journal.flush()
         try:
-            with self.world.turn(number):
-                taken = drop_remote_handles(self._agent, decisions)
-                turn = self._agent.turn(text, taken, stream=stream)
-                outcome = self._checked(await (turn if hangs_up is None else self._cancelled(turn, number, hangs_up)))
+            with self.world.during_turn(number):
+                turn = self._agent.turn(text, drop_remote_handles(self._agent, decisions), stream=stream)
+                outcome = await (turn if hangs_up is None else self._run_until(turn, number, hangs_up))
+            self._check_outcome(outcome)
         except Exception as error:
-            if isinstance(error, (AdapterError, Unsupported)):
-                self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=describe_error(error)))
-                raise
-            self.ended = "failed"
             self._record(TurnEnd(session=self.name, turn=number, outcome="failed", error=describe_error(error)))
+            if isinstance(error, (AdapterError, Unsupported)):
+                raise
+            self.last_outcome = "failed"
         else:
-            self._ended(number, outcome)
-        self.play.journal.flush()
+            self._record_outcome(number, outcome)
+        self.context.journal.flush()
 
-    async def _cancelled(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
-        """Takes a turn that is cancelled at a place, if it comes there."""
-        hung_up = CallerHungUp(session=self.name, turn=number, place=place)
-        self.world.hang_up = hang_up = Disconnect(place, lambda: self._record(hung_up))
+    async def _run_until(self, turn: Coroutine[Any, Any, Outcome], number: int, place: str) -> Outcome:
+        """Run a turn that is cancelled at a place, if it gets there."""
+        event = CallerHungUp(session=self.name, turn=number, place=place)
+        self.world.disconnect = disconnect = Disconnect(place, lambda: self._record(event))
         try:
-            return await hang_up.taken(turn)
+            return await disconnect.run(turn)
         finally:
-            self.world.hang_up = None
+            self.world.disconnect = None
 
-    def _ended(self, number: int, outcome: Outcome) -> None:
+    def _record_outcome(self, number: int, outcome: Outcome) -> None:
         if isinstance(outcome, Paused):
-            self.ended = "paused"
-            surfaced = self._surfaced(outcome.requests)
-            written = [one.written() for one in surfaced]
-            self._record(TurnEnd(session=self.name, turn=number, outcome="paused", requests=written, text=outcome.text))
+            self.last_outcome = "paused"
+            requests = [request.to_dict() for request in self._track(outcome.requests)]
+            self._record(
+                TurnEnd(session=self.name, turn=number, outcome="paused", requests=requests, text=outcome.text)
+            )
         else:
-            self.ended = "finished"
-            self._surfaced(())
+            self.last_outcome = "finished"
+            self._track(())
             self._record(TurnEnd(session=self.name, turn=number, outcome="finished", output=outcome.output))
 
-    def _checked(self, outcome: object) -> Outcome:
-        if isinstance(outcome, Finished):
-            return outcome
-        if isinstance(outcome, Paused) and _is_request_list(outcome.requests):
-            return outcome
-        what = f"turn() gave {outcome!r}; it must give Finished, or Paused with Requests"
-        raise AdapterError(self._source.name, what)
+    def _check_outcome(self, outcome: object) -> None:
+        if isinstance(outcome, Finished) or (isinstance(outcome, Paused) and _are_requests(outcome.requests)):
+            return
+        raise AdapterError(
+            self._source.name, f"turn() returned {outcome!r}; expected Finished, or Paused with Requests"
+        )
 
     async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
-        """Puts decisions into the state and saves it."""
-        error = await self._tried(self._agent.stage(drop_remote_handles(self._agent, decisions)))
+        """Put decisions into the state."""
+        error = await self._attempt(self._agent.stage(drop_remote_handles(self._agent, decisions)))
         self._record(DecisionsStaged(session=self.name, decisions=list(positions), error=error))
 
     async def cancel(self) -> None:
-        """Gives up what is pending."""
-        error = await self._tried(self._agent.cancel())
+        """Give up what is pending."""
+        error = await self._attempt(self._agent.cancel())
         self._record(PendingCancelled(session=self.name, error=error))
         if error is None:
-            self._surfaced(())
+            self._track(())
 
     async def trim(self, keep: int) -> None:
-        """Lets the framework trim its history."""
-        self._record(HistoryTrimmed(session=self.name, keep=keep, error=await self._tried(self._agent.trim(keep))))
+        """Let the framework trim its history."""
+        self._record(HistoryTrimmed(session=self.name, keep=keep, error=await self._attempt(self._agent.trim(keep))))
 
     async def pending(self) -> list[TrackedRequest]:
-        """Asks the agent what is pending; an adapter that gives nonsense breaks its contract."""
+        """
+        Ask the agent what is pending.
+
+        Raises:
+            AdapterError: It lists something else than requests.
+        """
         listed = await self._agent.pending()
-        if not _is_request_list(listed):
-            raise AdapterError(self._source.name, f"pending() gave {listed!r}; it must list Requests")
-        return self._surfaced(listed)
+        if not _are_requests(listed):
+            raise AdapterError(self._source.name, f"pending() returned {listed!r}; expected Requests")
+        return self._track(listed)
 
-    async def still_open(self) -> list[TrackedRequest]:
+    async def list_answerable(self) -> list[TrackedRequest]:
         """
-        Gives the requests that can be answered now.
+        Return the requests that can be answered now.
 
-        After a failed turn nobody was shown anything: of what was shown before, that is open which the agent lists
-        still; where it cannot say, nothing is.
+        A failed turn shows nothing: of what was shown before, that is open which the agent still lists; if it cannot
+        list anything, nothing is.
         """
-        if self.ended == "failed":
+        if self.last_outcome == "failed":
             with suppress(Exception):
-                return self.play.requests.still_in(self.name, await self._agent.pending(), self.world.progress)
+                return self.context.requests.find_still_open(self.name, await self._agent.pending(), self.world.state)
             return []
-        return self.play.requests.open(self.name)
+        return self.context.requests.open_in(self.name)
 
-    def _surfaced(self, requests: Sequence[Request]) -> list[TrackedRequest]:
-        return self.play.requests.seen(self.name, requests, self.world.progress)
+    def _track(self, requests: Sequence[Request]) -> list[TrackedRequest]:
+        return self.context.requests.update(self.name, requests, self.world.state)
 
-    async def _tried(self, step: Awaitable[None]) -> list[str] | None:
+    async def _attempt(self, step: Awaitable[None]) -> list[str] | None:
         try:
             await step
         except (AdapterError, Unsupported):
@@ -258,76 +237,65 @@ class Session:
             return describe_error(error)
         return None
 
-    # --- saves ---
-
-    @property
-    def saves_itself(self) -> bool:
-        """Whether the variant saves the state between turns."""
-        return self.play.variant.serialize != "none"
+    # --- saved states ---
 
     async def save(self, name: str = "") -> None:
-        """
-        Saves the state, under *name* or under a number.
+        """Save the state, under *name* or under a number."""
+        await self.states.save(self._agent, self.world.state, self._build_dormant_agent, name)
 
-        A save that fails is recorded, and the agent stays alive.
+    async def restore(self, name: str) -> bool:
+        """Restore the state saved as *name*, however old; return whether there is one."""
+        save = self.states.get(name)
+        if save is not None:
+            await self._restore(save)
+        return save is not None
+
+    async def restart(self, *, fresh: bool) -> None:
+        """Build an agent with the tools that it has now, and let it load the latest save."""
+        if self.states.latest is not None:
+            await self._restore(self.states.latest, fresh=fresh)
+
+    async def tamper(self, step: RewriteStep) -> bool:
+        """Change the text of the latest save; return whether it contains what is to be changed."""
+        return await self.states.tamper(step, self._list_on_trial)
+
+    async def fork(self) -> Session:
         """
-        name = name or f"save-{len(self._saves) + 1}"
-        mode = self.play.variant.serialize
+        Return a second session object on the same state, for turns at the same time.
+
+        If the state is saved between turns, it is restored a second time; otherwise both drive the same live agent.
+        """
+        other = Session(self.context, self._source, self._directory, self.name)
+        other.states = self.states.fork()
+        other._agents = self._agents
+        if self.states.saves_after_turns and self.states.latest is not None:
+            await other._restore(self.states.latest)
+        else:
+            other._agent, other.world = self._agent, self.world
+        return other
+
+    async def _restore(self, save: SavedState, *, fresh: bool = False) -> None:
+        """Build an agent and let it load a save; a failure leaves the session lost."""
+        self.world = RecordingWorld(self.context, self.name, save.script.copy())
+        await self._rebuild_agent(fresh)
         try:
-            save = self._latest if self._stale and self._latest else await self._saved()
+            await self.states.load(save, self._agent)
+            pending = await self.pending()
+            again = await self.states.dump_again(self._agent)
         except (AdapterError, Unsupported):
             raise
         except Exception as error:
-            self._stale = False
-            self._record(StateSaved(session=self.name, name=name, mode=mode, error=describe_error(error)))
-            return
-        self._saves[name] = self._latest = replace(save, name=name)
-        self._stale = True
-        size = len(save.parts[-1]) if save.parts else None
-        self._record(StateSaved(session=self.name, name=name, mode=mode, size=size, digest=save.digest))
+            self.is_lost = True
+            self.states.record_restore_failure(save, error)
+        else:
+            self.states.record_restored(save, pending, again)
 
-    async def _saved(self) -> SavedState:
-        progress = self.world.progress.copy()
-        if self.play.variant.serialize == "copy":
-            dormant = await self._source.build(self.world, self._blueprint())
-            self._agents.append(dormant)
-            await dormant.copy_from(self._agent)
-            return SavedState(dormant=dormant, progress=progress)
-        part = await self._agent.dump()
-        if not isinstance(part, str):
-            raise AdapterError(self._source.name, f"dump() gave {type(part).__name__}; it must give text")
-        before = self._latest.parts if self.play.variant.history == "append" and self._latest else ()
-        return SavedState(parts=(*before, part), progress=progress)
-
-    async def saved_text(self) -> str | None:
-        """Saves the state and gives what the agent dumped; None where it could not."""
-        await self.save()
-        return self._latest.parts[-1] if self._latest is not None and self._latest.parts else None
-
-    async def rewrite(self, step: RewriteStep) -> bool:
-        """
-        Changes the text of the latest save; says whether there is one that says what is to be changed.
-
-        It may say it in no other place than where it is shown: then nothing hidden is changed.
-        """
-        save = self._latest
-        if save is None or not find_positions(save.parts, step.old):
-            return False
-        found = await select_positions(save.parts, step, self._listed_by)
-        progress = save.progress.copy()
-        progress.rewritten += ((step.old, step.new),)
-        self._latest = replace(save, parts=replace_text(save.parts, step, found), progress=progress)
-        event = StateRewritten(name=save.name, old=step.old, new=step.new, where=step.where, places=len(found))
-        event.session = self.name
-        self._record(event)
-        return True
-
-    async def _listed_by(self, parts: Sequence[str]) -> list[dict[str, Any]] | None:
-        """Gives what an agent lists that has taken up *parts*, on trial; None where it refuses them."""
-        agent = await self._source.build(RecordingWorld(self.play, self.name), self._blueprint())
+    async def _list_on_trial(self, parts: Sequence[str]) -> list[dict[str, Any]] | None:
+        """Return what an agent lists that has loaded *parts*, on trial; None if it refuses them."""
+        agent = await self._source.build(RecordingWorld(self.context, self.name), self._build_blueprint())
         try:
             await agent.load(parts)
-            return [request_to_dict(one) for one in await agent.pending()]
+            return [request_to_dict(request) for request in await agent.pending()]
         except (AdapterError, Unsupported):
             raise
         except Exception:
@@ -335,82 +303,6 @@ class Session:
         finally:
             await agent.close()
 
-    async def rewind(self, name: str) -> bool:
-        """Takes up the save called *name*, however old; says whether there is one."""
-        if name not in self._saves:
-            return False
-        await self.restore(self._saves[name])
-        return True
 
-    async def restart(self, *, fresh: bool) -> None:
-        """Builds an agent anew out of the tools that it has now, and lets it take up the latest save."""
-        if self._latest is not None:
-            await self.restore(self._latest, fresh=fresh)
-
-    async def restore(self, save: SavedState, *, fresh: bool = False) -> None:
-        """Builds an agent anew and lets it take up a save; one that fails leaves the session lost."""
-        self.world = RecordingWorld(self.play, self.name, save.progress.copy())
-        await self._built_anew(fresh)
-        try:
-            await self._taken_up(save)
-            pending = await self.pending()
-            again = await self._dumped_again()
-        except (AdapterError, Unsupported):
-            raise
-        except Exception as error:
-            self.lost = True
-            self._record(
-                StateRestored(
-                    session=self.name, name=save.name, mode=self.play.variant.serialize, error=describe_error(error)
-                )
-            )
-            return
-        self._latest, self._stale = save, False
-        self._record(
-            StateRestored(
-                session=self.name,
-                name=save.name,
-                mode=self.play.variant.serialize,
-                pending=[one.written() for one in pending],
-                again=again,
-            )
-        )
-
-    async def _taken_up(self, save: SavedState) -> None:
-        if save.dormant is not None:
-            await self._agent.copy_from(save.dormant)
-        else:
-            await self._agent.load(save.parts)
-
-    async def _dumped_again(self) -> str | None:
-        """
-        Dumps once more what was just loaded, to see whether the round trip is stable; what another release saved need
-        not be.
-        """
-        variant = self.play.variant
-        if variant.serialize != "json" or variant.history != "whole" or variant.saved_by:
-            return None
-        return _compute_digest(await self._agent.dump())
-
-    async def twin(self) -> Session:
-        """
-        Gives a second session object on the same state, for turns at the same time.
-
-        Where the state is saved between turns, it is taken up a second time; else both drive the same live agent.
-        """
-        other = Session(self.play, self._source, self._directory, self.name)
-        other._saves, other._latest = self._saves, self._latest
-        other._agents = self._agents
-        if self.saves_itself and self._latest is not None:
-            await other.restore(self._latest)
-        else:
-            other._agent, other.world = self._agent, self.world
-        return other
-
-
-def _is_request_list(listed: Iterable[object]) -> bool:
-    return all(isinstance(one, Request) for one in listed)
-
-
-def _compute_digest(text: str) -> str:
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+def _are_requests(listed: Iterable[object]) -> bool:
+    return all(isinstance(request, Request) for request in listed)

@@ -1,9 +1,7 @@
-"""
-Taking over a state that an older release saved while it was paused.
+"""Stored states: runs that resume from what an older release saved while it was paused.
 
-What the older release did until then is played again from its record, by an agent that knows nothing else; then the
-agent under test is built and takes up what was saved. So the journal of such a run is like any other, and all checks
-hold for it.
+What the older release did until then is replayed from its record, by an agent that knows nothing else; then the agent
+under test is built and loads what was saved. So the journal of such a run is like any other, and all checks apply.
 """
 
 from __future__ import annotations
@@ -16,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agent_side.contract.types import Blueprint, Decision, Item, Outcome, Paused, Request
 from pytest_approvals.errors import UsageError
 from pytest_approvals.journal.events import ModelRequest, PolicyAsked, ToolStart, TurnEnd
 from pytest_approvals.journal.files import Journal
-from pytest_approvals.processes.agent_source import AgentFacts, AgentSource
-from pytest_approvals.runner.run_context import RunContext, build_header
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.runner.journal_values import build_header
+from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.session import Session
 from pytest_approvals.scenario.model import Scenario, TurnStep, Variant
 from pytest_approvals.scenario.stored_states import list_stored_states
@@ -38,9 +38,9 @@ class PausedState:
     What an agent saved when it was paused for the first time, and what it had done until then.
 
     Attributes:
-        agent, framework, version, scenario, serialize: What saved it, and where.
-        happened: The questions to models and policies and the executions of tools, as a journal has them.
-        requests: Those that surfaced.
+        agent, framework, version, scenario, serialize: What saved it, and in which scenario.
+        happened: The requests to models and policies and the executions of tools, as journals hold them.
+        requests: The approval requests that surfaced.
         state: What the agent dumped.
         files: The files of its durable store, by name, in base64.
     """
@@ -56,62 +56,66 @@ class PausedState:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        """Gives it as it is stored."""
+        """Return the text of its file."""
         return json.dumps({"format": STATE_FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> PausedState:
         """
-        Reads a stored state.
+        Read a stored state.
 
-        Errors:
-            UsageError: The file is none.
+        Raises:
+            UsageError: The file does not hold one.
         """
         try:
-            written = json.loads(path.read_text(encoding="utf-8"))
-            if written.pop("format") != STATE_FORMAT:
-                raise ValueError("it has another format")
-            return cls(**written)
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content.pop("format") != STATE_FORMAT:
+                raise ValueError(f"expected format {STATE_FORMAT}")
+            return cls(**content)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"{path}: this is no stored state ({error})") from None
+            raise UsageError(f"{path}: invalid stored state ({error})") from None
 
 
 async def capture_paused_state(
     scenario: Scenario, serialize: str, source: AgentSource, agent: str, folder: str
 ) -> PausedState:
     """
-    Plays a scenario until the first turn has ended, and gives what the agent saved then.
+    Play a scenario until the first turn has ended, and return what the agent saved then.
 
-    Arguments:
-        agent: What the agent is called without its release.
+    Args:
+        scenario: What is played.
+        serialize: How the state is saved.
+        source: Builds the agent.
+        agent: The name of the agent without its release.
         folder: An empty folder for a durable store.
 
-    Errors:
+    Raises:
         UsageError: The agent does not pause there, or does not save its state.
     """
     variant = Variant(serialize=serialize, source="restored")
-    play = RunContext(
+    context = RunContext(
         scenario=scenario, variant=variant, journal=Journal(), header=build_header(scenario, variant, source, 0)
     )
-    session = Session(play, source, folder)
+    session = Session(context, source, folder)
     await session.start()
     try:
         await session.turn(_first_prompt(scenario), (), ())
-        state = await session.saved_text()
+        await session.save()
     finally:
         await session.close()
-    end = next(event for event in play.journal.events if isinstance(event, TurnEnd))
-    if end.outcome != "paused" or state is None:
-        raise UsageError(f"{scenario.id} on {source.name}: it {end.outcome}, and there is no state to keep")
+    save = session.states.latest
+    end = next(event for event in context.journal.events if isinstance(event, TurnEnd))
+    if end.outcome != "paused" or save is None or not save.parts:
+        raise UsageError(f"{scenario.id} on {source.name}: no state to store (the first turn {end.outcome})")
     return PausedState(
         agent=agent,
         framework=source.facts.framework,
         version=source.facts.version,
         scenario=scenario.id,
         serialize=serialize,
-        happened=[event.to_dict() for event in play.journal.events if isinstance(event, _REPLAYED_EVENTS)],
+        happened=[event.to_dict() for event in context.journal.events if isinstance(event, _REPLAYED_EVENTS)],
         requests=list(end.requests),
-        state=state,
+        state=save.parts[-1],
         files=_encode_files(Path(folder)) if serialize.startswith("native.") else {},
     )
 
@@ -135,19 +139,27 @@ def _write_files(files: Mapping[str, str], folder: Path) -> None:
 
 class StoredStateSource:
     """
-    An agent whose first object is the record of an older release; implements `sources.AgentSource`.
+    An `AgentSource` whose first agent replays the record of an older release.
 
-    Arguments:
-        agent: What it is called without its release.
+    Args:
+        source: Builds the agents that follow.
+        scenario: What is played.
+        variant: Names the release and how the state was saved.
+        agent: The name of the agent without its release.
+
+    Raises:
+        UsageError: No such state is stored.
     """
 
     def __init__(self, source: AgentSource, scenario: Scenario, variant: Variant, agent: str) -> None:
         self._source = source
-        found = list_stored_states(scenario, agent)
         wanted = (variant.saved_by, variant.serialize)
-        paths = [one.path for one in found if (one.version, one.serialize) == wanted]
+        stored = list_stored_states(scenario, agent)
+        paths = [state.path for state in stored if (state.version, state.serialize) == wanted]
         if not paths:
-            raise UsageError(f"{scenario.id}: no state of {agent} {variant.saved_by} is stored ({variant.serialize})")
+            raise UsageError(
+                f"{scenario.id}: no stored state of {agent} {variant.saved_by} saved as {variant.serialize!r}"
+            )
         self._paused: PausedState | None = PausedState.read(paths[0])
 
     @property
@@ -156,15 +168,20 @@ class StoredStateSource:
         return self._source.name
 
     @property
-    def facts(self) -> AgentFacts:
+    def facts(self) -> Facts:
         """See `AgentSource.facts`."""
         return self._source.facts
 
+    @property
+    def gated(self) -> frozenset[str] | None:
+        """See `AgentSource.gated`."""
+        return self._source.gated
+
     async def build(self, world: World, blueprint: Blueprint) -> Agent:
-        """See `AgentSource.build`; the first one is the record."""
+        """See `AgentSource.build`; the first one replays the record."""
         if self._paused is not None:
-            recorded, self._paused = ReplayAgent(world, blueprint, self._paused), None
-            return recorded
+            replay, self._paused = ReplayAgent(world, blueprint, self._paused), None
+            return replay
         return await self._source.build(world, blueprint)
 
     async def build_fresh(self, world: World, blueprint: Blueprint, *, cold: bool) -> Agent:
@@ -173,7 +190,7 @@ class StoredStateSource:
 
 
 class ReplayAgent(Agent):
-    """An agent that does once more what it did when its state was saved, and nothing else."""
+    """Agent that repeats what was done until its state was saved, and nothing else."""
 
     def __init__(self, world: World, blueprint: Blueprint, paused: PausedState) -> None:
         super().__init__(world, blueprint)
@@ -181,12 +198,15 @@ class ReplayAgent(Agent):
         self._requests: tuple[Request, ...] = ()
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """Replay the record; it ends paused."""
         for event in self._paused.happened:
-            await self._again(event)
-        self._requests = tuple(Request(**{"call_id": None, **_request_fields(one)}) for one in self._paused.requests)
+            await self._replay(event)
+        self._requests = tuple(
+            Request(**{"call_id": None, **_request_fields(request)}) for request in self._paused.requests
+        )
         return Paused(requests=self._requests)
 
-    async def _again(self, event: Mapping[str, Any]) -> None:
+    async def _replay(self, event: Mapping[str, Any]) -> None:
         agent = event.get("agent", "main")
         match event["event"]:
             case "model.request":
@@ -198,12 +218,14 @@ class ReplayAgent(Agent):
                 self.world.gate(event["tool"], event["arguments"], event.get("call_id"), agent=agent)
 
     async def pending(self) -> Sequence[Request]:
+        """Return the requests that surfaced."""
         return self._requests
 
     async def dump(self) -> str:
+        """Put the files of the durable store in place, and return the saved state."""
         _write_files(self._paused.files, Path(self.blueprint.directory))
         return self._paused.state
 
 
-def _request_fields(written: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in written.items() if name not in ("q", "label")}
+def _request_fields(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in request.items() if name not in ("q", "label")}

@@ -1,7 +1,6 @@
-"""
-Cutting a reply into the pieces of a stream.
+"""Stream chunks: ways to split a reply.
 
-Providers cut replies in many ways, and agents lose requests on the odd ones; each style here is one way that a real
+Providers split replies in many ways, and agents lose requests on the odd ones; each style is one way in which a real
 provider was seen to stream.
 """
 
@@ -17,12 +16,14 @@ from pytest_approvals.errors import UnknownName
 
 def split_reply(say: str | None, calls: tuple[ModelCall, ...], style: str) -> tuple[Chunk, ...]:
     """
-    Cuts a reply into chunks.
+    Split a reply into chunks.
 
-    Arguments:
+    Args:
+        say: The text of the reply.
+        calls: The calls of the reply.
         style: `whole` (one chunk a part), `tokens` (a few characters each), `ids_first` (the ids of all calls before
             any arguments), `split` (every character alone, so that numbers, escapes and words are torn), `interleaved`
-            (the calls' arguments in turns), `empty` (empty chunks between all others).
+            (the calls' arguments alternating), `empty` (empty chunks between all others).
     """
     try:
         pieces = _SPLITTERS[style]
@@ -32,7 +33,7 @@ def split_reply(say: str | None, calls: tuple[ModelCall, ...], style: str) -> tu
 
 
 def encode_arguments(call: ModelCall) -> str:
-    """Gives the arguments as the model writes them: JSON text, or the raw text of broken arguments."""
+    """Return the arguments as the model writes them: JSON text, or the raw text of broken arguments."""
     return call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments), ensure_ascii=False)
 
 
@@ -107,4 +108,4 @@ _SPLITTERS: dict[str, Callable[[str | None, tuple[ModelCall, ...]], Iterator[Chu
 }
 
 CHUNKINGS = tuple(_SPLITTERS)
-"""The names of all styles, the plainest one first."""
+"""Names of all styles, the plainest one first."""

@@ -1,5 +1,4 @@
-"""
-How long a run may take: a deadline that does not count the building of agents, and a watchdog for agents that block.
+"""Time limits of a run: a deadline that does not count the building of agents, and a watchdog for agents that block.
 
 Importing a framework or starting a process can take longer than any turn, and says nothing about the agent.
 """
@@ -17,16 +16,13 @@ if TYPE_CHECKING:
     import asyncio
 
 
+# Not an Exception, because agents catch those. Its name is written into journals as the error of the run.
 class AgentBlocks(BaseException):
-    """
-    The agent held the event loop for longer than the run may take.
-
-    Raised by the watchdog wherever the agent is then, so it is none of the exceptions that agents catch.
-    """
+    """The agent blocked the event loop past the run's time limit; raised by the watchdog wherever the agent is then."""
 
 
 class Deadline:
-    """The time that one run has; *seconds* counts from `running`."""
+    """Time limit of one run; *seconds* counts from `running`."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -35,21 +31,22 @@ class Deadline:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """
-        Limits what is inside.
+        Limit the time of what is inside.
 
-        Errors:
+        Raises:
             TimeoutError: It took too long.
-            AgentBlocks: It held the event loop for too long.
+            AgentBlocks: It blocked the event loop for too long.
         """
         from asyncio import timeout
 
+        # The watchdog comes later than the timeout, which is the better end: it leaves the event loop usable.
         with watchdog(self.seconds * 2 + 1):
             async with timeout(self.seconds) as self._timeout:
                 yield
 
     @contextlib.asynccontextmanager
     async def not_counted(self) -> AsyncIterator[None]:
-        """Moves the deadline by the time that is spent inside."""
+        """Move the deadline by the time that is spent inside."""
         from asyncio import get_running_loop
 
         clock = get_running_loop().time
@@ -65,22 +62,22 @@ class Deadline:
 @contextlib.contextmanager
 def watchdog(seconds: float) -> Iterator[None]:
     """
-    Raises `AgentBlocks` inside after so many seconds of real time, in whatever holds the event loop then.
+    Raise `AgentBlocks` inside after so many seconds of real time, in whatever blocks the event loop then.
 
-    A loop that waits is not held: processes may take long to start. It needs the alarm signal: outside the main
-    thread, and where somebody else has set the alarm, it does nothing.
+    An idle loop is not blocked: processes may take long to start. It needs the alarm signal: outside the main thread,
+    and if the alarm is already set, it does nothing.
     """
     if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
         yield
         return
 
-    def bark(number: int, frame: FrameType | None) -> None:
+    def on_alarm(number: int, frame: FrameType | None) -> None:
         if _is_loop_idle():
             signal.setitimer(signal.ITIMER_REAL, seconds)
         else:
             raise AgentBlocks(f"the agent held the event loop for {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, bark)
+    before = signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -90,7 +87,7 @@ def watchdog(seconds: float) -> Iterator[None]:
 
 
 def _is_loop_idle() -> bool:
-    """Says whether an event loop runs and no task of it does."""
+    """Return whether an event loop runs and no task of it does."""
     from asyncio import current_task
 
     try:

@@ -1,15 +1,12 @@
-"""What a session records of its tools, its policies and its streams, whoever runs, asks and shows.
-
-The world of a session: the model, the tools and the policy as the agent under test sees them.
-"""
+"""World of a session: the model, the tools and the policy as the agent under test sees them, recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract.exceptions import (
@@ -26,9 +23,10 @@ from pytest_approvals.agent_side.contract.types import (
     HostedResult,
     Item,
     ModelAddress,
+    Reply,
+    ToolSpec,
     needs_approval,
 )
-from pytest_approvals.agent_side.contract.types import Reply as PlayedReply
 from pytest_approvals.journal.events import (
     ModelAnswer,
     ModelExhausted,
@@ -42,9 +40,10 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.protocols.codec import ParsedRequest
 from pytest_approvals.protocols.input_rules import RuleViolation, check_items
-from pytest_approvals.runner.hosted_mcp import HostedMcpProvider
-from pytest_approvals.runner.probe_tools import execute_behaviour, select_behaviour
-from pytest_approvals.runner.run_context import RunContext, describe_error
+from pytest_approvals.runner.hosted_mcp import execute_approved, execute_ungated
+from pytest_approvals.runner.journal_values import call_to_dict, describe_error, item_to_dict
+from pytest_approvals.runner.probe_tools import execute_behaviour
+from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.script import (
     ModelConversation,
     ScriptedCall,
@@ -60,35 +59,46 @@ from pytest_approvals.scenario.vocabulary import AT_MODEL
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.cancellation import Disconnect
+    from pytest_approvals.runner.mcp.endpoints import ExecuteCall
+
+_CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
 
 
-class SessionRecord:
+class RecordingWorld:
     """
-    The record of one session, as one agent object sees it.
+    Implementation of `contract.World` for one agent object in one session.
 
     Attributes:
-        progress: How far the session's story has got.
-        hang_up: The caller who hangs up in the turn that runs, where one does.
+        state: How far the session's script has got.
+        sharing: The worlds of all sessions on the agent object, this one among them.
+        disconnect: The caller's disconnect in the turn that runs; None if there is none.
     """
 
-    def __init__(self, play: RunContext, session: str, progress: ScriptState | None = None) -> None:
-        self.play = play
+    def __init__(self, context: RunContext, session: str, state: ScriptState | None = None) -> None:
+        self.context = context
         self.session = session
-        self.progress = progress or ScriptState()
-        self.hang_up: Disconnect | None = None
+        self.state = state or ScriptState()
+        self.sharing = [self]
+        self.disconnect: Disconnect | None = None
         self._turns: list[int] = []
-        self._record = play.journal.record
+        self._address: ModelAddress | None = None
+        self._record = context.journal.record
+
+    def reset(self) -> None:
+        """Forget all that happened in the run, as if nothing had been requested yet."""
+        self.context.reset()
+        self.state = ScriptState()
 
     # --- turns ---
 
     @property
-    def in_turn(self) -> bool:
-        """Whether a turn of the session runs just now."""
+    def is_in_turn(self) -> bool:
+        """Whether a turn of the session runs now."""
         return bool(self._turns)
 
     @contextmanager
-    def turn(self, number: int) -> Iterator[None]:
-        """Books what streams show inside on the turn with that number."""
+    def during_turn(self, number: int) -> Iterator[None]:
+        """Attribute what streams show inside to the turn with that number."""
         self._turns.append(number)
         token = _CURRENT_TURN.set(number)
         try:
@@ -101,125 +111,28 @@ class SessionRecord:
         """See `contract.World.shown`."""
         # Two turns at the same time are told apart by the context that each runs in; what comes from another process
         # has none, but belongs to a world with one turn.
-        mine = _CURRENT_TURN.get()
-        turn = mine if mine in self._turns else self._turns[-1] if self._turns else 0
+        current = _CURRENT_TURN.get()
+        turn = current if current in self._turns else self._turns[-1] if self._turns else 0
         self._record(StreamShown(session=self.session, turn=turn, what=what, **facts))
-
-    # --- tools and policies ---
-
-    def started(
-        self,
-        tool: str,
-        arguments: Mapping[str, Any],
-        call_id: str | None,
-        *,
-        agent: str = MAIN,
-        by: str = "agent",
-        real: bool = False,
-        call: ScriptedCall | None = None,
-    ) -> int:
-        """Records the start of an execution and gives its number."""
-        number = self.play.counters.next_execution()
-        self._record(
-            ToolStart(
-                session=self.session,
-                x=number,
-                tool=tool,
-                arguments=dict(arguments),
-                call_id=call_id,
-                agent=agent,
-                by=by,
-                real=real or None,
-            )
-        )
-        if real:
-            self.play.journal.flush()
-        if call is not None:
-            self.play.signals.give(f"started {call.label}")
-        return number
-
-    def ended(
-        self,
-        number: int,
-        *,
-        result: Any = None,
-        error: BaseException | None = None,
-        call: ScriptedCall | None = None,
-    ) -> None:
-        """Records the end of the execution with that number."""
-        how = "returned" if error is None else _describe_end(error)
-        told = None if error is None else describe_error(error)
-        self._record(ToolEnd(session=self.session, x=number, how=how, result=result, error=told))
-        if call is not None:
-            if how == "asked":
-                self.play.requests.close(self.session, call.label)
-            self.play.signals.give(f"ended {call.label}")
-
-    def gated(
-        self,
-        tool: str,
-        arguments: Any,
-        call_id: str | None,
-        *,
-        agent: str = MAIN,
-        answer: bool | None = None,
-        raised: str | None = None,
-    ) -> None:
-        """Records what a policy said about a call, here or beside the agent."""
-        self._record(
-            PolicyAsked(
-                session=self.session,
-                tool=tool,
-                arguments=arguments,
-                call_id=call_id,
-                agent=agent,
-                answer=answer,
-                raised=raised,
-            )
-        )
-
-
-_CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
-
-
-def _describe_end(error: BaseException) -> str:
-    if isinstance(error, AsksAgain):
-        return "asked"
-    return "raised" if isinstance(error, Exception) else "cancelled"
-
-
-class RecordingWorld(SessionRecord):
-    """
-    Implements `contract.World` for one agent object.
-
-    Attributes:
-        sharing: The worlds of all sessions on the agent object, this one among them.
-    """
-
-    def __init__(self, play: RunContext, session: str, progress: ScriptState | None = None) -> None:
-        super().__init__(play, session, progress)
-        self.sharing = [self]
-        self._address: ModelAddress | None = None
-        self._provider = HostedMcpProvider(self)
-
-    def reset(self) -> None:
-        """Forgets all that happened in the run, as if nobody had asked yet."""
-        self.play.reset()
-        self.progress = ScriptState()
 
     # --- the model ---
 
     def address(self) -> ModelAddress | None:
-        """See `World.address`."""
-        if self._address is None and self.play.served is not None:
-            self._address = self.play.served.address(self.asked)
+        """See `contract.World.address`."""
+        if self._address is None and self.context.model_endpoint is not None:
+            self._address = self.context.model_endpoint.open_address(self.answer_request)
         return self._address
 
-    async def asked(self, items: Sequence[Item], asked: ParsedRequest) -> PlayedReply:
-        """Answers what comes over a wire; who is named as the model is the agent that asks. See `endpoint.Model`."""
-        agent = asked.model if asked.model in list_agents(self.play.scenario) else MAIN
+    async def answer_request(self, items: Sequence[Item], request: ParsedRequest) -> Reply:
+        """Answer a request over a protocol; if its model is named after an agent, it comes from that agent."""
+        agent = request.model if request.model in list_agents(self.context.scenario) else MAIN
         return await self.model(
-            items, agent=agent, stream=asked.stream, tools=asked.tools, broken=asked.broken, readable=asked.readable
+            items,
+            agent=agent,
+            stream=request.stream,
+            tools=request.tools,
+            violations=request.violations,
+            is_readable=request.is_readable,
         )
 
     async def model(
@@ -229,18 +142,22 @@ class RecordingWorld(SessionRecord):
         agent: str = MAIN,
         stream: bool = False,
         tools: Sequence[str] = (),
-        broken: Sequence[RuleViolation] | None = None,
-        readable: bool = True,
-    ) -> PlayedReply:
+        violations: Sequence[RuleViolation] | None = None,
+        is_readable: bool = True,
+    ) -> Reply:
         """
         See `contract.World.model`.
 
-        Arguments:
-            broken: What the provider refuses in them, where they came over a wire and were judged there.
-            readable: Nothing but a refusal can be the answer to what could not be read, however lenient the provider.
+        Args:
+            items: The complete input.
+            agent: The agent whose model is asked.
+            stream: Whether the framework asked for a stream.
+            tools: The names of the tools that the model is offered.
+            violations: What the provider refuses in the items; None if they are still to be checked.
+            is_readable: Whether the request could be read; if not, it is refused, however lenient the provider.
         """
-        conversation = find_conversation(self.play.scenario, agent, items, self.progress)
-        number = self.play.counters.next_model()
+        conversation = find_conversation(self.context.scenario, agent, items, self.state)
+        number = self.context.counters.next_model()
         self._record(
             ModelRequest(
                 session=self.session,
@@ -252,46 +169,48 @@ class RecordingWorld(SessionRecord):
                 stream=stream,
             )
         )
-        if broken is None:
-            broken = check_items(items, self.play.wire_rules)
-        if broken and not (self.play.lenient and readable):
-            raise self._refuses(broken, number, conversation)
-        await self._hung_up_at_the_model(number, conversation)
-        reply = self._next_reply(number, conversation)
+        if violations is None:
+            violations = check_items(items, self.context.wire_rules)
+        if violations and not (self.context.lenient and is_readable):
+            raise self._record_refusal(violations, number, conversation)
+        await self._disconnect_at_model(number, conversation)
+        reply = self._take_reply(number, conversation)
         if reply.takes:
             await _sleep(reply.takes)
         if reply.failure is not None and not (stream and reply.failure.after_chunks is not None):
-            raise self._fails(reply.failure, number, conversation)
-        hosted = await self._provider.run_approved(items)
+            raise self._record_failure(reply.failure, number, conversation)
+        hosted = await execute_approved(items, self.state, self.execute_hosted)
         return await self._answer(reply, number, conversation, hosted)
 
-    def _refuses(self, broken: Sequence[RuleViolation], number: int, conversation: ModelConversation) -> ModelRefused:
-        written = [{"rule": one.rule, "ids": list(one.ids), "text": one.text} for one in broken]
-        self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=written))
-        return ModelRefused("; ".join(one.text for one in broken))
+    def _record_refusal(
+        self, violations: Sequence[RuleViolation], number: int, conversation: ModelConversation
+    ) -> ModelRefused:
+        broken = [
+            {"rule": violation.rule, "ids": list(violation.ids), "text": violation.text} for violation in violations
+        ]
+        self._record(ModelRefusal(session=self.session, m=number, conversation=conversation.name, broken=broken))
+        return ModelRefused("; ".join(violation.text for violation in violations))
 
-    async def _hung_up_at_the_model(self, number: int, conversation: ModelConversation) -> None:
-        """Holds a question whose answer nobody waits for; what the model would have said is not used up."""
-        if self.hang_up is not None and self.hang_up.is_at(AT_MODEL):
-            failure = ModelFailure(m=number, conversation=conversation.name, status=0, how="hung_up")
-            failure.session = self.session
-            self._record(failure)
-            await self.hang_up.over()
+    async def _disconnect_at_model(self, number: int, conversation: ModelConversation) -> None:
+        """Hold a request whose answer nobody waits for; the reply that it would have had is not used up."""
+        if self.disconnect is not None and self.disconnect.trigger(AT_MODEL):
+            name = conversation.name
+            self._record(ModelFailure(session=self.session, m=number, conversation=name, status=0, how="hung_up"))
+            await self.disconnect.hold()
             raise ModelDown(0)
 
-    def _next_reply(self, number: int, conversation: ModelConversation) -> ScriptedReply:
-        most = self.play.limit.model_calls
-        reply = take_next_reply(conversation, self.progress) if number <= most else None
+    def _take_reply(self, number: int, conversation: ModelConversation) -> ScriptedReply:
+        most = self.context.limit.model_calls
+        reply = take_next_reply(conversation, self.state) if number <= most else None
         if reply is None:
             limit = most if number > most else None
             self._record(ModelExhausted(session=self.session, m=number, conversation=conversation.name, limit=limit))
             raise ScriptExhausted(conversation.agent)
         return reply
 
-    def _fails(
+    def _record_failure(
         self, failure: ScriptedFailure, number: int, conversation: ModelConversation, shown: int | None = None
     ) -> ModelDown:
-        down = ModelDown(failure.status, failure.how, failure.retry_after)
         self._record(
             ModelFailure(
                 session=self.session,
@@ -303,21 +222,24 @@ class RecordingWorld(SessionRecord):
                 retry_after=failure.retry_after,
             )
         )
-        return down
+        return ModelDown(failure.status, failure.how, failure.retry_after)
 
     async def _answer(
         self, reply: ScriptedReply, number: int, conversation: ModelConversation, hosted: list[tuple[str, HostedResult]]
-    ) -> PlayedReply:
-        calls = build_calls(conversation, reply, number, self.play.tools)
-        self.progress.calls += [remembered for remembered, _ in calls]
-        hosted = [*hosted, *await self._provider.run_ungated([remembered for remembered, _ in calls])]
-        given = tuple(call for remembered, call in calls if remembered.label not in self.progress.provided)
-        chunks = split_reply(reply.say, given, self.play.variant.chunking)
+    ) -> Reply:
+        calls = build_calls(conversation, reply, number, self.context.tools)
+        remembered = [scripted for scripted, _ in calls]
+        self.state.calls += remembered
+        hosted = [*hosted, *await execute_ungated(remembered, self.state, self.execute_hosted)]
+        # Calls that the provider has executed itself are reported as results; the agent must not see them as calls.
+        sent = tuple(call for scripted, call in calls if scripted.label not in self.state.provided)
+        chunks = split_reply(reply.say, sent, self.context.variant.chunking)
         if reply.failure is not None:
             shown = reply.failure.after_chunks or 0
-            self.progress.calls = self.progress.calls[: len(self.progress.calls) - len(calls)]
-            self._fails(reply.failure, number, conversation, shown)
-            broken = PlayedReply(say=reply.say, calls=given, answer=reply.answer, chunks=chunks[:shown], breaks=True)
+            # A reply that breaks off was never received as a whole, so its calls do not exist.
+            self.state.calls = self.state.calls[: len(self.state.calls) - len(calls)]
+            self._record_failure(reply.failure, number, conversation, shown)
+            broken = Reply(say=reply.say, calls=sent, answer=reply.answer, chunks=chunks[:shown], breaks=True)
             return replace(broken, how=reply.failure.how)
         self._record(
             ModelAnswer(
@@ -325,13 +247,13 @@ class RecordingWorld(SessionRecord):
                 m=number,
                 conversation=conversation.name,
                 say=reply.say,
-                calls=[call_to_dict(remembered) for remembered, _ in calls],
+                calls=[call_to_dict(call) for call in remembered],
                 answer=None if reply.answer is None else dict(reply.answer),
-                hosted=[{"label": label, "output": one.output, "error": one.error} for label, one in hosted],
+                hosted=[{"label": label, "output": result.output, "error": result.error} for label, result in hosted],
             )
         )
-        reported = tuple(one for _, one in hosted)
-        return PlayedReply(say=reply.say, calls=given, answer=reply.answer, hosted=reported, chunks=chunks)
+        results = tuple(result for _, result in hosted)
+        return Reply(say=reply.say, calls=sent, answer=reply.answer, hosted=results, chunks=chunks)
 
     # --- the tools ---
 
@@ -345,91 +267,165 @@ class RecordingWorld(SessionRecord):
         real: Callable[[], Awaitable[Any]] | None = None,
     ) -> Any:
         """See `contract.World.run`."""
-        call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
-        number = self.started(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
+        call = self.state.find_match(tool, arguments, call_id, agent)
+        number = self._record_tool_start(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
-            await self._hung_up_in(call)
-            result = await (real() if real is not None else self._behave(tool, agent, call, arguments))
+            await self._disconnect_in(call)
+            result = await (real() if real is not None else self._execute_probe(tool, agent, call, arguments))
+        # Cancellation is an end of the execution, too.
         except BaseException as error:
-            self.ended(number, error=error, call=call)
+            self._record_tool_end(number, error=error, call=call)
             raise
-        self.ended(number, result=result, call=call)
+        self._record_tool_end(number, result=result, call=call)
         return result
 
-    async def _hung_up_in(self, call: ScriptedCall | None) -> None:
-        """Holds an execution in which the caller hangs up; where the agent does not cancel it, it then goes on."""
-        if call is not None and self.hang_up is not None and self.hang_up.is_at(f"started {call.label}"):
-            await self.hang_up.over()
-
-    async def _behave(self, tool: str, agent: str, call: ScriptedCall | None, arguments: Mapping[str, Any]) -> Any:
-        known = call.declared if call else self.play.tools.seen(agent, tool)
-        if known is None:
-            return None
-        before = self.progress.executions[call.label] if call else 0
-        if call is not None:
-            self.progress.executions[call.label] += 1
-        return await execute_behaviour(
-            select_behaviour(known, call.label if call else None, before), arguments, self.play.signals
-        )
-
-    async def provide(self, call: ScriptedCall, arguments: Mapping[str, Any]) -> Any:
-        """Runs a hosted call as the provider does, in its own world: the agent is not asked."""
-        number = self.started(call.tool, arguments, call.id, agent=call.agent, by="provider", call=call)
+    async def execute_hosted(self, call: ScriptedCall, arguments: Mapping[str, Any]) -> Any:
+        """Execute a hosted call as the provider does, without the agent."""
+        number = self._record_tool_start(call.tool, arguments, call.id, agent=call.agent, by="provider", call=call)
         try:
-            result = await self._behave(call.tool, call.agent, call, arguments)
+            result = await self._execute_probe(call.tool, call.agent, call, arguments)
         except Exception as error:
-            self.ended(number, error=error, call=call)
+            self._record_tool_end(number, error=error, call=call)
             raise
-        self.ended(number, result=result, call=call)
+        self._record_tool_end(number, result=result, call=call)
         return result
+
+    async def _disconnect_in(self, call: ScriptedCall | None) -> None:
+        """Hold an execution in which the caller disconnects; if the agent does not cancel it, it then continues."""
+        if call is not None and self.disconnect is not None and self.disconnect.trigger(f"started {call.label}"):
+            await self.disconnect.hold()
+
+    async def _execute_probe(
+        self, tool: str, agent: str, call: ScriptedCall | None, arguments: Mapping[str, Any]
+    ) -> Any:
+        declared = call.declared if call else self.context.tools.find_visible(agent, tool)
+        if declared is None:
+            return None
+        label = call.label if call else None
+        before = self.state.executions[label] if label is not None else 0
+        if label is not None:
+            self.state.executions[label] += 1
+        return await execute_behaviour(declared.behaviour_at(label, before), arguments, self.context.signals)
+
+    def _record_tool_start(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        call_id: str | None,
+        *,
+        agent: str,
+        by: str = "agent",
+        real: bool = False,
+        call: ScriptedCall | None,
+    ) -> int:
+        number = self.context.counters.next_execution()
+        self._record(
+            ToolStart(
+                session=self.session,
+                x=number,
+                tool=tool,
+                arguments=dict(arguments),
+                call_id=call_id,
+                agent=agent,
+                by=by,
+                real=real or None,
+            )
+        )
+        if real:
+            # The user's own tool may end this process; the journal must show that it was entered.
+            self.context.journal.flush()
+        if call is not None:
+            self.context.signals.send(f"started {call.label}")
+        return number
+
+    def _record_tool_end(
+        self, number: int, *, result: Any = None, error: BaseException | None = None, call: ScriptedCall | None
+    ) -> None:
+        how = "returned" if error is None else _describe_end(error)
+        described = None if error is None else describe_error(error)
+        self._record(ToolEnd(session=self.session, x=number, how=how, result=result, error=described))
+        if call is not None:
+            if how == "asked":
+                self.context.requests.close(self.session, call.label)
+            self.context.signals.send(f"ended {call.label}")
 
     # --- the policy ---
 
     def gate(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `contract.World.gate`."""
-        approval, call = self._approval(tool, arguments, call_id, agent)
+        approval, call = self._find_approval(tool, arguments, call_id, agent)
         key = call.label if call else f"{tool} {call_id}"
-        before = self.progress.gates[key]
-        self.progress.gates[key] += 1
+        before = self.state.gates[key]
+        self.state.gates[key] += 1
         if isinstance(approval, Condition) and approval.raises is not None:
-            self.gated(tool, arguments, call_id, agent=agent, raised=approval.raises)
+            self.record_gate(tool, arguments, call_id, agent=agent, raised=approval.raises)
             raise ConditionRaised(approval.raises)
         answer = needs_approval(approval, arguments, before)
-        self.gated(tool, arguments, call_id, agent=agent, answer=answer)
+        self.record_gate(tool, arguments, call_id, agent=agent, answer=answer)
         return answer
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = MAIN) -> bool:
         """See `contract.World.gate_slowly`."""
-        approval, _ = self._approval(tool, arguments, call_id, agent)
+        approval, _ = self._find_approval(tool, arguments, call_id, agent)
         if isinstance(approval, Condition) and approval.waits_for is not None:
-            await self.play.signals.wait(approval.waits_for)
+            await self.context.signals.wait(approval.waits_for)
         return self.gate(tool, arguments, call_id, agent=agent)
 
-    def _approval(
+    def record_gate(
+        self,
+        tool: str,
+        arguments: Any,
+        call_id: str | None,
+        *,
+        agent: str = MAIN,
+        answer: bool | None = None,
+        raised: str | None = None,
+    ) -> None:
+        """Record the answer of a policy about a call, evaluated here or in the agent's process."""
+        self._record(
+            PolicyAsked(
+                session=self.session,
+                tool=tool,
+                arguments=arguments,
+                call_id=call_id,
+                agent=agent,
+                answer=answer,
+                raised=raised,
+            )
+        )
+
+    def _find_approval(
         self, tool: str, arguments: Any, call_id: str | None, agent: str
     ) -> tuple[Approval, ScriptedCall | None]:
-        """Finds the call that the policy is asked about, and what is declared for it."""
-        call = next(self.progress.candidates(tool, arguments, call_id, agent), None)
-        known = call.declared if call else self.play.tools.seen(agent, tool)
-        return (known.approval if known else "always"), call
+        """Return what is declared for a call that the policy is asked about, and the call."""
+        call = self.state.find_match(tool, arguments, call_id, agent)
+        declared = call.declared if call else self.context.tools.find_visible(agent, tool)
+        return (declared.approval if declared else "always"), call
+
+
+def create_world_dispatcher(world: RecordingWorld) -> ExecuteCall:
+    """
+    Return the function that executes the calls of an agent object's MCP servers.
+
+    A server is told neither the id of a call nor who made it: if several sessions share the agent object, it is the one
+    whose turn runs and whose model made such a call.
+    """
+    return partial(_dispatch_call, world.sharing)
+
+
+async def _dispatch_call(worlds: Sequence[RecordingWorld], spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
+    callers = (world for world in worlds if world.is_in_turn and world.state.find_match(spec.name, arguments, None))
+    return await next(callers, worlds[0]).run(spec.name, arguments, None, agent=spec.agent)
 
 
 async def _sleep(seconds: float) -> None:
+    # Importing asyncio takes longer than the model server's first answer may.
     from asyncio import sleep
 
     await sleep(seconds)
 
 
-def item_to_dict(item: Item) -> dict[str, Any]:
-    """Gives one element of a model input as it stands in a journal."""
-    return {name: value for name, value in zip(_ITEM_FIELDS, _item_values(item), strict=True) if value is not None}
-
-
-_ITEM_FIELDS = tuple(field.name for field in fields(Item))
-_item_values = attrgetter(*_ITEM_FIELDS)
-
-
-def call_to_dict(call: ScriptedCall) -> dict[str, Any]:
-    """Gives a call of the model as it stands in a journal."""
-    written = {"label": call.label, "id": call.id, "tool": call.tool, "arguments": call.arguments, "kind": call.kind}
-    return written | ({"server": call.server} if call.server else {})
+def _describe_end(error: BaseException) -> str:
+    if isinstance(error, AsksAgain):
+        return "asked"
+    return "raised" if isinstance(error, Exception) else "cancelled"

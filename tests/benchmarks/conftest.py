@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.simulation import ReferenceAgent

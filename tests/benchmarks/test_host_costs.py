@@ -28,7 +28,7 @@ def test_a_fresh_process_is_there_in_milliseconds(tell: Callable[..., None]) -> 
 
     async def one(pool: ProcessPool) -> tuple[float, float]:
         async def first_outcome() -> RemoteAgent:
-            agent = await RemoteAgent.build(await pool.fresh(AGENT), WarmupWorld(), BLUEPRINT)
+            agent = await RemoteAgent.build(await pool.start_fresh(AGENT), WarmupWorld(), BLUEPRINT)
             await agent.turn("Practise this.", (), stream=False)
             return agent
 
@@ -55,7 +55,7 @@ def test_a_call_costs_a_fraction_of_a_millisecond(tell: Callable[..., None]) -> 
 
     async def measured() -> list[float]:
         pool = ProcessPool()
-        agent = await RemoteAgent.build(await pool.fresh(AGENT), WarmupWorld(), BLUEPRINT)
+        agent = await RemoteAgent.build(await pool.start_fresh(AGENT), WarmupWorld(), BLUEPRINT)
 
         async def some() -> None:
             for _ in range(50):

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.processes.remote_agents import SubprocessFactory
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -139,8 +140,8 @@ def test_the_host_costs_little(scenario: Callable[[str], Scenario], tell: Callab
             from pytest_approvals.processes.process_pool import get_shared_pool
             from pytest_approvals.processes.remote_agents import RemoteAgent
 
-            if self.host is None or not self.host.usable:
-                self.host = await get_shared_pool().fresh(name)
+            if self.host is None or not self.host.is_usable:
+                self.host = await get_shared_pool().start_fresh(name)
                 self.keep = await RemoteAgent.build(self.host, world, blueprint)
             return await RemoteAgent.build(self.host, world, blueprint)
 

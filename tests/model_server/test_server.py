@@ -104,8 +104,8 @@ def test_conversations_are_apart(server):
     ask(server, "POST", f"/{one.name}/v1/chat/completions", {"model": "m", "messages": GO})
     status, body = told(ask(server, "POST", "/second/v1/messages", {"model": "m", "max_tokens": 9, "messages": GO}))
     assert (200, "tool_use") == (status, body["stop_reason"])
-    assert [1, 1] == [one.facts["answered"], two.facts["answered"]]
-    assert ("chat", "messages") == (one.facts["protocol"], two.facts["protocol"])
+    assert [1, 1] == [one.status["answered"], two.status["answered"]]
+    assert ("chat", "messages") == (one.status["protocol"], two.status["protocol"])
 
 
 def test_refusal_is_recorded(server):
@@ -222,20 +222,20 @@ def test_interface(server):
 
 
 WRONG = [
-    ({"scenario": "a/b"}, "this server has no catalogue; send the `text` of a scenario"),
-    ({}, "a conversation needs `scenario`, the id of one, or `text`, the text of one"),
+    ({"scenario": "a/b"}, "Invalid `scenario`: this server has no catalogue; send the `text` of a scenario"),
+    ({}, "Missing scenario: expected `scenario` (an id) or `text` (YAML)"),
     ({"text": TEXT, "protocl": "chat"}, "unknown field of a conversation 'protocl'; did you mean 'protocol'?"),
     ({"text": TEXT, "protocol": "chats"}, "unknown protocol 'chats'; did you mean 'chat'?"),
     (
         {"text": TEXT, "name": "a b"},
-        "the name 'a b' cannot stand in a path; use letters, digits, dashes and underscores",
+        "Invalid name 'a b': expected letters, digits, dashes and underscores",
     ),
-    ({"text": TEXT, "name": "health"}, "the name 'health' is taken"),
+    ({"text": TEXT, "name": "health"}, "Invalid name 'health': it is taken"),
     ({"text": TEXT, "chunking": "token"}, "unknown chunking 'token'; did you mean 'tokens'?"),
-    ({"text": TEXT, "style": []}, "style is []; it must be like 'plain'"),
-    ({"text": TEXT, "lenient": "no"}, "lenient is 'no'; it must be like False"),
-    ([], "the body is not an object"),
-    (b"{", "the body is not JSON"),
+    ({"text": TEXT, "style": []}, "Invalid style []: expected str, such as 'plain'"),
+    ({"text": TEXT, "lenient": "no"}, "Invalid lenient 'no': expected bool, such as False"),
+    ([], "Invalid body: expected an object"),
+    (b"{", "Invalid body: expected JSON"),
 ]
 
 
@@ -254,7 +254,7 @@ def test_mistake_in_a_text(server):
 def test_protocol_is_that_of_the_first_request(server):
     """A conversation without a protocol speaks the one that is asked for first, and no other from then on."""
     begun = server.begin(STORY, ConversationOptions(protocol="any"))
-    assert "any" == begun.facts["protocol"]
+    assert "any" == begun.status["protocol"]
     assert 200 == ask(server, "POST", "/c1/v1/messages", {"model": "m", "max_tokens": 9, "messages": GO})[0]
     status, body = told(ask(server, "POST", "/c1/v1/chat/completions", {"model": "m", "messages": GO}))
     assert (404, "Invalid URL (POST /v1/chat/completions); this conversation speaks messages") == (
@@ -266,7 +266,7 @@ def test_protocol_is_that_of_the_first_request(server):
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("/c9/v1/chat/completions", "there is no conversation 'c9'; valid: c1"),
+        ("/c9/v1/chat/completions", "Unknown conversation 'c9'; valid: c1"),
         ("/c1/v1/messages", "Invalid URL (POST /v1/messages); this conversation speaks chat"),
         ("/c1/v1/embeddings", "Invalid URL (POST /v1/embeddings); this conversation speaks chat"),
     ],
@@ -454,4 +454,4 @@ def test_port_that_is_taken(server):
     """A port that somebody else listens on is named."""
     with pytest.raises(UsageError) as caught:
         ScriptedModelServer(port=server.addresses[0].port).start()
-    assert f"port {server.addresses[0].port} cannot be listened on: Address already in use" == str(caught.value)
+    assert f"Cannot listen on port {server.addresses[0].port}: Address already in use" == str(caught.value)

@@ -27,7 +27,7 @@ def pool() -> Iterator[ProcessPool]:
 @pytest_asyncio.fixture(params=["fresh", "cold"])
 async def process(request: pytest.FixtureRequest, pool: ProcessPool) -> AsyncIterator[AgentProcess]:
     """A process with the toy agent, forked from a warm one, or started from nothing."""
-    begun = await getattr(pool, request.param)("toy_agent:Toy")
+    begun = await getattr(pool, f"start_{request.param}")("toy_agent:Toy")
     yield begun
     await begun.end()
 

@@ -23,7 +23,7 @@ async def main() -> None:
     if STATE == "warming":
         warm = pool.warm_up("toy_hangs:Toy")
         print(warm._child.pid, flush=True)
-        starting = asyncio.ensure_future(pool.fresh("toy_hangs:Toy"))
+        starting = asyncio.ensure_future(pool.start_fresh("toy_hangs:Toy"))
         await asyncio.sleep(0)
         assert not starting.done()
     else:
@@ -37,7 +37,7 @@ async def main() -> None:
 async def leave_agents(pool: ProcessPool) -> None:
     agents = [
         await RemoteAgent.build(await start("toy_broken:Spins"), ToyWorld(), BLUEPRINT)
-        for start in (pool.fresh, pool.cold)
+        for start in (pool.start_fresh, pool.start_cold)
     ]
     warm = next(iter(pool._warm.values()))
     turns = [asyncio.ensure_future(agent.turn("Go.", (), stream=False)) for agent in agents] if STATE == "spins" else []

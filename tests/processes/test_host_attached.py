@@ -96,7 +96,7 @@ async def test_a_real_tool_is_cancelled_with_its_turn(hosted: Callable[..., Any]
 )
 async def test_what_cannot_be_imported_cannot_be_attached_elsewhere(hosted: Callable[..., Any], subject: Any) -> None:
     """The message says what to give instead."""
-    with pytest.raises(UsageError, match=r"a fresh process cannot import .*; give a function of a module"):
+    with pytest.raises(UsageError, match=r"Invalid agent .* for a fresh process: expected a function of a module"):
         await hosted("toy_agent:Attached", ToyWorld(), attached(subject))
 
 
@@ -132,6 +132,6 @@ async def test_options_that_cannot_cross_are_named(hosted: Callable[..., Any]) -
         await hosted("toy_agent:Attached", ToyWorld(), blueprint)
 
     assert (
-        "`build` cannot be told to another process: blueprint.attachment.run_options.deps.db: {1, 2} (set) is not a "
+        "Cannot send `build` to another process: blueprint.attachment.run_options.deps.db: {1, 2} (set) is not a "
         "JSON value"
     ) == str(caught.value)

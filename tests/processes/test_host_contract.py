@@ -159,7 +159,7 @@ async def test_a_state_is_taken_up_in_another_process(process: AgentProcess, poo
     first = await RemoteAgent.build(process, ToyWorld(pays(5)), BLUEPRINT)
     paused = await first.turn("Pay.", (), stream=False)
     world = ToyWorld(says("Done."))
-    second = await RemoteAgent.build(await pool.fresh("toy_agent:Toy"), world, BLUEPRINT)
+    second = await RemoteAgent.build(await pool.start_fresh("toy_agent:Toy"), world, BLUEPRINT)
     await second.load([await first.dump()])
 
     assert paused.requests == tuple(await second.pending())
@@ -303,7 +303,7 @@ async def test_a_process_ends_with_the_last_of_its_agents(process: AgentProcess)
     assert isinstance(await second.pending(), tuple)
 
     await second.close()
-    assert not process.usable
+    assert not process.is_usable
 
 
 async def test_paused_text_and_requests_cross(process: AgentProcess) -> None:

@@ -99,8 +99,8 @@ def test_one_pool_serves_one_event_loop_after_the_other(own_pool: ProcessPool) -
     left: list[AgentProcess] = []
 
     async def run() -> str:
-        left.append(await own_pool.fresh(TOY))
-        return await pay(await own_pool.fresh(TOY))
+        left.append(await own_pool.start_fresh(TOY))
+        return await pay(await own_pool.start_fresh(TOY))
 
     assert ["Done.", "Done."] == [asyncio.run(run()) for _ in range(2)]
     assert 1 == len(own_pool._warm)
@@ -111,24 +111,24 @@ def test_many_processes_at_the_same_time(own_pool: ProcessPool) -> None:
     """They are asked for before there is a warm one, and all come."""
 
     async def run() -> list[str]:
-        return await asyncio.gather(*[pay(await process) for process in [own_pool.fresh(TOY) for _ in range(10)]])
+        return await asyncio.gather(*[pay(await process) for process in [own_pool.start_fresh(TOY) for _ in range(10)]])
 
     assert ["Done."] * 10 == asyncio.run(run())
 
 
 def test_the_least_used_warm_processes_are_ended() -> None:
     """Unless a process that was forked from them is still there."""
-    pool = ProcessPool(ProcessTimeouts(end=1), most_warm=1)
+    pool = ProcessPool(ProcessTimeouts(end=1), max_warm=1)
 
     async def run() -> None:
-        used = await pool.fresh(TOY)
+        used = await pool.start_fresh(TOY)
         pool.warm_up("toy_agent:Attached")
         idle = pool.warm_up("toy_broken:Prints")
         assert [TOY, "toy_broken:Prints"] == [agent for agent, _ in pool._warm]
         await used.end()
         pool.warm_up("toy_agent:Attached")
         assert ["toy_agent:Attached"] == [agent for agent, _ in pool._warm]
-        assert idle.gone
+        assert idle.is_gone
 
     asyncio.run(run())
     pool.close_now()
@@ -138,7 +138,7 @@ def test_a_closed_pool_can_be_used_again(own_pool: ProcessPool) -> None:
     """It starts from nothing then."""
 
     async def run() -> str:
-        done = await pay(await own_pool.fresh(TOY))
+        done = await pay(await own_pool.start_fresh(TOY))
         await own_pool.close()
         return done
 
@@ -148,7 +148,7 @@ def test_a_closed_pool_can_be_used_again(own_pool: ProcessPool) -> None:
 def test_an_interpreter_that_is_not_there_is_unavailable(own_pool: ProcessPool) -> None:
     """Whether a warm or a cold process is wanted."""
     environment = PythonLauncher(python="no-such-python")
-    for start in (own_pool.fresh, own_pool.cold):
+    for start in (own_pool.start_fresh, own_pool.start_cold):
         with pytest.raises(AgentUnavailable, match="no-such-python cannot be started"):
             asyncio.run(start(TOY, environment))
 
@@ -158,9 +158,9 @@ def test_something_that_is_no_agent_process_is_a_host_error(own_pool: ProcessPoo
     (tmp_path / "hello.py").write_text("print('hello')")
     (tmp_path / "breaks.py").write_text("import no_such_module")
     with pytest.raises(HostError, match="`hello` was not answered: it sent a line that is not a message: hello"):
-        asyncio.run(own_pool.cold("any", PythonLauncher(agent_side=str(tmp_path / "hello.py"))))
+        asyncio.run(own_pool.start_cold("any", PythonLauncher(agent_side=str(tmp_path / "hello.py"))))
     with pytest.raises(HostError, match=r"(?s)ended \(exit code 1\); .*No module named 'no_such"):
-        asyncio.run(own_pool.cold("any", PythonLauncher(agent_side=str(tmp_path / "breaks.py"))))
+        asyncio.run(own_pool.start_cold("any", PythonLauncher(agent_side=str(tmp_path / "breaks.py"))))
 
 
 def interpreter(version: str) -> str:
@@ -183,7 +183,7 @@ def test_the_agent_side_runs_from_a_copy_on_every_python(own_pool: ProcessPool, 
     environment = PythonLauncher(python=interpreter(version), agent_side=str(copied), path=(str(HERE),))
 
     async def run() -> list[str]:
-        return [await pay(await start(TOY, environment)) for start in (own_pool.fresh, own_pool.cold)]
+        return [await pay(await start(TOY, environment)) for start in (own_pool.start_fresh, own_pool.start_cold)]
 
     assert ["Done.", "Done."] == asyncio.run(run())
 
@@ -199,7 +199,7 @@ def test_a_copy_is_not_mixed_with_the_package_that_is_installed(own_pool: Proces
     )
     environment = PythonLauncher(agent_side=str(copied), path=(str(tmp_path),))
     with pytest.raises(AgentUnavailable) as caught:
-        asyncio.run(own_pool.cold("prying:Toy", environment))
+        asyncio.run(own_pool.start_cold("prying:Toy", environment))
 
     assert f"[{str(copied / '__init__.py')!r}, None, None]" in str(caught.value)
 
@@ -236,7 +236,7 @@ def test_an_agent_can_be_written_in_any_language(own_pool: ProcessPool) -> None:
         raise ToolRaised("no money")
 
     async def run() -> None:
-        process = await own_pool.cold("other", environment)
+        process = await own_pool.start_cold("other", environment)
         assert ("other", "0.1") == (process.facts.framework, process.facts.version)
         world = ToyWorld(pays(5, 50, tool="ask"), says("Done."), ask=no_money)
         first = await RemoteAgent.build(process, world, BLUEPRINT)

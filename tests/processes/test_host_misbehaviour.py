@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(20)]
 
 @pytest.fixture(params=["fresh", "cold"])
 def start(request: pytest.FixtureRequest, pool: ProcessPool) -> Callable[..., Any]:
-    return getattr(pool, request.param)
+    return getattr(pool, f"start_{request.param}")
 
 
 def exists(pid: int | None) -> bool:
@@ -51,7 +51,10 @@ def runs(pid: int) -> bool:
         ("IsKilled", "its process ended (signal SIGKILL)"),
         ("DiesInATool", "its process ended (exit code 0)"),
         ("WritesGarbage", "it sent a line that is not a message: garbage"),
-        ("WritesHalfALine", 'it sent a line that is not a message: {"re": {"re":3,"ok":{"finished":{"output":"Fine."}}}'),
+        (
+            "WritesHalfALine",
+            'it sent a line that is not a message: {"re": {"re":3,"ok":{"finished":{"output":"Fine."}}}',
+        ),
         ("WritesNoMessage", 'it sent a line that is not a message: {"hello": "world"}'),
         ("WritesNaN", 'it sent a line that is not a message: {"m": "shown", "p": NaN}'),
         ("AnswersNobody", 'it answered a call that is not open: {"re": 77, "ok": {}}'),
@@ -70,9 +73,9 @@ def runs(pid: int) -> bool:
             ),
         ),
         ("NoticesTheUnknown", "it sent the unknown notice 'order_pizza'"),
-        ("ShowsNonsense", "it showed 'text' with nonsense: shown() got an unexpected keyword argument 'colour'"),
-        ("CallsWithNonsense", "it sent nonsense with `model`: items: expected array, got 'none' (str)"),
-        ("SpeaksOfAnotherSession", "it spoke of session 9 in `model`, and there is none"),
+        ("ShowsNonsense", "it showed 'text' with invalid facts: shown() got an unexpected keyword argument 'colour'"),
+        ("CallsWithNonsense", "it sent invalid parameters with `model`: items: expected array, got 'none' (str)"),
+        ("SpeaksOfAnotherSession", "it named the unknown session 9 in `model`"),
     ],
 )
 async def test_a_process_that_dies_or_talks_nonsense_is_lost(start: Callable[..., Any], name: str, said: str) -> None:
@@ -147,7 +150,7 @@ async def test_the_end_of_what_was_printed_is_kept(start: Callable[..., Any]) ->
 async def test_a_process_that_hangs_is_ended(name: str) -> None:
     """After its time is over; the polite signal may be ignored."""
     pool = ProcessPool(ProcessTimeouts(start=20, answer=0.2, end=0.2))
-    process = await pool.fresh(f"toy_broken:{name}")
+    process = await pool.start_fresh(f"toy_broken:{name}")
     agent = await RemoteAgent.build(process, ToyWorld(), BLUEPRINT)
     said = "its process ended" if name == "LeavesItsConnection" else "no answer to `turn` within 0.2 s"
     with pytest.raises(HostError, match=said):
@@ -160,8 +163,8 @@ async def test_a_process_that_hangs_is_ended(name: str) -> None:
 
 async def test_a_turn_that_cannot_be_cancelled_ends_its_process(pool: ProcessPool) -> None:
     """Whoever cancels it is not kept waiting."""
-    process = await pool.fresh("toy_broken:ClingsToItsTurn")
-    process._channel._stop_limit = 0.2
+    process = await pool.start_fresh("toy_broken:ClingsToItsTurn")
+    process._peer._stop_limit = 0.2
     agent = await RemoteAgent.build(process, ToyWorld(), BLUEPRINT)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -251,7 +254,7 @@ async def test_an_agent_that_is_not_there_is_unavailable(start: Callable[..., An
 async def test_an_agent_that_dies_while_it_is_warmed_up_says_so(pool: ProcessPool) -> None:
     """With the exit code and what it printed."""
     with pytest.raises(HostError) as caught:
-        await pool.fresh("toy_broken:ExitsWhenBuilt")
+        await pool.start_fresh("toy_broken:ExitsWhenBuilt")
 
     assert "the process that it is forked from ended (exit code 7)" in str(caught.value)
     assert "cannot be warmed" in caught.value.stderr
@@ -259,7 +262,7 @@ async def test_an_agent_that_dies_while_it_is_warmed_up_says_so(pool: ProcessPoo
 
 async def test_a_process_that_holds_threads_is_not_forked(pool: ProcessPool) -> None:
     """Its agent gets a new interpreter, and says that it has one."""
-    process = await pool.fresh("toy_broken:LeavesAThread")
+    process = await pool.start_fresh("toy_broken:LeavesAThread")
 
     assert "started" == process.how
     await process.end()
@@ -278,9 +281,9 @@ async def test_a_process_is_ended_with_all_that_it_has_started(start: Callable[.
 
 async def test_an_agent_that_does_not_close_is_ended(pool: ProcessPool) -> None:
     """Closing has a time limit like any other step."""
-    process = await pool.fresh("toy_broken:IsSlowToClose")
+    process = await pool.start_fresh("toy_broken:IsSlowToClose")
     agent = await RemoteAgent.build(process, ToyWorld(), BLUEPRINT)
-    process._patience = ProcessTimeouts(answer=0.2, end=0.2)
+    process._timeouts = ProcessTimeouts(answer=0.2, end=0.2)
     with pytest.raises(HostError, match=r"no answer to `close` within 0\.2 s"):
         await agent.close()
 
@@ -289,7 +292,7 @@ async def test_an_agent_that_does_not_close_is_ended(pool: ProcessPool) -> None:
 
 async def test_other_agents_go_on_when_one_is_lost(pool: ProcessPool) -> None:
     """A process that was forked from the same warm one is not touched."""
-    dying, living = await pool.fresh("toy_broken:Dies"), await pool.fresh("toy_broken:Dies")
+    dying, living = await pool.start_fresh("toy_broken:Dies"), await pool.start_fresh("toy_broken:Dies")
     agents = [await RemoteAgent.build(process, ToyWorld(pays(5)), BLUEPRINT) for process in (dying, living)]
     with pytest.raises(HostError):
         await agents[0].turn("Go.", (), stream=False)

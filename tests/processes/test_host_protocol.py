@@ -56,7 +56,7 @@ class Traffic:
 def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
     """Listens at the harness' end."""
     heard = Traffic()
-    send, take = LineTransport.send, RpcPeer._take
+    send, take = LineTransport.send, RpcPeer._handle_message
 
     def sent(self: LineTransport, line: bytes) -> None:
         heard.lines.append(("agent", json.loads(line)))
@@ -67,7 +67,7 @@ def traffic(monkeypatch: pytest.MonkeyPatch) -> Traffic:
         return take(self, message)
 
     monkeypatch.setattr(LineTransport, "send", sent)
-    monkeypatch.setattr(RpcPeer, "_take", taken)
+    monkeypatch.setattr(RpcPeer, "_handle_message", taken)
     return heard
 
 
@@ -92,7 +92,7 @@ async def waits_a_little(amount: int) -> str:
 
 
 async def everything(pool: ProcessPool) -> None:
-    process = await pool.fresh("toy_agent:Toy")
+    process = await pool.start_fresh("toy_agent:Toy")
     world = ToyWorld(pays(5, 6), says("Done."), pays(50, tool="ask"), ModelDown(500), pay=waits_a_little)
     agent = await RemoteAgent.build(process, world, BLUEPRINT)
     paused = await agent.turn("Pay.", (), stream=True)
@@ -115,7 +115,7 @@ async def everything(pool: ProcessPool) -> None:
 async def own_tool_that_is_stopped(pool: ProcessPool) -> None:
     world = ToyWorld(pays(99, tool="sell"))
     blueprint = Blueprint(attachment=Attachment(subject=toy_agent.own_tool))
-    agent = await RemoteAgent.build(await pool.fresh("toy_agent:Attached"), world, blueprint)
+    agent = await RemoteAgent.build(await pool.start_fresh("toy_agent:Attached"), world, blueprint)
     turn = asyncio.ensure_future(agent.turn("Sell.", (), stream=False))
     await world.something_shown.wait()
     turn.cancel()

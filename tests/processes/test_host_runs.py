@@ -14,10 +14,11 @@ from toy_agent import Toy
 
 import pytest_approvals
 from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Blueprint, Condition, Parameter
 from pytest_approvals.journal.events import AgentLost, AgentStart, RunEnd, ToolEnd, TurnEnd
 from pytest_approvals.processes.agent_process import ProcessTimeouts
-from pytest_approvals.processes.agent_source import AgentSource, InProcessSource, describe_adapter
+from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
 from pytest_approvals.processes.process_pool import ProcessPool
 from pytest_approvals.processes.remote_agents import SharedProcessSource, SubprocessFactory
 from pytest_approvals.runner.run import RecordedRun, run_scenario
@@ -75,7 +76,7 @@ def elsewhere(pool: ProcessPool, agent: type[Agent] = ReferenceAgent) -> Subproc
 
 async def there(pool: ProcessPool) -> AgentSource:
     source = SharedProcessSource("reference", elsewhere(pool))
-    await source.ask()
+    await source.fetch_facts()
     return source
 
 
@@ -106,7 +107,10 @@ def broken(pool: ProcessPool, name: str) -> AgentSource:
 
 def written(run: RecordedRun) -> list[dict[str, Any]]:
     """The journal, but for the numbers of processes and the folder of the adapter."""
-    return [{name: held for name, held in event.to_dict().items() if name not in ("process", "where")} for event in run.events]
+    return [
+        {name: held for name, held in event.to_dict().items() if name not in ("process", "where")}
+        for event in run.events
+    ]
 
 
 VARIANTS = [
@@ -201,7 +205,7 @@ def test_run(number):
     source = SharedProcessSource("reference", processes)
 
     async def run_there():
-        await source.ask()
+        await source.fetch_facts()
         return await run_scenario(SCENARIO, Variant(), source)
 
     run = asyncio.run(run_there())

@@ -193,7 +193,7 @@ class AnswersWithABadError(Broken):
 class CallsTheUnknown(Broken):
     async def broken(self) -> Any:
         try:
-            await self.world._home.channel.call("order_pizza", {}, limit=5)  # type: ignore[attr-defined]
+            await self.world._connection.peer.call("order_pizza", {}, limit=5)  # type: ignore[attr-defined]
         except Exception as error:
             sys.stderr.write(f"answered: {error}\n")
             sys.stderr.flush()
@@ -202,7 +202,7 @@ class CallsTheUnknown(Broken):
 
 class NoticesTheUnknown(Broken):
     async def broken(self) -> Any:
-        self.world._home.channel.notify("order_pizza", {})  # type: ignore[attr-defined]
+        self.world._connection.peer.notify("order_pizza", {})  # type: ignore[attr-defined]
         await asyncio.Event().wait()
 
 
@@ -214,12 +214,12 @@ class ShowsNonsense(Broken):
 
 class CallsWithNonsense(Broken):
     async def broken(self) -> Any:
-        await self.world._home.channel.call("model", {"session": 1, "items": "none"}, limit=5)  # type: ignore[attr-defined]
+        await self.world._connection.peer.call("model", {"session": 1, "items": "none"}, limit=5)  # type: ignore[attr-defined]
 
 
 class SpeaksOfAnotherSession(Broken):
     async def broken(self) -> Any:
-        await self.world._home.channel.call("model", {"session": 9}, limit=5)  # type: ignore[attr-defined]
+        await self.world._connection.peer.call("model", {"session": 9}, limit=5)  # type: ignore[attr-defined]
 
 
 class AsksTheModelNonsense(Broken):

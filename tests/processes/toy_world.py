@@ -94,13 +94,13 @@ class ToyWorld:
             raise ConditionRaised("13 is an unlucky number")
         answer = needs_approval(condition, arguments, self.asked)
         self.asked += 1
-        self.gated(tool, arguments, call_id, answer=answer)
+        self.record_gate(tool, arguments, call_id, answer=answer)
         return answer
 
     async def gate_slowly(self, tool: str, arguments: Any, call_id: str | None, *, agent: str = "main") -> bool:
         return self.gate(tool, arguments, call_id)
 
-    def gated(
+    def record_gate(
         self,
         tool: str,
         arguments: Any,

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Parameter
 from pytest_approvals.journal.files import Journal
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.oracles import Oracle
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits

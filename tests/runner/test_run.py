@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Decision, Outcome, Paused, Request
 from pytest_approvals.checks import judge
 from pytest_approvals.journal.events import AgentLost, ModelExhausted, RunEnd, TurnEnd
 from pytest_approvals.journal.files import Journal, read_journal
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.runner.timeouts import watchdog
@@ -137,8 +138,8 @@ class TestEnd:
     @pytest.mark.parametrize(
         ("agent", "what"),
         [
-            (GivesNonsense, "the adapter of 'toy' breaks its contract: turn() gave 'paused'"),
-            (DumpsNonsense, "the adapter of 'toy' breaks its contract: dump() gave dict; it must give text"),
+            (GivesNonsense, "the adapter of 'toy' breaks its contract: turn() returned 'paused'"),
+            (DumpsNonsense, "the adapter of 'toy' breaks its contract: dump() returned dict; expected text"),
         ],
     )
     def test_an_adapter_that_gives_nonsense_breaks_the_run(
@@ -157,7 +158,7 @@ class TestEnd:
 
         assert last(run).error == [
             "AdapterError",
-            "the adapter of 'toy' breaks its contract: pending() gave ['c1']; it must list Requests",
+            "the adapter of 'toy' breaks its contract: pending() returned ['c1']; expected Requests",
         ]
 
     def test_an_agent_that_cannot_be_built_breaks_the_run(self, story: Story, played: Played) -> None:

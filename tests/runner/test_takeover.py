@@ -105,7 +105,7 @@ def test_an_agent_that_does_not_pause_leaves_no_state(scenario: Scenario, tmp_pa
     with pytest.raises(UsageError) as error:
         asyncio.run(capture_paused_state(free, "json", SOURCE, "reference", str(tmp_path)))
 
-    assert "upgrades/one on reference: it finished, and there is no state to keep" == str(error.value)
+    assert "upgrades/one on reference: no state to store (the first turn finished)" == str(error.value)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}', '{"format": 1, "agent": "x"}'])
@@ -117,7 +117,7 @@ def test_what_is_no_stored_state_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError) as error:
         PausedState.read(path)
 
-    assert str(error.value).startswith(f"{path}: this is no stored state (")
+    assert str(error.value).startswith(f"{path}: invalid stored state (")
 
 
 def test_a_state_that_is_not_there_is_an_error(scenario: Scenario) -> None:
@@ -127,4 +127,4 @@ def test_a_state_that_is_not_there_is_an_error(scenario: Scenario) -> None:
     with pytest.raises(UsageError) as error:
         asyncio.run(run_scenario(scenario, variant, SOURCE))
 
-    assert "upgrades/one: no state of reference 7.0 is stored (json)" == str(error.value)
+    assert "upgrades/one: no stored state of reference 7.0 saved as 'json'" == str(error.value)

@@ -121,6 +121,7 @@ class Agent(ABC):
         stores: Its durable stores: the NAME in `native.NAME`, and a description.
         packages: Import names of the framework, by which an attached object or an imported framework is recognised.
         connects: It reaches tools of the kind `mcp` with the framework's own client, at `Blueprint.servers`.
+        process: The number of the process that it lives in; None for this one. Adapters leave it alone.
     """
 
     framework: ClassVar[str | None] = None
@@ -136,6 +137,7 @@ class Agent(ABC):
     stores: ClassVar[Mapping[str, str]] = {}
     packages: ClassVar[tuple[str, ...]] = ()
     connects: ClassVar[bool] = False
+    process: int | None = None
 
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         """Build the framework's objects out of *blueprint*: empty state, nothing run yet."""

@@ -48,10 +48,21 @@ _FACTS_CACHE: dict[type[Agent], Facts] = {}
 
 
 def _collect_facts(adapter: type[Agent]) -> Facts:
+    return describe_adapter(adapter, version=_installed_version(adapter.framework), where=_find_folder(adapter))
+
+
+def describe_adapter(adapter: type[Agent], *, version: str | None = None, where: str | None = None) -> Facts:
+    """Return the metadata of an adapter class, with what is known of its framework.
+
+    Args:
+        adapter: The class.
+        version: The version of its framework; that of an agent which simulates a release is its own.
+        where: The folder that its framework is imported from.
+    """
     return Facts(
         framework=adapter.framework,
-        version=adapter.release or _installed_version(adapter.framework),
-        where=_find_folder(adapter),
+        version=adapter.release or version,
+        where=where,
         capabilities=adapter.capabilities,
         missing=adapter.missing,
         wire_rules=adapter.wire_rules,

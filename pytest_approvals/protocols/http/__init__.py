@@ -1,1 +1,1 @@
-"""To be described."""
+"""HTTP server of scripted models, on the loopback interface."""

@@ -1,9 +1,8 @@
-"""The requests that come over one connection, as `httptools` reads them: llhttp, the parser of Node.js.
+"""HTTP server of scripted models: the standard library's connections and threads, with requests parsed by `httptools`.
 
-The HTTP of the loopback server: connections and threads are the standard library's, requests are read by `httptools`.
-
-Nagle is off, and an answer is one write: with it on, an answer in two writes waits 40 ms for the client's
-acknowledgement. A stream is one write, too, but where its style wants pieces.
+`httptools` wraps llhttp, the parser of Node.js. Nagle's algorithm is off, and a response is one write: with it on, a
+response in two writes waits 40 ms for the client's acknowledgement. A stream is one write too, unless its style wants
+pieces.
 """
 
 from __future__ import annotations
@@ -23,29 +22,31 @@ from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.protocols.endpoint import JSON, STREAM, HttpResponse
 
 MAX_BODY_SIZE = 32 * 1024 * 1024
-"""How large the body of a request may be."""
+"""Size limit of the body of a request, in bytes."""
+
+# --- requests ---------------------------------------------------------------------------------------------------------
 
 
 class HttpRequest(NamedTuple):
-    """One request; after one that is not *lasting*, the client wants the connection to end."""
+    """One request; without *keep_alive*, the client wants the connection to end after it."""
 
     method: str
     path: str
     headers: list[tuple[bytes, bytes]]
     body: bytes
-    lasting: bool
+    keep_alive: bool
 
 
 class RequestTooLarge(Exception):
-    """A body is larger than `MAX_BODY_SIZE`, or says so."""
+    """The body is larger than `MAX_BODY_SIZE`, or announced to be."""
 
 
 class RequestUnreadable(Exception):
     """
-    What came is not HTTP.
+    What was received is not HTTP.
 
     Attributes:
-        in_body: The head of the request was.
+        in_body: The head of the request was readable.
     """
 
     def __init__(self, in_body: bool) -> None:
@@ -55,95 +56,98 @@ class RequestUnreadable(Exception):
 
 class HttpRequestReader:
     """
-    Makes requests of what comes over a connection.
+    Parser of the requests of one connection.
 
-    Arguments:
-        go_on: Called where a client waits for a word before it sends a body.
+    Args:
+        send_continue: Called if a client waits for `100 Continue` before it sends a body.
 
     Attributes:
-        path: Where the request that comes just now is sent to.
+        path: The path of the request that is being received.
     """
 
-    def __init__(self, go_on: Callable[[], None]) -> None:
+    def __init__(self, send_continue: Callable[[], None]) -> None:
         self.path = ""
-        self._go_on = go_on
+        self._send_continue = send_continue
         self._parser = HttpRequestParser(self)
-        self._whole: list[HttpRequest] = []
+        self._complete: list[HttpRequest] = []
         self.on_message_begin()
 
-    def read(self, piece: bytes) -> list[HttpRequest]:
+    def read(self, data: bytes) -> list[HttpRequest]:
         """
-        Takes what came, and gives the requests that are whole with it.
+        Parse what was received, and return the requests that are complete with it.
 
-        A request with something behind it that cannot be read is the last one.
+        A request that is followed by something unreadable is the last one.
 
-        Errors:
-            TooLarge: A body is; nothing more can be read.
-            Unreadable: Nothing more can be read.
+        Raises:
+            RequestTooLarge: A body is too large; nothing more can be read.
+            RequestUnreadable: Nothing more can be read.
         """
         try:
-            self._parser.feed_data(piece)
+            self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade):
-            if not self._whole:
+            if not self._complete:
                 raise RequestUnreadable(self._in_body) from None
-            self._whole[-1] = self._whole[-1]._replace(lasting=False)
+            self._complete[-1] = self._complete[-1]._replace(keep_alive=False)
         if self._size > MAX_BODY_SIZE:
             raise RequestTooLarge
-        whole, self._whole = self._whole, []
-        return whole
+        complete, self._complete = self._complete, []
+        return complete
 
-    # --- what the parser calls ---
+    # --- callbacks of the parser ---
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Begin a request."""
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._size = 0
         self._in_body = False
 
-    def on_url(self, piece: bytes) -> None:
-        """A piece of the path came."""
-        self._url += piece
+    def on_url(self, data: bytes) -> None:
+        """Receive a part of the path."""
+        self._url += data
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A line of the head came."""
+        """Receive a header field."""
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """The head ended."""
+        """End the head."""
         self._in_body = True
         self.path = self._url.decode("latin-1")
         for name, value in self._headers:
-            word = name.lower()
-            if word == b"content-length" and int(value) > MAX_BODY_SIZE:
+            field = name.lower()
+            if field == b"content-length" and int(value) > MAX_BODY_SIZE:
+                # Refused before the client has sent the body.
                 self._size = MAX_BODY_SIZE + 1
-            elif word == b"expect" and self._size <= MAX_BODY_SIZE:
-                self._go_on()
+            elif field == b"expect" and self._size <= MAX_BODY_SIZE:
+                self._send_continue()
 
-    def on_body(self, piece: bytes) -> None:
-        """A piece of the body came."""
-        self._size += len(piece)
+    def on_body(self, data: bytes) -> None:
+        """Receive a part of the body."""
+        self._size += len(data)
         if self._size <= MAX_BODY_SIZE:
-            self._body.append(piece)
+            self._body.append(data)
 
     def on_message_complete(self) -> None:
-        """The request ended."""
+        """End the request."""
         parser, body = self._parser, b"".join(self._body)
-        method, lasting = parser.get_method().decode("latin-1"), parser.should_keep_alive()
-        self._whole.append(HttpRequest(method, self.path, self._headers, body, lasting))
+        method, keep_alive = parser.get_method().decode("latin-1"), parser.should_keep_alive()
+        self._complete.append(HttpRequest(method, self.path, self._headers, body, keep_alive))
 
+
+# --- connections ------------------------------------------------------------------------------------------------------
 
 HOLD_SECONDS = 2.0
-"""How many seconds a client may wait for an answer that does not come; then the connection ends, as a proxy ends it."""
+"""Seconds that a client may wait for a response that never comes; then the connection ends, as a proxy ends it."""
 
 METHODS = ("GET", "POST", "DELETE")
 
 STATUS_PHRASES = {int(status): status.phrase for status in HTTPStatus}
-"""What stands behind a status; behind all others, such as Anthropic's 529, stands that the server is overloaded."""
+"""Reason phrases; any other status, such as Anthropic's 529, means that the server is overloaded."""
 
 ServeRequest = Callable[[str, str, bytes], HttpResponse]
-"""Answers a method, a path and a body; raises `ModelDown` where the connection breaks without an answer."""
+"""Answers a method, a path and a body; raises `ModelDown` if the connection breaks without a response."""
 
 RefuseRequest = Callable[[str], HttpResponse]
 """Answers a path whose body is too large."""
@@ -151,11 +155,16 @@ RefuseRequest = Callable[[str], HttpResponse]
 
 class HttpServer(ThreadingTCPServer):
     """
-    Listens on one address; a thread for each connection.
+    Server on one address, with a thread for each connection.
 
-    Arguments:
-        lasting: A connection stays open for further requests; else it ends with its first answer, so that nobody has
-            to close the clients.
+    Args:
+        family: IPv4 or IPv6.
+        address: The address of the interface.
+        port: 0 takes a free one.
+        serve: Answers requests.
+        refuse_too_large: Answers requests whose body is too large.
+        keep_alive: Keep connections open for further requests; otherwise each ends with its first response, so that
+            clients need not be closed.
         handler: Serves a connection, in place of `ConnectionHandler`.
     """
 
@@ -168,108 +177,109 @@ class HttpServer(ThreadingTCPServer):
         address: str,
         port: int,
         serve: ServeRequest,
-        too_large: RefuseRequest,
+        refuse_too_large: RefuseRequest,
         *,
-        lasting: bool = True,
+        keep_alive: bool = True,
         handler: type[ConnectionHandler] | None = None,
     ) -> None:
         self.address_family = family
-        self.lasting = lasting
+        self.keep_alive = keep_alive
         self.serve = serve
-        self.too_large = too_large
+        self.refuse_too_large = refuse_too_large
         self._open: dict[socket.socket, Thread] = {}
         super().__init__((address, port), handler or ConnectionHandler)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serves a connection in a thread of its own; both are noted, so that `stop` can end them."""
+        """Serve a connection in a thread of its own, which `stop` can end."""
         thread = Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
         self._open[request] = thread
         thread.start()
 
     def shutdown_request(self, request: Any) -> None:
-        """Forgets a connection that has ended."""
+        """Forget a connection that has ended."""
         self._open.pop(request, None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing about a client that went away."""
+        """Ignore a client that disconnected; the base class would print a traceback."""
 
     def stop(self) -> None:
-        """Ends the loop, closes every connection and waits for its thread."""
+        """Stop accepting, close every connection and wait for its thread."""
         self.shutdown()
         self.server_close()
-        left = list(self._open.items())
-        for connection, _ in left:
+        remaining = list(self._open.items())
+        for connection, _ in remaining:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        for _, thread in left:
+        for _, thread in remaining:
             thread.join(5)
 
 
 class ConnectionHandler(BaseRequestHandler):
-    """Serves the requests of one connection, one after the other."""
+    """Handler of one connection, which answers its requests one after the other."""
 
     server: HttpServer
     request: socket.socket
 
     def handle(self) -> None:
-        """Reads what comes and answers it, until one of the two sides ends the connection."""
+        """Answer requests until one of the two sides ends the connection."""
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
-        self._lasts = True
-        reader = HttpRequestReader(self._go_on)
+        self._keep_alive = True
+        reader = HttpRequestReader(self._send_continue)
         with suppress(ConnectionError):
-            while self._lasts and (piece := self.request.recv(65536)):
-                self._take(reader, piece)
+            while self._keep_alive and (data := self.request.recv(65536)):
+                self._receive(reader, data)
 
-    def _take(self, reader: HttpRequestReader, piece: bytes) -> None:
+    def _receive(self, reader: HttpRequestReader, data: bytes) -> None:
         try:
-            requests = reader.read(piece)
+            requests = reader.read(data)
         except RequestTooLarge:
-            self._lasts = False
-            self._send(self.server.too_large(reader.path))
+            self._keep_alive = False
+            self._send(self.server.refuse_too_large(reader.path))
         except RequestUnreadable as unreadable:
-            self._lasts = False
+            self._keep_alive = False
             if not unreadable.in_body:
-                self._send(HttpResponse.from_json({"error": {"message": str(unreadable)}}, HTTPStatus.BAD_REQUEST))
+                error = {"error": {"message": str(unreadable)}}
+                self._send(HttpResponse.from_json(error, HTTPStatus.BAD_REQUEST))
         else:
             for request in requests:
-                if self._lasts:
+                if self._keep_alive:
                     self._answer(request)
 
     def serve(self, request: HttpRequest) -> HttpResponse:
-        """Gives the answer to a request; raises `ModelDown` where the connection breaks without one."""
+        """Return the response to a request; raise `ModelDown` if the connection breaks without one."""
         return self.server.serve(request.method, request.path.partition("?")[0], request.body)
 
     def _answer(self, request: HttpRequest) -> None:
-        self._lasts = request.lasting and self.server.lasting
+        self._keep_alive = request.keep_alive and self.server.keep_alive
         if request.method not in METHODS:
-            self._lasts = False
+            self._keep_alive = False
             self._send(HttpResponse(status=HTTPStatus.NOT_IMPLEMENTED, content_type=JSON, pieces=iter(())))
             return
         try:
-            answer = self.serve(request)
+            response = self.serve(request)
         except ModelDown as down:
             self._break_off(down)
             return
-        self._send(answer)
+        self._send(response)
 
-    def _go_on(self) -> None:
+    def _send_continue(self) -> None:
         self.request.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _send(self, answer: HttpResponse) -> None:
-        if answer.content_type == STREAM:
-            self._send_stream(answer)
+    def _send(self, response: HttpResponse) -> None:
+        if response.content_type == STREAM:
+            self._send_stream(response)
         else:
-            body = b"".join(answer.pieces)
-            self.request.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (self._head(answer), len(body), body))
+            body = b"".join(response.pieces)
+            self.request.sendall(b"%bContent-Length: %d\r\n\r\n%b" % (self._head(response), len(body), body))
 
-    def _send_stream(self, answer: HttpResponse) -> None:
-        head, waiting = self._head(answer) + b"Transfer-Encoding: chunked\r\n\r\n", []
+    def _send_stream(self, response: HttpResponse) -> None:
+        head, waiting = self._head(response) + b"Transfer-Encoding: chunked\r\n\r\n", []
         try:
-            for piece in answer.pieces:
+            for piece in response.pieces:
                 waiting.append(piece)
-                if answer.flush_each:
+                if response.flush_each:
                     self.request.sendall(head + _format_chunk(waiting))
                     head, waiting = b"", []
         except ModelDown as down:
@@ -279,28 +289,28 @@ class ConnectionHandler(BaseRequestHandler):
         self.request.sendall(head + _format_chunk(waiting) + b"0\r\n\r\n")
 
     def _break_off(self, down: ModelDown) -> None:
-        """Ends the connection; where no answer comes in time, the client has some time to do that."""
-        self._lasts = False
+        """End the connection; if no response comes in time, the client may end it first."""
+        self._keep_alive = False
         if down.how == "timeout":
             self.request.settimeout(HOLD_SECONDS)
             with suppress(OSError):
                 self.request.recv(1)
 
-    def _head(self, answer: HttpResponse) -> bytes:
-        return _format_head(answer.status, answer.content_type, answer.headers, self._lasts)
+    def _head(self, response: HttpResponse) -> bytes:
+        return _format_head(response.status, response.content_type, response.headers, self._keep_alive)
 
 
 @lru_cache(maxsize=256)
-def _format_head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], lasts: bool) -> bytes:
-    """Gives the head of an answer up to its length."""
+def _format_head(status: int, content_type: str, headers: tuple[tuple[str, str], ...], keep_alive: bool) -> bytes:
+    """Return the head of a response up to its length."""
     lines = [f"HTTP/1.1 {int(status)} {STATUS_PHRASES.get(status, 'Overloaded')}"]
     lines += [f"Content-Type: {content_type}", *(f"{name}: {value}" for name, value in headers)]
-    if not lasts:
+    if not keep_alive:
         lines.append("Connection: close")
     return "\r\n".join([*lines, ""]).encode()
 
 
 def _format_chunk(pieces: list[bytes]) -> bytes:
-    """Gives pieces as one chunk; nothing for none, because an empty chunk ends a stream."""
+    """Return pieces as one chunk; nothing for none, because an empty chunk ends a stream."""
     body = b"".join(pieces)
     return b"%x\r\n%b\r\n" % (len(body), body) if body else b""

@@ -1,9 +1,4 @@
-"""The tools that a server offers.
-
-MCP servers whose tools are given, and where clients find them.
-
-A server of the MCP SDK, of either of its major releases, made from tools.
-"""
+"""MCP servers made from Python functions: their tools, their addresses, and the server of either major SDK release."""
 
 from __future__ import annotations
 
@@ -16,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.agent_side.contract.types import Parameter
+from pytest_approvals.runner.mcp.host import get_mcp_host
 
 if TYPE_CHECKING:
     from typing import Self
@@ -27,8 +23,8 @@ class McpTool:
     One tool of a server.
 
     Attributes:
-        run: Runs a call, given its arguments; what it raises, the client is told as a failure of the tool. It is
-            awaited in the event loop of the servers' thread.
+        run: Executes a call, given its arguments; what it raises is reported to the client as a failure of the tool. It
+            is awaited in the event loop of the servers' thread.
     """
 
     name: str
@@ -41,8 +37,8 @@ class McpTool:
         """The JSON Schema of its arguments."""
         return {
             "type": "object",
-            "properties": {name: _parameter_schema(one) for name, one in self.parameters.items()},
-            "required": [name for name, one in self.parameters.items() if one.required],
+            "properties": {name: _parameter_schema(parameter) for name, parameter in self.parameters.items()},
+            "required": [name for name, parameter in self.parameters.items() if parameter.required],
         }
 
 
@@ -55,7 +51,7 @@ def _parameter_schema(parameter: Parameter) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpAddress:
     """
-    Where a server is; a client takes either.
+    Address of a server; a client takes either of the two forms.
 
     Attributes:
         url: For streamable HTTP.
@@ -67,35 +63,31 @@ class McpAddress:
 
 
 class McpServers:
-    """The servers that belong together, those of one run; they end together."""
+    """Servers that belong together, such as those of one run; they end together."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
 
     def open(self, name: str, tools: Iterable[McpTool]) -> McpAddress:
         """
-        Serves *tools* as the server called *name*.
+        Serve *tools* as the server called *name*.
 
-        Errors:
+        Raises:
             UsageError: The MCP SDK is not installed.
         """
-        from pytest_approvals.runner.mcp.host import get_mcp_host
-
-        there = get_mcp_host()
-        key = there.take_in(build_sdk_server(name, tuple(tools)))
+        host = get_mcp_host()
+        key = host.add(build_sdk_server(name, tuple(tools)))
         self._keys.append(key)
-        relay = Path(__file__).with_name("stdio_bridge.py")
+        bridge = Path(__file__).with_name("stdio_bridge.py")
         return McpAddress(
-            url=f"http://127.0.0.1:{there.http}/{key}/mcp",
-            command=(sys.executable, "-I", str(relay), "--connect", f"127.0.0.1:{there.lines}/{key}"),
+            url=f"http://127.0.0.1:{host.http_port}/{key}/mcp",
+            command=(sys.executable, "-I", str(bridge), "--connect", f"127.0.0.1:{host.stdio_port}/{key}"),
         )
 
     def close(self) -> None:
-        """Ends all servers and the connections to them; what still runs is cancelled."""
-        from pytest_approvals.runner.mcp.host import get_mcp_host
-
+        """End all servers and the connections to them; calls that still run are cancelled."""
         while self._keys:
-            get_mcp_host().let_go(self._keys.pop())
+            get_mcp_host().remove(self._keys.pop())
 
     def __enter__(self) -> Self:
         return self
@@ -107,32 +99,33 @@ class McpServers:
 
 
 def build_sdk_server(name: str, tools: Sequence[McpTool]) -> Any:
-    """Gives the SDK's server called *name*, which offers *tools*."""
+    """Return the SDK's server called *name*, which offers *tools*."""
     from mcp import types
     from mcp.server.lowlevel import Server
 
     by_name = {tool.name: tool for tool in tools}
 
-    async def listed(*_: Any) -> types.ListToolsResult:
+    async def list_tools(*_: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[types.Tool.model_validate(_tool_to_dict(tool)) for tool in tools])
 
-    async def called(asked: Any) -> types.CallToolResult:
-        return types.CallToolResult.model_validate(await _call_tool(by_name, asked.name, asked.arguments or {}))
+    async def call_tool(params: Any) -> types.CallToolResult:
+        return types.CallToolResult.model_validate(await _call_tool(by_name, params.name, params.arguments or {}))
 
+    # mcp 2 takes handlers as arguments; mcp 1 has decorators, which validate input, so its handlers are set directly.
     if not hasattr(Server, "list_tools"):
-        return Server(name, on_list_tools=listed, on_call_tool=lambda _, asked: called(asked))
-    earlier: Any = Server(name)
+        return Server(name, on_list_tools=list_tools, on_call_tool=lambda _, params: call_tool(params))
+    server: Any = Server(name)
     result: Any = getattr(types, "ServerResult")  # noqa: B009 - the later release has no such name
 
     async def answer_list(_: Any) -> Any:
-        return result(await listed())
+        return result(await list_tools())
 
     async def answer_call(request: Any) -> Any:
-        return result(await called(request.params))
+        return result(await call_tool(request.params))
 
-    earlier.request_handlers[types.ListToolsRequest] = answer_list
-    earlier.request_handlers[types.CallToolRequest] = answer_call
-    return earlier
+    server.request_handlers[types.ListToolsRequest] = answer_list
+    server.request_handlers[types.CallToolRequest] = answer_call
+    return server
 
 
 def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
@@ -140,7 +133,7 @@ def _tool_to_dict(tool: McpTool) -> dict[str, Any]:
 
 
 async def _call_tool(tools: Mapping[str, McpTool], name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs a call; one that fails has a result that says so, which is how servers tell the model of it."""
+    """Execute a call; a failure is a result too, which is how servers report it to the model."""
     if name not in tools:
         return _text_result(f"Unknown tool: {name}", failed=True)
     try:

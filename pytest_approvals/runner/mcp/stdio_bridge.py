@@ -1,7 +1,6 @@
-"""
-The command of a server over stdio: hands lines on between its own standard streams and a server on the loopback.
+"""Stdio bridge: command that connects its standard streams to an MCP server on the loopback interface.
 
-It runs in the interpreter of whoever serves, needs the standard library only, and is started as a file.
+It runs in the interpreter of the server, needs the standard library only, and is started as a file.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ READ_SIZE = 65536
 
 
 def main() -> None:
-    """Connects, says which server is meant, and relays until either side ends."""
+    """Connect, name the server, and copy data until either side ends."""
     parser = argparse.ArgumentParser(description="relay an MCP server of pytest-approvals over stdio")
     parser.add_argument("--connect", metavar="HOST:PORT/NAME", required=True, help="the server's address")
     place, _, name = parser.parse_args().connect.partition("/")
@@ -27,14 +26,14 @@ def main() -> None:
         parser.exit(1, f"{parser.prog}: no server listens at {place!r}: {error}\n")
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(f"{name}\n".encode())
-    Thread(target=_send, args=(connection,), daemon=True).start()
-    while piece := connection.recv(READ_SIZE):
-        os.write(sys.stdout.fileno(), piece)
+    Thread(target=_copy_input, args=(connection,), daemon=True).start()
+    while data := connection.recv(READ_SIZE):
+        os.write(sys.stdout.fileno(), data)
 
 
-def _send(connection: socket.socket) -> None:
-    while piece := os.read(sys.stdin.fileno(), READ_SIZE):
-        connection.sendall(piece)
+def _copy_input(connection: socket.socket) -> None:
+    while data := os.read(sys.stdin.fileno(), READ_SIZE):
+        connection.sendall(data)
     connection.shutdown(socket.SHUT_WR)
 
 

@@ -208,7 +208,7 @@ def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.Monk
     with pytest.raises(UsageError) as error:
         get_mcp_host.__wrapped__()
 
-    assert "install it: pip install 'pytest-approvals[mcp]'" in str(error.value)
+    assert "pip install 'pytest-approvals[mcp]'" in str(error.value)
 
 
 def test_a_house_that_cannot_serve_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
