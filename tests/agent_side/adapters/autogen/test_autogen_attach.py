@@ -96,5 +96,5 @@ def test_what_is_no_agent_is_refused() -> None:
     """It shows neither model nor tools."""
     blueprint = Blueprint(attachment=Attachment(subject=lambda model: object()))
 
-    with pytest.raises(Unsupported, match="no AssistantAgent"):
+    with pytest.raises(Unsupported, match="not an AssistantAgent"):
         FLAVOURS[""](FakeWorld((), ()), blueprint)
