@@ -8,8 +8,8 @@ import pytest
 
 from pytest_approvals import Scenario, approve, call, calls, decide, returns, say, tool
 from pytest_approvals.agent_side.adapters.openai_agents import OpenAIAgents
-from pytest_approvals.journal.events import ModelRequest
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.journal.events import ModelRequest
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.model import Variant

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_approvals.agent_side.adapters.openai_agents import metadata, requests, session
+from pytest_approvals.agent_side.adapters.openai_agents import metadata, requests
+from pytest_approvals.agent_side.adapters.openai_agents import session as session_module
 from pytest_approvals.testing import AdapterSession, approve, call, reject, reply
 
 Begin = Callable[..., AdapterSession]
@@ -31,7 +32,7 @@ def test_a_release_without_reasons_still_rejects(begin: Begin, monkeypatch: pyte
 
 def test_where_a_run_takes_no_message_a_new_one_takes_it(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message after a resumed run that failed begins a run of its own."""
-    monkeypatch.setattr(session, "CAN_ADD_INPUT", False)
+    monkeypatch.setattr(session_module, "CAN_ADD_INPUT", False)
     session = begin(PAYS, RuntimeError("down"), DONE)
     (request,) = session.paused("Pay.")
     with pytest.raises(RuntimeError, match="down"):

@@ -29,8 +29,8 @@ from pytest_approvals import call as scenario_call
 from pytest_approvals import tool as scenario_tool
 from pytest_approvals.agent_side.adapters.pydantic_ai import FLAVOURS
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Request, Unsupported
-from pytest_approvals.journal.events import ModelRequest as Asked
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.journal.events import ModelRequest as Asked
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.scenario.model import Variant
