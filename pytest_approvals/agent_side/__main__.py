@@ -39,6 +39,8 @@ def _register_package() -> None:
     package = module_from_spec(spec)
     sys.modules |= {"pytest_approvals": outer, PACKAGE: package}
     spec.loader.exec_module(package)
+    # Adapters of other distributions import this public name; the module behind it is not copied.
+    sys.modules["pytest_approvals.adapter"] = import_module(f"{PACKAGE}.adapter")
 
 
 def main() -> None:
