@@ -133,9 +133,9 @@ def test_rules_are_listed(command_line) -> None:
     ("words", "what"),
     [
         ((), "name the stored conversations to look at: files, folders, or - for standard input"),
-        (("none.json",), "there is no file none.json"),
-        (("--format", "pydantic-ai", "."), "unknown format 'pydantic-ai'; did you mean 'pydantic_ai'?"),
-        (("--gate", "pay", "."), "unknown option '--gate'; did you mean '--gated'?"),
+        (("none.json",), "file not found: none.json"),
+        (("--format", "pydantic-ai", "."), "Unknown format 'pydantic-ai'; did you mean 'pydantic_ai'?"),
+        (("--gate", "pay", "."), "Unknown option '--gate'; did you mean '--gated'?"),
     ],
 )
 def test_wrong_usage(command_line, words, what) -> None:

@@ -52,4 +52,4 @@ def test_an_address_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) 
     finally:
         signal.signal(signal.SIGTERM, before)
 
-    assert "is no address of a provider" in capsys.readouterr().err
+    assert "Invalid provider address" in capsys.readouterr().err

@@ -143,7 +143,7 @@ def _forward_stream(connection: HTTPConnection, response: HTTPResponse, record: 
 def _parse_upstream(upstream: str) -> SplitResult:
     address = urlsplit(upstream)
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise UsageError(f"Invalid address of a provider {upstream!r}: expected one like https://api.openai.com/v1")
+        raise UsageError(f"Invalid provider address {upstream!r}: expected a URL like https://api.openai.com/v1")
     return address
 
 
