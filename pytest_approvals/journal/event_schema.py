@@ -62,7 +62,7 @@ def _find_type_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
     known = (*cls.names, "n")
     for name, value in values.items():
         if name not in known:
-            return f"{cls.kind}: no field is called {name!r}{suggest_name(name, known)}"
+            return f"{cls.kind}: unknown field {name!r}{suggest_name(name, known)}"
         types = _runtime_types(hints[name])
         if types and type(value) not in types:
             return f"{cls.kind}: field {name!r} must be {describe_types(types)}, not {_describe_type(type(value))}"
@@ -130,9 +130,9 @@ def _check_dicts(known: set[str], needed: set[str]) -> FieldCheck:
                 return f"each element must be an object, not {_describe_type(type(value))}"
             if (keys := tuple(value)) not in good:
                 if unknown := value.keys() - known:
-                    return f"no key is called {min(unknown)!r}{suggest_name(min(unknown), known)}"
+                    return f"unknown key {min(unknown)!r}{suggest_name(min(unknown), known)}"
                 if missing := needed - value.keys():
-                    return f"an element lacks {min(missing)!r}"
+                    return f"missing key {min(missing)!r}"
                 good.add(keys)
         return None
 

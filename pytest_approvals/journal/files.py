@@ -139,7 +139,7 @@ def read_journal(path: Path | str) -> StoredJournal:
     """
     stored = list(read_journals(path))
     if len(stored) > 1:
-        what = f"a second header: the file holds {len(stored)} journals, and one was expected"
+        what = f"unexpected second header: the file holds {len(stored)} journals, expected one"
         raise JournalError(str(path), stored[1].line, what)
     return stored[0]
 
@@ -155,7 +155,7 @@ def read_journals(path: Path | str) -> Iterator[StoredJournal]:
         with open(path, "rb") as file:
             yield from _JournalFileReader(str(path)).journals(file)
     except OSError as error:
-        raise JournalError(str(path), None, f"it cannot be read: {error.strerror}") from None
+        raise JournalError(str(path), None, f"cannot be read: {error.strerror}") from None
 
 
 class _JournalFileReader:
@@ -182,11 +182,11 @@ class _JournalFileReader:
             elif events:
                 events.append(self._event(kind, written))
             else:
-                raise self._error(f"a header must come first, not {kind!r}")
+                raise self._error(f"invalid first event: expected a header, not {kind!r}")
         if events:
             yield StoredJournal(path=self.path, line=start, events=events, cut_line=self.cut_line)
         elif not start:
-            raise JournalError(self.path, None, "it holds no event: its writer was cut off at once, or never wrote")
+            raise JournalError(self.path, None, "empty journal file")
 
     def _objects(self, file: IO[bytes]) -> Iterator[dict[str, Any]]:
         """Yield what the lines hold; many lines at once, because parsing them one by one takes half as long again."""
@@ -209,23 +209,21 @@ class _JournalFileReader:
                     return
                 if not line.strip():
                     continue
-                raise self._error("this line is no JSON") from None
+                raise self._error("invalid line: expected JSON") from None
             if type(written) is not dict:
                 self.line += 1
-                raise self._error("this line is no JSON object")
+                raise self._error("invalid line: expected a JSON object")
             yield written
 
     def _event(self, kind: Any, written: dict[str, Any]) -> Event:
         cls = EVENTS.get(kind) if type(kind) is str else None
         if cls is None:
-            raise self._error(f"no event is called {kind!r}{suggest_name(str(kind), [*EVENTS, FOOTER])}")
+            raise self._error(f"unknown event {kind!r}{suggest_name(str(kind), [*EVENTS, FOOTER])}")
         return self._made(cls, written)
 
     def _header(self, written: dict[str, Any]) -> Header:
         if written.get("format", JOURNAL_FORMAT) != JOURNAL_FORMAT:
-            raise self._error(
-                f"the journal has format {written['format']!r}; this version reads format {JOURNAL_FORMAT}"
-            )
+            raise self._error(f"unknown journal format {written['format']!r}: expected {JOURNAL_FORMAT}")
         return self._made(Header, written)
 
     def _made(self, cls: type[ParsedEvent], written: dict[str, Any]) -> ParsedEvent:
@@ -235,13 +233,13 @@ class _JournalFileReader:
             return cls(**written)
         except TypeError:
             missing = [name for name in required_fields(cls) if name not in written]
-            raise self._error(f"{cls.kind}: field {missing[0]!r} is missing") from None
+            raise self._error(f"{cls.kind}: missing field {missing[0]!r}") from None
 
     def _count(self, written: dict[str, Any], events: list[Event]) -> None:
         if not events:
-            raise self._error("a footer without a journal before it")
+            raise self._error("unexpected footer: no journal precedes it")
         if written != {"count": len(events)}:
-            raise self._error(f"the footer counts {written.get('count')!r} events, and there are {len(events)}")
+            raise self._error(f"the footer counts {written.get('count')!r} events, but there are {len(events)}")
 
     def _error(self, what: str) -> JournalError:
         return JournalError(self.path, self.line, what)

@@ -143,16 +143,16 @@ class _TurnRule(_ValidationRule):
         if start is not None:
             self.running[start.session] -= 1
         if start is None or start.session != event.session:
-            self.report(f"turn {event.turn} ends, and was not running in this session", event.n)
+            self.report(f"turn {event.turn} ends, but was not running in this session", event.n)
         self.check_word(event, event.outcome, _TURN_OUTCOMES)
         if event.requests and event.outcome != "paused":
-            self.report("a turn has requests and does not pause", event.n)
+            self.report("a turn has requests, but does not pause", event.n)
         if (event.outcome in ("failed", "timeout")) != (event.error is not None):
             self.report("a turn fails without an error, or has an error and does not fail", event.n)
 
     def shows(self, event: StreamShown) -> None:
         if not 0 < event.turn <= self.count or not self.running.get(event.session):
-            self.report(f"turn {event.turn} shows something, and is not running", event.n)
+            self.report(f"turn {event.turn} shows something, but is not running", event.n)
 
     def happens(self, event: Event) -> None:
         if self.seen and not self.running.get(event.session):
@@ -195,9 +195,9 @@ class _AgentRule(_ValidationRule):
         before = self.built.get(event.session)
         if event.how in _RESTORING_STARTS:
             if before is None:
-                self.report("an agent is built anew in a session that has not begun", event.n)
+                self.report("an agent is rebuilt in a session that has not begun", event.n)
             if event.session in self.empty:
-                self.report("an agent is built anew twice", self.empty[event.session], event.n)
+                self.report("an agent is rebuilt twice", self.empty[event.session], event.n)
             self.empty[event.session] = event.n
         elif before is not None:
             self.report("a session begins twice", before, event.n)
@@ -206,13 +206,17 @@ class _AgentRule(_ValidationRule):
     def goes_on(self, event: Event) -> None:
         self.happens(event)
         if event.session in self.lost:
-            self.report("a session goes on though its new agent took up no save", self.lost[event.session], event.n)
+            self.report(
+                "a session continues although its rebuilt agent restored no save", self.lost[event.session], event.n
+            )
 
     def happens(self, event: Event) -> None:
         if event.session not in self.built:
             self.report(f"{event.kind} in a session that has no agent", event.n)
         if event.session in self.empty:
-            self.report("a session goes on though its new agent took up no save", self.empty[event.session], event.n)
+            self.report(
+                "a session continues although its rebuilt agent restored no save", self.empty[event.session], event.n
+            )
 
     def saved(self, event: StateSaved) -> None:
         self.happens(event)
@@ -222,19 +226,19 @@ class _AgentRule(_ValidationRule):
     def rewritten(self, event: StateRewritten) -> None:
         self.happens(event)
         if (event.session, event.name) not in self.saves:
-            self.report(f"{event.name!r} is changed, and was not saved in this session", event.n)
+            self.report(f"{event.name!r} is changed, but was not saved in this session", event.n)
 
     def restored(self, event: StateRestored) -> None:
         if self.empty.pop(event.session, None) is None:
-            self.report("a save is taken up, and no agent was built for it", event.n)
+            self.report("a save is restored, but no agent was rebuilt for it", event.n)
         self.lost.pop(event.session, None)
         if event.error is not None:
             self.lost[event.session] = event.n
         save = self.saves.get((event.session, event.name))
         if save is None:
-            self.report(f"{event.name!r} is taken up, and was not saved in this session", event.n)
+            self.report(f"{event.name!r} is restored, but was not saved in this session", event.n)
         elif save.mode != event.mode:
-            self.report(f"what was saved as {save.mode} is taken up as {event.mode}", save.n, event.n)
+            self.report(f"what was saved as {save.mode} is restored as {event.mode}", save.n, event.n)
 
 
 class _SaveRule(_ValidationRule):
@@ -282,12 +286,12 @@ class _SaveRule(_ValidationRule):
 
     def changes(self, event: Event) -> None:
         if self.known and event.session in self.saved_at:
-            self.report("a session goes on without what was saved of it", self.saved_at[event.session], event.n)
+            self.report("a session continues without its save", self.saved_at[event.session], event.n)
         self.taken_at.pop(event.session, None)
 
     def saved(self, event: StateSaved) -> None:
         if self.running.get(event.session):
-            self.report("a session is saved while a turn of it runs", event.n)
+            self.report("a session is saved while one of its turns runs", event.n)
         if (event.session, event.name) in self.names:
             self.report(f"{event.name!r} is saved twice", event.n)
         if event.error is None:
@@ -299,7 +303,9 @@ class _SaveRule(_ValidationRule):
     def restored(self, event: StateRestored) -> None:
         self.saved_at.pop(event.session, None)
         if event.session in self.taken_at and event.session not in self.skipped:
-            self.report("a save is taken up twice, and nothing happens between", self.taken_at[event.session], event.n)
+            self.report(
+                "a save is restored twice, and nothing happens in between", self.taken_at[event.session], event.n
+            )
         self.taken_at[event.session] = event.n
         self.skipped.discard(event.session)
 
@@ -359,7 +365,7 @@ class _ModelRule(_ValidationRule):
             self.report(f"a conversation begins in call {caller}, which no model made", event.n)
         missing = (self.declared & {*event.tools}) - self.tools.get(event.session, self.declared)
         if missing:
-            self.report(f"the model is offered the tool {min(missing)}, which its agent has not got", event.n)
+            self.report(f"the model is offered the tool {min(missing)}, which its agent does not have", event.n)
 
     def answers(self, event: ModelAnswer) -> None:
         self.closes(event)
@@ -371,7 +377,7 @@ class _ModelRule(_ValidationRule):
     def closes(self, event: ModelAnswer | ModelFailure | ModelRefusal | ModelExhausted) -> None:
         asked = self.open.pop(event.m, None)
         if asked is None:
-            self.report(f"question {event.m} is answered, and was not open", event.n)
+            self.report(f"question {event.m} is answered, but was not open", event.n)
         elif (asked.session, asked.conversation) != (event.session, event.conversation):
             self.report(f"question {event.m} is answered in another conversation", asked.n, event.n)
 
@@ -406,12 +412,12 @@ class _ToolRule(_ValidationRule):
     def ends(self, event: ToolEnd) -> None:
         start = self.open.pop(event.x, None)
         if start is None or start.session != event.session:
-            self.report(f"execution {event.x} ends, and was not running in this session", event.n)
+            self.report(f"execution {event.x} ends, but was not running in this session", event.n)
         self.check_word(event, event.how, _EXECUTION_ENDS)
         if event.how == "returned" and event.error is not None:
-            self.report("an execution returns, and has an error", event.n)
+            self.report("an execution returns, but has an error", event.n)
         if event.how != "returned" and event.result is not None:
-            self.report("an execution does not return, and has a result", event.n)
+            self.report("an execution does not return, but has a result", event.n)
         if event.how == "raised" and event.error is None:
             self.report("an execution raises without an error", event.n)
 
@@ -478,7 +484,7 @@ class _DecisionRule(_ValidationRule):
                 self.report(f"request {q} surfaces where q{len(self.labels) + 1} is next", event.n)
             self.labels[q] = (session or "", label)
         elif known[1] != label or session not in (None, known[0]):
-            self.report(f"request {q} is about another call, or of another session, than where it surfaced", event.n)
+            self.report(f"request {q} changed its call or its session after it surfaced", event.n)
         self.ids.setdefault(q, set()).add(request["id"])
 
     def decides(self, event: DecisionMade) -> None:
@@ -487,7 +493,7 @@ class _DecisionRule(_ValidationRule):
         self.check_word(event, event.verdict, _VERDICTS)
         self.check_word(event, event.source, _SOURCES)
         if event.verdict != "edit" and (event.arguments is not None or event.tool is not None):
-            self.report(f"a decision to {event.verdict} brings arguments or a tool of its own", event.n)
+            self.report(f"a decision to {event.verdict} has arguments or a tool of its own", event.n)
         if event.q is not None:
             self.addresses(event, event.q)
         elif any(label == event.label for _, label in self.labels.values() if label is not None):
@@ -498,7 +504,7 @@ class _DecisionRule(_ValidationRule):
         if session != event.session:
             self.report(f"a decision is about request {q}, which has not surfaced in its session", event.n)
         elif event.label != label or event.id not in self.ids[q]:
-            self.report(f"a decision about request {q} hands over the id or the label of another one", event.n)
+            self.report(f"a decision about request {q} has the id or the label of another one", event.n)
         elif event.oracle != "script" and q not in self.listed.get(event.session, ()):
             self.report(f"the oracle decides about request {q}, which is not pending", event.n)
 
@@ -507,7 +513,7 @@ class _DecisionRule(_ValidationRule):
         for position in event.decisions:
             decision = self.waiting.pop(position, None)
             if decision is None or decision.session != event.session:
-                text = f"what is handed in at {position} is no decision of this session, or was handed in before"
+                text = f"what is handed in at {position} is not a decision of this session, or was handed in before"
                 self.report(text, position, event.n)
             elif not self.made_in[position] <= self.running.get(event.session, set()):
                 self.report("a decision was made in a turn that ended before it is handed in", position, event.n)

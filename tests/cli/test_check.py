@@ -105,9 +105,9 @@ def test_every_check_can_be_explained(command_line, slug: str) -> None:
         (["empty"], "there are no journals in empty: no *.jsonl"),
         (
             ["--explain", "runs-at-most-twice"],
-            "unknown check 'runs-at-most-twice'; did you mean 'runs-at-most-once'?",
+            "Unknown check 'runs-at-most-twice'; did you mean 'runs-at-most-once'?",
         ),
-        (["broken.jsonl"], "broken.jsonl:1: this line is no JSON"),
+        (["broken.jsonl"], "broken.jsonl:1: invalid line: expected JSON"),
     ],
 )
 def test_what_cannot_be_judged_is_named(command_line, words: list[str], error: str) -> None:

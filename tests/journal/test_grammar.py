@@ -93,7 +93,7 @@ def renumber(events: list[Event]) -> None:
             event.decisions = [moved[old] for old in event.decisions if old in moved]
 
 
-IN_A_TURN = "a session is saved while a turn of it runs"
+IN_A_TURN = "a session is saved while one of its turns runs"
 LOST = AgentStart(tools=[], how="restored")
 ORACLE: dict[str, Any] = {"oracle": "approve_all()"}
 
@@ -117,33 +117,33 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     "two agents": (double(2), "a session begins twice", (2, 3)),
     "new agent before the first": (
         change(2, how="fresh"),
-        "an agent is built anew in a session that has not begun",
+        "an agent is rebuilt in a session that has not begun",
         (2,),
     ),
-    "new agent without state": (drop(9), "a session goes on though its new agent took up no save", (8, 11)),
+    "new agent without state": (drop(9), "a session continues although its rebuilt agent restored no save", (8, 11)),
     "new agent that failed to take it up": (
         change(9, error=["ValueError", "no"], pending=[]),
-        "a session goes on though its new agent took up no save",
+        "a session continues although its rebuilt agent restored no save",
         (9, 10),
     ),
-    "state without new agent": (drop(8), "a save is taken up, and no agent was built for it", (8,)),
-    "unknown save": (drop(7), "'turn 1' is taken up, and was not saved in this session", (8,)),
+    "state without new agent": (drop(8), "a save is restored, but no agent was rebuilt for it", (8,)),
+    "unknown save": (drop(7), "'turn 1' is restored, but was not saved in this session", (8,)),
     "failed save": (
         change(7, error=["OSError", "full"]),
-        "'turn 1' is taken up, and was not saved in this session",
+        "'turn 1' is restored, but was not saved in this session",
         (9,),
     ),
     "unknown save changed": (
         insert(7, StateRewritten(name="turn 0", old="a", new="b", where="every", places=1)),
-        "'turn 0' is changed, and was not saved in this session",
+        "'turn 0' is changed, but was not saved in this session",
         (8,),
     ),
-    "other mode": (change(9, mode="copy"), "what was saved as json is taken up as copy", (7, 9)),
+    "other mode": (change(9, mode="copy"), "what was saved as json is restored as copy", (7, 9)),
     "turn numbers": (change(12, turn=3), "turn 3 begins where turn 2 is next", (12,)),
-    "turn ends twice": (double(6), "turn 1 ends, and was not running in this session", (7,)),
+    "turn ends twice": (double(6), "turn 1 ends, but was not running in this session", (7,)),
     "turn of another session": (
         change(6, session="b"),
-        "turn 1 ends, and was not running in this session",
+        "turn 1 ends, but was not running in this session",
         (6,),
     ),
     "open turn": (drop(17), "turn 2 does not end", (12,)),
@@ -152,18 +152,18 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         "turn.end says 'done'; valid: paused, finished, failed, timeout",
         (17,),
     ),
-    "requests without a pause": (change(6, outcome="finished"), "a turn has requests and does not pause", (6,)),
+    "requests without a pause": (change(6, outcome="finished"), "a turn has requests, but does not pause", (6,)),
     "failure without error": (
         change(17, outcome="failed"),
         "a turn fails without an error, or has an error and does not fail",
         (17,),
     ),
-    "shown outside": (insert(6, StreamShown(turn=1, what="end")), "turn 1 shows something, and is not running", (7,)),
+    "shown outside": (insert(6, StreamShown(turn=1, what="end")), "turn 1 shows something, but is not running", (7,)),
     "question numbers": (change(15, m=5), "question 5 begins where question 2 is next", (15,)),
-    "answered twice": (double(5), "question 1 is answered, and was not open", (6,)),
+    "answered twice": (double(5), "question 1 is answered, but was not open", (6,)),
     "failed after its answer": (
         insert(5, ModelFailure(m=1, conversation="main", status=500)),
-        "question 1 is answered, and was not open",
+        "question 1 is answered, but was not open",
         (6,),
     ),
     "open question": (drop(16), "question 2 has no answer", (15,)),
@@ -193,14 +193,14 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
         (6,),
     ),
     "execution numbers": (change(13, x=2), "execution 2 begins where execution 1 is next", (13,)),
-    "ended twice": (double(14), "execution 1 ends, and was not running in this session", (15,)),
+    "ended twice": (double(14), "execution 1 ends, but was not running in this session", (15,)),
     "open execution": (drop(14), "execution 1 does not end", (13,)),
     "unknown end of a tool": (
         change(14, how="ok"),
         "tool.end says 'ok'; valid: returned, raised, asked, cancelled",
         (14,),
     ),
-    "returned an error": (change(14, error=["OSError", "gone"]), "an execution returns, and has an error", (14,)),
+    "returned an error": (change(14, error=["OSError", "gone"]), "an execution returns, but has an error", (14,)),
     "raised nothing": (
         change(14, how="raised", result=None),
         "an execution raises without an error",
@@ -208,21 +208,21 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "cancelled with a result": (
         change(14, how="cancelled"),
-        "an execution does not return, and has a result",
+        "an execution does not return, but has a result",
         (14,),
     ),
-    "two agents built anew": (double(8), "an agent is built anew twice", (8, 9)),
+    "two agents built anew": (double(8), "an agent is rebuilt twice", (8, 9)),
     "decided before the restore": (
         several(drop(9), insert(9, StateRestored(name="turn 1", mode="json"))),
-        "a session goes on though its new agent took up no save",
+        "a session continues although its rebuilt agent restored no save",
         (8, 9),
     ),
     "saved in a turn": (several(drop(7), insert(5, StateSaved(name="turn 1", mode="json"))), IN_A_TURN, (6,)),
     "saved twice": (double(7), "'turn 1' is saved twice", (8,)),
-    "saved and not taken up": (drop(8, 9), "a session goes on without what was saved of it", (7, 10)),
+    "saved and not taken up": (drop(8, 9), "a session continues without its save", (7, 10)),
     "taken up twice": (
         several(double(9), insert(9, LOST)),
-        "a save is taken up twice, and nothing happens between",
+        "a save is restored twice, and nothing happens in between",
         (9, 11),
     ),
     "not saved": (drop(18), "a turn ended, and its session was not saved", (18,)),
@@ -238,7 +238,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "offered what is not there": (
         change(2, tools=[]),
-        "the model is offered the tool delete_file, which its agent has not got",
+        "the model is offered the tool delete_file, which its agent does not have",
         (4,),
     ),
     "a call listed twice": (request_of(9, 1, label="c1"), "a request is listed twice at once", (9,)),
@@ -258,7 +258,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "request about another call": (
         request_of(9, 0, label="c2"),
-        "request q1 is about another call, or of another session, than where it surfaced",
+        "request q1 changed its call or its session after it surfaced",
         (9,),
     ),
     "unknown verdict": (
@@ -273,7 +273,7 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "approval with arguments": (
         change(10, arguments={"path": "c.txt"}),
-        "a decision to approve brings arguments or a tool of its own",
+        "a decision to approve has arguments or a tool of its own",
         (10,),
     ),
     "unknown request": (
@@ -283,12 +283,12 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "other id": (
         change(10, id="c2"),
-        "a decision about request q1 hands over the id or the label of another one",
+        "a decision about request q1 has the id or the label of another one",
         (10,),
     ),
     "other label": (
         change(10, label="c2"),
-        "a decision about request q1 hands over the id or the label of another one",
+        "a decision about request q1 has the id or the label of another one",
         (10,),
     ),
     "no request": (
@@ -314,12 +314,12 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "handed in nothing": (
         change(12, decisions=[10, 11, 9]),
-        "what is handed in at 9 is no decision of this session, or was handed in before",
+        "what is handed in at 9 is not a decision of this session, or was handed in before",
         (9, 12),
     ),
     "handed in twice": (
         change(12, decisions=[10, 11, 10]),
-        "what is handed in at 10 is no decision of this session, or was handed in before",
+        "what is handed in at 10 is not a decision of this session, or was handed in before",
         (10, 12),
     ),
     "never handed in": (change(12, decisions=[10]), "a decision is never handed in", (11,)),

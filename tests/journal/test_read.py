@@ -94,28 +94,28 @@ class TestSeveralJournals:
         """Line numbers stay right over many pieces."""
         path = journal_file(*[HEADER, END, FOOTER] * 5000, HEADER, END, '{"event":"footer","count":7}')
 
-        with pytest.raises(JournalError, match=r"run.jsonl:15003: the footer counts 7 events, and there are 2"):
+        with pytest.raises(JournalError, match=r"run.jsonl:15003: the footer counts 7 events, but there are 2"):
             list(read_journals(path))
 
 
 DAMAGED = {
-    "empty": ([""], "run.jsonl: it holds no event: its writer was cut off at once, or never wrote"),
-    "cut header": ([HEADER[:30]], "run.jsonl:1: this line is no JSON"),
-    "no header": ([END, FOOTER], "run.jsonl:1: a header must come first, not 'run.end'"),
-    "no JSON": ([HEADER, '{"event":', FOOTER], "run.jsonl:2: this line is no JSON"),
-    "two on a line": ([HEADER, END + "," + END, FOOTER], "run.jsonl:2: this line is no JSON"),
-    "no object": ([HEADER, "[1]", FOOTER], "run.jsonl:2: this line is no JSON object"),
-    "nested too deep": ([HEADER, "[" * 100_000], "run.jsonl:2: this line is no JSON"),
-    "no event": ([HEADER, '{"n":2}'], "run.jsonl:2: no event is called None"),
+    "empty": ([""], "run.jsonl: empty journal file"),
+    "cut header": ([HEADER[:30]], "run.jsonl:1: invalid line: expected JSON"),
+    "no header": ([END, FOOTER], "run.jsonl:1: invalid first event: expected a header, not 'run.end'"),
+    "no JSON": ([HEADER, '{"event":', FOOTER], "run.jsonl:2: invalid line: expected JSON"),
+    "two on a line": ([HEADER, END + "," + END, FOOTER], "run.jsonl:2: invalid line: expected JSON"),
+    "no object": ([HEADER, "[1]", FOOTER], "run.jsonl:2: invalid line: expected a JSON object"),
+    "nested too deep": ([HEADER, "[" * 100_000], "run.jsonl:2: invalid line: expected JSON"),
+    "no event": ([HEADER, '{"n":2}'], "run.jsonl:2: unknown event None"),
     "unknown event": (
         [HEADER, '{"event":"tool.stat","n":2}'],
-        "run.jsonl:2: no event is called 'tool.stat'; did you mean 'tool.start'?",
+        "run.jsonl:2: unknown event 'tool.stat'; did you mean 'tool.start'?",
     ),
     "unknown field": (
         [HEADER, '{"event":"run.end","n":2,"hwo":"completed"}'],
-        "run.jsonl:2: run.end: no field is called 'hwo'; did you mean 'how'?",
+        "run.jsonl:2: run.end: unknown field 'hwo'; did you mean 'how'?",
     ),
-    "missing field": ([HEADER, '{"event":"tool.end","n":2}'], "run.jsonl:2: tool.end: field 'x' is missing"),
+    "missing field": ([HEADER, '{"event":"tool.end","n":2}'], "run.jsonl:2: tool.end: missing field 'x'"),
     "wrong type": (
         [HEADER, '{"event":"tool.end","n":2,"x":"one"}'],
         "run.jsonl:2: tool.end: field 'x' must be a number, not text",
@@ -134,23 +134,23 @@ DAMAGED = {
     ),
     "unknown key": (
         [HEADER, '{"event":"run.end","pending":[{"q":"q1","id":"c1","tool":"pay","lable":"c1"}]}'],
-        "run.jsonl:2: run.end: field 'pending': no key is called 'lable'; did you mean 'label'?",
+        "run.jsonl:2: run.end: field 'pending': unknown key 'lable'; did you mean 'label'?",
     ),
     "missing key": (
         [HEADER, '{"event":"run.end","pending":[{"q":"q1","id":"c1"}]}'],
-        "run.jsonl:2: run.end: field 'pending': an element lacks 'tool'",
+        "run.jsonl:2: run.end: field 'pending': missing key 'tool'",
     ),
     "other format": (
         ['{"event":"header","format":9,"scenario":"a/b","agent":"x"}'],
-        "run.jsonl:1: the journal has format 9; this version reads format 1",
+        "run.jsonl:1: unknown journal format 9: expected 1",
     ),
     "second header": (
         [HEADER, END, FOOTER, SECOND],
-        "run.jsonl:4: a second header: the file holds 2 journals, and one was expected",
+        "run.jsonl:4: unexpected second header: the file holds 2 journals, expected one",
     ),
-    "footer alone": ([FOOTER], "run.jsonl:1: a footer without a journal before it"),
-    "footer again": ([HEADER, END, FOOTER, FOOTER], "run.jsonl:4: a footer without a journal before it"),
-    "wrong count": ([HEADER, FOOTER], "run.jsonl:2: the footer counts 2 events, and there are 1"),
+    "footer alone": ([FOOTER], "run.jsonl:1: unexpected footer: no journal precedes it"),
+    "footer again": ([HEADER, END, FOOTER, FOOTER], "run.jsonl:4: unexpected footer: no journal precedes it"),
+    "wrong count": ([HEADER, FOOTER], "run.jsonl:2: the footer counts 2 events, but there are 1"),
 }
 
 
@@ -168,7 +168,7 @@ class TestDamage:
         with pytest.raises(JournalError) as raised:
             read_journal(tmp_path / "run.jsonl")
 
-        assert f"{tmp_path / 'run.jsonl'}: it cannot be read: No such file or directory" == str(raised.value)
+        assert f"{tmp_path / 'run.jsonl'}: cannot be read: No such file or directory" == str(raised.value)
 
 
 class TestShapes:
