@@ -50,7 +50,7 @@ class UnknownName(UsageError):
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
         self.what = what
         self.name = name
-        super().__init__(f"unknown {what} {name!r}{suggest_name(name, valid)}")
+        super().__init__(f"Unknown {what} {name!r}{suggest_name(name, valid)}")
 
 
 class AgentUnavailable(UsageError):

@@ -112,16 +112,16 @@ def execute_environments(args: argparse.Namespace) -> int:
     from pytest_approvals.agents.environments import EnvironmentCache
 
     if args.older_than < 0:
-        raise UsageError(f"--older-than: invalid number {args.older_than:g}: too small")
+        raise UsageError(f"--older-than: Invalid number {args.older_than:g}: too small")
     cache, now = EnvironmentCache(), time.time()
     if args.prune:
         gone = [print(f"removed {one.key}  {one.recipe}") for one in cache.prune(args.older_than * DAY)]
-        print(f"{len(gone)} removed, {len(cache.built())} left in {cache.folder}")
+        print(f"{len(gone)} removed, {len(cache.list_environments())} left in {cache.folder}")
         return 0
-    for one in cache.built():
+    for one in cache.list_environments():
         days = max(0.0, (now - one.used) / DAY)
         print(f"{one.key}  {one.size() / 1e6:5.0f} MB  used {days:3.0f} days ago  {one.recipe}")
-    print(f"{len(cache.built())} environments in {cache.folder}")
+    print(f"{len(cache.list_environments())} environments in {cache.folder}")
     return 0
 
 
@@ -138,7 +138,7 @@ def execute_new_adapter(args: argparse.Namespace) -> int:
     """Write both files into the current folder, and print the next step."""
     name: str = args.name
     if not _ADAPTER_NAME.fullmatch(name):
-        raise UsageError(f"invalid adapter name {name!r}: expected lower-case letters, digits and single _")
+        raise UsageError(f"Invalid adapter name {name!r}: expected lower-case letters, digits and single _")
     files = {
         Path(f"{name}{PROJECT_SUFFIX}.py"): "adapter.txt",
         Path(f"test_{name}{PROJECT_SUFFIX}.py"): "test.txt",

@@ -112,7 +112,7 @@ def execute_reproduce(args: argparse.Namespace) -> int:
     if args.check is not None and args.check not in CHECKS:
         raise UnknownName("check", args.check, CHECKS)
     if args.time_limit <= 0:
-        raise UsageError(f"--time-limit: invalid number {args.time_limit:g}: too small")
+        raise UsageError(f"--time-limit: Invalid number {args.time_limit:g}: too small")
     conversation = _read_conversation(args)
     draft = build_draft(conversation, args.gated)
     questions = 2 * len(list(draft.replies()))

@@ -38,7 +38,7 @@ def execute_recall(args: argparse.Namespace) -> int:
     from pytest_approvals.scenario.load import load_catalogue
 
     if args.time_limit <= 0:
-        raise UsageError(f"--time-limit: invalid number {args.time_limit:g}: too small")
+        raise UsageError(f"--time-limit: Invalid number {args.time_limit:g}: too small")
     rows = _select_rows(load_known_bugs(Path(args.table), CHECKS), args.only)
     hunt = KnownBugSearch({one.id: one for one in load_catalogue([stock_folder()])}, args.time_limit)
     answers = []

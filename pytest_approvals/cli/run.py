@@ -138,7 +138,7 @@ def _print_option_hint(others: list[str], parser: CommandParser) -> None:
     for word in others:
         hint = suggest_name(word.partition("=")[0], parser.options())
         if word.startswith("--") and "did you mean" in hint:
-            print(f"pytest-approvals: unknown option {word.partition('=')[0]!r}{hint}", file=sys.stderr)
+            print(f"pytest-approvals: Unknown option {word.partition('=')[0]!r}{hint}", file=sys.stderr)
 
 
 SMOKE_FAMILY = "basics"

@@ -139,7 +139,7 @@ def _validate_option(name: str, value: Any, where: str) -> None:
     if name == "checks" and value not in _CHECK_MODES:
         raise UnknownName(f"value of checks in {where}", str(value), _CHECK_MODES)
     if name == "time_limit" and not (isinstance(value, (int, float)) and value > 0):
-        raise UsageError(f"invalid time_limit {value!r} in {where}: expected a positive number of seconds")
+        raise UsageError(f"Invalid time_limit {value!r} in {where}: expected a positive number of seconds")
     dimension = _DIMENSIONS.get(name, name)
     if dimension not in DIMENSIONS or dimension == "oracle":
         return

@@ -195,7 +195,7 @@ def _parse_number(text: str, kind: type[int | float]) -> float:
     try:
         number = kind(text)
     except ValueError:
-        raise UsageError(f"invalid number {text!r}") from None
+        raise UsageError(f"Invalid number {text!r}") from None
     if number < 0 or (kind is float and number == 0):
-        raise UsageError(f"invalid number {text}: too small")
+        raise UsageError(f"Invalid number {text}: too small")
     return number

@@ -103,7 +103,7 @@ def test_an_unknown_agent_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName) as error:
         find_local_agent(AgentSpec.parse("refernce"))
 
-    assert "no agent is called 'refernce'; did you mean 'reference'?" == str(error.value)
+    assert "Unknown agent 'refernce'; did you mean 'reference'?" == str(error.value)
 
 
 def test_an_unknown_flavour_gets_the_nearest_name(project: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_unknown_flavour_gets_the_nearest_name(project: Path) -> None:
     with pytest.raises(UnknownName) as error:
         find_local_agent(AgentSpec.parse("toy.laud"))
 
-    assert "no flavour of toy is called 'laud'; did you mean 'loud'?" == str(error.value)
+    assert "Unknown flavour of toy 'laud'; did you mean 'loud'?" == str(error.value)
 
 
 def test_the_reference_agent_can_always_run() -> None:
@@ -157,7 +157,7 @@ def test_a_release_that_is_not_played_is_refused() -> None:
     with pytest.raises(UnknownName) as error:
         resolve_local_agent(AgentSpec.parse("meai==10.40"))
 
-    assert "no release of meai is called '10.40'; did you mean '10.4'?" == str(error.value)
+    assert "Unknown release of meai '10.40'; did you mean '10.4'?" == str(error.value)
 
 
 def test_an_agent_that_plays_releases_has_no_checkout() -> None:

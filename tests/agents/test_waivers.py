@@ -96,13 +96,13 @@ def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
         ("- x\n", "1: a waiver is a mapping with scenario, check, reason and issue"),
         (
             "- scenario: a/b\n  chek: runs-at-most-once\n",
-            "2: no key of a waiver is called 'chek'; did you mean 'check'?",
+            "2: Unknown key of a waiver 'chek'; did you mean 'check'?",
         ),
         ("- scenario: a/b\n  check: runs-at-most-once\n", "1: the reason is missing"),
         ('- scenario: a/b\n  check: runs-at-most-once\n  reason: " "\n  issue: x\n', "3: the text of reason is empty"),
         (
             "- scenario: a/b\n  check: run-at-most-once\n  reason: r\n  issue: https://e.org/1\n",
-            "2: no check is called 'run-at-most-once'; did you mean 'runs-at-most-once'?",
+            "2: Unknown check 'run-at-most-once'; did you mean 'runs-at-most-once'?",
         ),
         (
             "- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: later\n",
@@ -117,7 +117,7 @@ def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
             "5: the text of sometimes is empty",
         ),
         ("- scenario: [a]\n", "1: scenario must be text; put it into quotes"),
-        ("- scenario: 'a\n", "2: this is not YAML: while scanning a quoted scalar: found unexpected end of stream"),
+        ("- scenario: 'a\n", "2: invalid YAML: while scanning a quoted scalar: found unexpected end of stream"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:

@@ -237,5 +237,5 @@ warns:
 
 def test_an_unknown_check():
     """A slug that nobody has is refused, with the nearest one named."""
-    with pytest.raises(UnknownName, match="unknown check 'run-end'; did you mean 'run-ends'"):
+    with pytest.raises(UnknownName, match="Unknown check 'run-end'; did you mean 'run-ends'"):
         find_check("run-end")

@@ -101,7 +101,7 @@ def test_every_check_can_be_explained(command_line, slug: str) -> None:
     ("words", "error"),
     [
         ([], "name the journals to judge, or a check to explain: --explain SLUG"),
-        (["none.jsonl"], "none.jsonl: it cannot be read: No such file or directory"),
+        (["none.jsonl"], "none.jsonl: cannot be read: No such file or directory"),
         (["empty"], "there are no journals in empty: no *.jsonl"),
         (
             ["--explain", "runs-at-most-twice"],

@@ -45,4 +45,4 @@ def test_a_negative_age_is_refused(command_line: CommandLine) -> None:
     """It would remove what is used."""
     said = command_line("environments", "--prune", "--older-than=-1")
 
-    assert (2, "pytest-approvals: --older-than: -1 is too small\n") == (said.code, said.err)
+    assert (2, "pytest-approvals: --older-than: Invalid number -1: too small\n") == (said.code, said.err)

@@ -10,9 +10,9 @@ import pytest
 from pytest_approvals.agent_side.contract import Blueprint
 from pytest_approvals.agent_side.contract.agent import World
 from pytest_approvals.agent_side.contract.exceptions import Unsupported
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.cli.releases import store_paused_state
-from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario

@@ -46,7 +46,7 @@ def test_a_matrix_of_what_has_no_releases_is_refused(
     [
         (
             ("--check", "asked-onc", "--good", "1", "--bad", "2"),
-            "unknown check 'asked-onc'; did you mean 'asked-once'?",
+            "Unknown check 'asked-onc'; did you mean 'asked-once'?",
         ),
         (("--check", "asked-once", "--good", "one", "--bad", "2"), "--good: 'one' is no version"),
         (("--check", "asked-once", "--good", "2", "--bad", "2.0"), "--good and --bad are both 2"),

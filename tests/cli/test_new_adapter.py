@@ -52,7 +52,7 @@ def test_the_written_adapter_is_an_agent_of_the_project(command_line) -> None:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("Toy", "'Toy' cannot be the name of an adapter; write small letters, digits and single _"),
+        ("Toy", "Invalid adapter name 'Toy': expected lower-case letters, digits and single _"),
         ("reference", "there is an agent called 'reference' already; pytest-approvals agents lists them"),
     ],
 )
@@ -68,5 +68,5 @@ def test_nothing_is_overwritten(command_line) -> None:
     command_line.write("test_toy_adapter.py", "mine\n")
     said = command_line("new-adapter", "toy")
 
-    assert (2, "pytest-approvals: test_toy_adapter.py is there already\n") == (said.code, said.err)
+    assert (2, "pytest-approvals: test_toy_adapter.py exists already\n") == (said.code, said.err)
     assert ["test_toy_adapter.py"] == [path.name for path in command_line.folder.iterdir()]

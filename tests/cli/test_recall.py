@@ -49,7 +49,7 @@ def test_single_rows_can_be_chosen(command_line: CommandLine) -> None:
         chosen.code,
         chosen.out.splitlines(),
     )
-    assert (2, "unknown row 'run-when-rejected'; did you mean 'runs-when-rejected'?") == (
+    assert (2, "Unknown row 'run-when-rejected'; did you mean 'runs-when-rejected'?") == (
         unknown.code,
         unknown.err.strip().removeprefix("pytest-approvals: "),
     )
@@ -61,4 +61,4 @@ def test_a_mistake_in_a_table_ends_the_command(command_line: CommandLine) -> Non
     said = command_line("recall", "table.yaml")
 
     assert (2, "") == (said.code, said.out)
-    assert "table.yaml:1: unknown key of a row 'titel'; did you mean 'title'?" in said.err
+    assert "table.yaml:1: Unknown key of a row 'titel'; did you mean 'title'?" in said.err

@@ -132,7 +132,7 @@ def test_an_option_that_nobody_knows_gets_the_nearest(folder: Folder) -> None:
     done = folder.run("run", "--serialise=json", "--agent", "reference")
 
     assert 2 == done.returncode
-    assert "pytest-approvals: unknown option '--serialise'; did you mean '--serialize'?" in done.stderr
+    assert "pytest-approvals: Unknown option '--serialise'; did you mean '--serialize'?" in done.stderr
 
 
 def test_a_mistake_in_a_scenario_is_shown(folder: Folder) -> None:

@@ -48,10 +48,10 @@ def _post(url: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["basics/aproved"], "unknown scenario 'basics/aproved'; did you mean 'basics/approved'?"),
+        (["basics/aproved"], "Unknown scenario 'basics/aproved'; did you mean 'basics/approved'?"),
         (["basics"], "'basics' names "),
-        (["basics/approved", "--protocol", "chats"], "unknown protocol 'chats'; did you mean 'chat'?"),
-        (["basics/approved", "--style", "crfl"], "unknown style of a stream 'crfl'; did you mean 'crlf'?"),
+        (["basics/approved", "--protocol", "chats"], "Unknown protocol 'chats'; did you mean 'chat'?"),
+        (["basics/approved", "--style", "crfl"], "Unknown style of a stream 'crfl'; did you mean 'crlf'?"),
     ],
 )
 def test_what_cannot_be_served(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

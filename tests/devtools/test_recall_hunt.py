@@ -142,4 +142,4 @@ def test_an_unknown_flavour_is_the_reason(catalogue: dict[str, Scenario]) -> Non
     """A table may know more agents than this release of the package."""
     answer = hunted(catalogue, "reference.loud", None, "rejected-never-runs")
 
-    assert str(answer).startswith("missed bug: no flavour of reference is called 'loud'")
+    assert str(answer).startswith("missed bug: Unknown flavour of reference 'loud'")

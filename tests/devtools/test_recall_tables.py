@@ -41,13 +41,13 @@ def test_a_row_says_which_releases_and_which_checks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "line", "what"),
     [
-        ("title", "titel", 2, "no key of a row is called 'titel'; did you mean 'title'?"),
+        ("title", "titel", 2, "Unknown key of a row 'titel'; did you mean 'title'?"),
         ("  title: Something runs\n", "", 1, "the title of a row is missing"),
-        ("rejected-never-runs", "rejected-never-run", 6, "no check is called 'rejected-never-run'; did you mean"),
+        ("rejected-never-runs", "rejected-never-run", 6, "Unknown check 'rejected-never-run'; did you mean"),
         ("[rejected-never-runs]", "[]", 6, "name the checks whose failure counts as having found it"),
         ("[rejected-never-runs]", "rejected-never-runs", 6, "checks must be a list"),
         ("agent: openai_agents==0.9.0", "agent: ==0.9.0", 4, "'==0.9.0' names no agent; write NAME"),
-        ("agent: openai_agents", "agnt: openai_agents", 4, "no key of an agent of a row is called 'agnt'; did you"),
+        ("agent: openai_agents", "agnt: openai_agents", 4, "Unknown key of an agent of a row 'agnt'; did you"),
         ("[openai==2.26.0]", '["open ai"]', 4, "'open ai' is no requirement; write NAME"),
         ("id: one", "id: [one]", 1, "id must be text; put it into quotes"),
     ],
@@ -65,7 +65,7 @@ def test_a_mistake_is_told_with_its_line(tmp_path: Path, before: str, after: str
     [
         ("id: one", ":1: a table is a list of rows"),
         ("- one", ":1: a row is a mapping with id, title, source, bad, checks"),
-        ("- [", ":2: this is not YAML"),
+        ("- [", ":2: invalid YAML"),
         (ROW + ROW, ":7: line 1 has a row with the id 'one', too"),
     ],
 )

@@ -224,14 +224,14 @@ def test_interface(server):
 WRONG = [
     ({"scenario": "a/b"}, "Invalid `scenario`: this server has no catalogue; send the `text` of a scenario"),
     ({}, "Missing scenario: expected `scenario` (an id) or `text` (YAML)"),
-    ({"text": TEXT, "protocl": "chat"}, "unknown field of a conversation 'protocl'; did you mean 'protocol'?"),
-    ({"text": TEXT, "protocol": "chats"}, "unknown protocol 'chats'; did you mean 'chat'?"),
+    ({"text": TEXT, "protocl": "chat"}, "Unknown field of a conversation 'protocl'; did you mean 'protocol'?"),
+    ({"text": TEXT, "protocol": "chats"}, "Unknown protocol 'chats'; did you mean 'chat'?"),
     (
         {"text": TEXT, "name": "a b"},
         "Invalid name 'a b': expected letters, digits, dashes and underscores",
     ),
     ({"text": TEXT, "name": "health"}, "Invalid name 'health': it is taken"),
-    ({"text": TEXT, "chunking": "token"}, "unknown chunking 'token'; did you mean 'tokens'?"),
+    ({"text": TEXT, "chunking": "token"}, "Unknown chunking 'token'; did you mean 'tokens'?"),
     ({"text": TEXT, "style": []}, "Invalid style []: expected str, such as 'plain'"),
     ({"text": TEXT, "lenient": "no"}, "Invalid lenient 'no': expected bool, such as False"),
     ([], "Invalid body: expected an object"),

@@ -10,9 +10,9 @@ import pytest
 
 # What is imported here is not imported anew, and differently, in each run of pytest inside this process.
 import pytest_approvals.checks
-import pytest_approvals.plugin.user_runs
 import pytest_approvals.plugin.items
 import pytest_approvals.plugin.session_finish
+import pytest_approvals.plugin.user_runs
 import pytest_approvals.reporting.files
 import pytest_approvals.scenario.from_file
 import pytest_approvals.scenario.schema_base

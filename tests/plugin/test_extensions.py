@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals import extensions
-from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.adapter import Agent
 from pytest_approvals.errors import UsageError
 from pytest_approvals.testing import AdapterTests
 

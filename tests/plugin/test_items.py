@@ -149,8 +149,8 @@ def test_another_outcome_in_some_variant_is_a_failed_test_at_the_end(project) ->
 
 
 TOY = """
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
-from pytest_approvals.agent_side.contract import Agent, Finished
+from pytest_approvals.adapter import CAPABILITIES
+from pytest_approvals.adapter import Agent, Finished
 
 class Toy(Agent):
     missing = dict.fromkeys(CAPABILITIES, "a toy")
@@ -166,7 +166,7 @@ FLAVOURS = {"": Toy}
 """
 
 FORGETFUL = """
-from pytest_approvals.agent_side.contract import Finished
+from pytest_approvals.adapter import Finished
 from pytest_approvals.simulation import ReferenceAgent
 
 class Forgetful(ReferenceAgent):
@@ -191,7 +191,7 @@ def test_a_protocol_has_the_transcript_of_the_native_model(project) -> None:
     result = project.run("scenarios", "-k", "none-held-chat", agents="wired", fresh=True)
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*the transcript is not the stored one in *wired.transcript; *"])
+    result.stdout.fnmatch_lines(["*Transcript differs from *wired.transcript *"])
 
 
 def test_a_known_difference_of_a_protocol_is_stored_besides(project) -> None:
@@ -210,7 +210,7 @@ def test_a_known_difference_of_a_protocol_is_stored_besides(project) -> None:
 WIRED = """
     from dataclasses import replace
 
-    from pytest_approvals.agent_side.contract import Paused
+    from pytest_approvals.adapter import Paused
     from pytest_approvals.simulation.reference import ReferenceAgent
 
     class Wired(ReferenceAgent):

@@ -11,26 +11,26 @@ from pytest_approvals.plugin.options import OPTIONS
     ("option", "error"),
     [
         ("--approvals-agents=refrence", "--approvals-agents: Unknown agent 'refrence'; did you mean 'reference'?"),
-        ("--approvals-serialize=jsn", "--approvals-serialize: unknown serialize mode 'jsn'; did you mean 'json'?"),
-        ("--approvals-resume=frsh", "--approvals-resume: unknown resume 'frsh'; did you mean 'fresh'?"),
-        ("--approvals-history=apend", "--approvals-history: unknown history 'apend'; did you mean 'append'?"),
+        ("--approvals-serialize=jsn", "--approvals-serialize: Unknown serialize mode 'jsn'; did you mean 'json'?"),
+        ("--approvals-resume=frsh", "--approvals-resume: Unknown resume 'frsh'; did you mean 'fresh'?"),
+        ("--approvals-history=apend", "--approvals-history: Unknown history 'apend'; did you mean 'append'?"),
         (
             "--approvals-stream=maybe",
-            "--approvals-stream: unknown switch position 'maybe'; valid: 0, 1, false, no, off, on, true, yes",
+            "--approvals-stream: Unknown switch position 'maybe'; valid: 0, 1, false, no, off, on, true, yes",
         ),
-        ("--approvals-answer=rebuild", "--approvals-answer: unknown answer 'rebuild'; did you mean 'rebuilt'?"),
+        ("--approvals-answer=rebuild", "--approvals-answer: Unknown answer 'rebuild'; did you mean 'rebuilt'?"),
         (
             "--approvals-oracle=random:x",
-            "--approvals-oracle: the oracle random needs a number for its seed: random:7, not random:x",
+            "--approvals-oracle: Invalid seed 'x' of the oracle random: expected a number, as in random:7",
         ),
-        ("--approvals-strength=5", "--approvals-strength: unknown strength '5'; valid: 1, 2, 3, full"),
+        ("--approvals-strength=5", "--approvals-strength: Unknown strength '5'; valid: 1, 2, 3, full"),
         (
             "--approvals-fault=RejectedCallRun",
-            "--approvals-fault: unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?",
+            "--approvals-fault: Unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?",
         ),
-        ("--approvals-fault=json:loads", "--approvals-fault: 'json:loads' is no fault; derive a class from *"),
-        ("--approvals-seed=-1", "--approvals-seed: -1 is too small"),
-        ("--approvals-time-limit=soon", "--approvals-time-limit: 'soon' is no number"),
+        ("--approvals-fault=json:loads", "--approvals-fault: Invalid fault 'json:loads': expected a subclass of *"),
+        ("--approvals-seed=-1", "--approvals-seed: Invalid number -1: too small"),
+        ("--approvals-time-limit=soon", "--approvals-time-limit: Invalid number 'soon'"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused(project, option: str, error: str) -> None:
@@ -67,7 +67,7 @@ def test_a_mistake_in_the_ini_file_is_refused_too(project) -> None:
     result = project.run(agents="")
 
     assert 4 == result.ret
-    result.stderr.fnmatch_lines(["ERROR: --approvals-strength: unknown strength '9'; valid: 1, 2, 3, full"])
+    result.stderr.fnmatch_lines(["ERROR: --approvals-strength: Unknown strength '9'; valid: 1, 2, 3, full"])
 
 
 def test_every_option_has_an_ini_twin(project) -> None:

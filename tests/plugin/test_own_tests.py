@@ -293,23 +293,23 @@ def test_an_agent_that_fails_for_another_reason_is_raised(support) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ("gated={'refnd'}", "unknown tool of * (in gated=) 'refnd'; did you mean 'refund'?"),
+        ("gated={'refnd'}", "Unknown tool of * (in gated=) 'refnd'; did you mean 'refund'?"),
         ("gated='refund'", "gated= is a set of names: gated={'refund'}"),
         (
             "tools={'send_male': returns('ok')}",
-            "unknown tool of * (in tools=) 'send_male'; did you mean 'send_mail'?",
+            "Unknown tool of * (in tools=) 'send_male'; did you mean 'send_mail'?",
         ),
         (
             "tools={'send_mail': 'ok'}",
             "tools={'send_mail': ...} takes what returns(), raises() or asks_again() make, not 'ok'",
         ),
-        ("serialise='json'", "unknown setting of approvals.run 'serialise'; did you mean 'serialize'?"),
-        ("serialize='jsn'", "unknown value of serialize in approvals.run 'jsn'; did you mean 'json'?"),
-        ("stream='yes'", "unknown value of stream in approvals.run 'yes'; valid: False, True"),
-        ("checks='rise'", "unknown value of checks in approvals.run 'rise'; did you mean 'raise'?"),
-        ("time_limit=0", "time_limit in approvals.run must be a number of seconds, and is 0"),
+        ("serialise='json'", "Approvals.run() got an unexpected keyword argument 'serialise'"),
+        ("serialize='jsn'", "Unknown value of serialize in approvals.run 'jsn'; did you mean 'json'?"),
+        ("stream='yes'", "Unknown value of stream in approvals.run 'yes'; valid: False, True"),
+        ("checks='rise'", "Unknown value of checks in approvals.run 'rise'; did you mean 'raise'?"),
+        ("time_limit=0", "Invalid time_limit 0 in approvals.run: expected a positive number of seconds"),
         ("agent='pydantic'", "Unknown agent 'pydantic'; did you mean 'pydantic_ai'?"),
-        ("oracle='approve'", "unknown oracle 'approve'; did you mean 'approve_all'?"),
+        ("oracle='approve'", "Unknown oracle 'approve'; did you mean 'approve_all'?"),
     ],
 )
 def test_an_argument_that_cannot_be_used_is_named(support, arguments: str, error: str) -> None:
@@ -393,7 +393,7 @@ def test_settings_come_from_the_marker_and_the_fixture(support) -> None:
     [
         (
             "serialise='json'",
-            "test_it.py::test_it: unknown setting of the marker approvals 'serialise'; did you mean 'serialize'?",
+            "test_it.py::test_it: Unknown setting of the marker approvals 'serialise'; did you mean 'serialize'?",
         ),
         ("'json'", "test_it.py::test_it: the marker approvals takes settings by name, and not 'json'"),
     ],

@@ -14,7 +14,7 @@ pytest_plugins = ["pytester"]
 COLLECTOR = """
 import pytest
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.snapshot import assert_transcript
+from pytest_approvals.plugin.snapshot import assert_transcript
 
 AGENTS = {agents!r}
 VARIANTS = {variants!r}
@@ -121,7 +121,7 @@ class TestWriting:
 
         result.assert_outcomes(failed=4, passed=4)
         result.stdout.fnmatch_lines(
-            ["*no transcript is stored in __snapshots__/pay/one.transcript; --snapshot-update stores it"]
+            ["*No transcript is stored in __snapshots__/pay/one.transcript (store it with --snapshot-update)"]
         )
         assert [] == folder.stored()
 
@@ -135,7 +135,7 @@ class TestWriting:
         result.assert_outcomes(passed=4, failed=4)
         result.stdout.fnmatch_lines(
             [
-                "*the transcript is not the stored one in __snapshots__/pay/one.transcript; --snapshot-update *",
+                "*Transcript differs from __snapshots__/pay/one.transcript (update with --snapshot-update)*",
                 "*   turn 1",
                 "*  -  caller  says pay to one",
                 "*  +  caller  says nothing to one",
@@ -291,7 +291,7 @@ class TestOwnTests:
     FIXTURE = """
         import pytest
         from pytest_approvals.journal.transcript import Transcript
-        from pytest_approvals.snapshot import TranscriptExtension
+        from pytest_approvals.plugin.snapshot import TranscriptExtension
 
         @pytest.fixture
         def transcript_snapshot(snapshot):
@@ -408,6 +408,4 @@ class TestError:
         error = TranscriptMismatch("a.transcript", ["-x", "+y"])
 
         assert isinstance(error, AssertionError)
-        assert (
-            "the transcript is not the stored one in a.transcript; --snapshot-update takes it over\n  -x\n  +y"
-        ) == str(error)
+        assert ("Transcript differs from a.transcript (update with --snapshot-update)\n  -x\n  +y") == str(error)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 FORGETFUL = """
-from pytest_approvals.agent_side.contract import Finished
+from pytest_approvals.adapter import Finished
 from pytest_approvals.simulation import ReferenceAgent
-from pytest_approvals.agent_side.capabilities import CAPABILITIES
+from pytest_approvals.adapter import CAPABILITIES
 
 class Forgetful(ReferenceAgent):
     '''Loses a decision that was made after a restart.'''
@@ -98,7 +98,7 @@ def test_variants_that_are_known_to_differ_need_not_be_as_stored(project) -> Non
     project.write("unreadable.waivers.yaml", waiver)
     known = project.run(*words, agents="unreadable", fresh=True)
 
-    surprised.stdout.fnmatch_lines(["*the transcript is not the stored one in *unreadable.transcript; *"])
+    surprised.stdout.fnmatch_lines(["*Transcript differs from *unreadable.transcript *"])
     assert 0 == known.ret
 
 
@@ -122,7 +122,7 @@ def test_a_mistake_in_a_file_of_waivers_is_an_error(forgetful) -> None:
 
     assert 2 == result.ret
     result.stdout.fnmatch_lines(
-        ["*forgetful.waivers.yaml:3: unknown check 'aproved-runs'; did you mean 'approved-runs'[?]"]
+        ["*forgetful.waivers.yaml:3: Unknown check 'aproved-runs'; did you mean 'approved-runs'[?]"]
     )
 
 

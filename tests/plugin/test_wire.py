@@ -154,9 +154,9 @@ def test_wish_that_comes_too_late(story):
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        ({"protocol": "chats"}, "unknown protocol 'chats'; did you mean 'chat'?"),
-        ({"chunking": "token"}, "unknown chunking 'token'; did you mean 'tokens'?"),
-        ({"stile": "crlf"}, "unknown wish for a scripted model 'stile'; did you mean 'style'?"),
+        ({"protocol": "chats"}, "Unknown protocol 'chats'; did you mean 'chat'?"),
+        ({"chunking": "token"}, "Unknown chunking 'token'; did you mean 'tokens'?"),
+        ({"style": "crfl"}, "Unknown style of a stream 'crfl'; did you mean 'crlf'?"),
     ],
 )
 def test_wish_that_does_not_exist(scripted_model, wish, message):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pytest_approvals.model_server.server import ScriptedModelServer
-from pytest_approvals.plugin.scripted_model import ScriptedModel
+from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.scenario.build import say
 
 httpx = pytest.importorskip("httpx")

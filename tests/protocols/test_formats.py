@@ -33,7 +33,7 @@ def test_unknown_protocol():
     """A protocol that nobody speaks is answered with the nearest one."""
     with pytest.raises(UnknownName) as caught:
         create_codec("response")
-    assert "unknown protocol 'response'; did you mean 'responses'?" == str(caught.value)
+    assert "Unknown protocol 'response'; did you mean 'responses'?" == str(caught.value)
 
 
 def test_chat_as_items():
@@ -239,7 +239,7 @@ def test_unknown_style():
     """A style that does not exist is answered with the nearest one."""
     with pytest.raises(UnknownName) as caught:
         get_stream_style("crfl")
-    assert "unknown style of a stream 'crfl'; did you mean 'crlf'?" == str(caught.value)
+    assert "Unknown style of a stream 'crfl'; did you mean 'crlf'?" == str(caught.value)
 
 
 @pytest.mark.parametrize("style", ["ids_first", "interleaved"])

@@ -163,5 +163,5 @@ def test_items_are_read_like_their_written_form():
 
 def test_unknown_wire_rules():
     """A set of rules that no provider has is refused, with the nearest one named."""
-    with pytest.raises(UnknownName, match="unknown set of wire rules 'chats'; did you mean 'chat'"):
+    with pytest.raises(UnknownName, match="Unknown set of wire rules 'chats'; did you mean 'chat'"):
         check_items([], "chats")

@@ -55,8 +55,8 @@ def test_a_waived_finding_is_not_raised() -> None:
     result.raise_findings()
 
     assert not result.is_clean
-    assert {"waived", "pass"} == {line["status"] for line in result.lines()}
-    assert {"known (https://e.org/1)"} == {line["waiver"] for line in result.lines() if line["status"] == "waived"}
+    assert {"waived", "pass"} == {line.status for line in result.verdict_lines()}
+    assert {"known (https://e.org/1)"} == {line["waiver"] for line in result.verdict_lines() if line.status == "waived"}
 
 
 def test_a_waiver_of_something_else_changes_nothing() -> None:
@@ -78,4 +78,4 @@ def test_a_should_warns() -> None:
 
 def test_what_says_nothing_is_not_reported() -> None:
     """Checks that do not apply have no line."""
-    assert {"pass", "warning"} == {line["status"] for line in judge(ASKED_IN_VAIN).lines()}
+    assert {"pass", "warning"} == {line.status for line in judge(ASKED_IN_VAIN).verdict_lines()}

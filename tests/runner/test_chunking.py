@@ -65,5 +65,5 @@ class TestStyles:
 
     def test_an_unknown_style_names_the_nearest(self) -> None:
         """A misspelt style is refused with the nearest valid one."""
-        with pytest.raises(UnknownName, match="unknown chunking 'interleave'; did you mean 'interleaved'?"):
+        with pytest.raises(UnknownName, match="Unknown chunking 'interleave'; did you mean 'interleaved'?"):
             split_reply(None, CALLS, "interleave")

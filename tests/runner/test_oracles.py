@@ -144,7 +144,7 @@ class TestOracleNamed:
 
     def test_an_unknown_name_names_the_nearest(self) -> None:
         """A misspelt oracle is refused with the nearest valid name."""
-        with pytest.raises(UnknownName, match="unknown oracle 'aprove_all'; did you mean 'approve_all'?"):
+        with pytest.raises(UnknownName, match="Unknown oracle 'aprove_all'; did you mean 'approve_all'?"):
             create_oracle("aprove_all")
 
     def test_a_seed_is_a_number(self) -> None:

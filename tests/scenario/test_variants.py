@@ -138,7 +138,7 @@ def test_an_unknown_strength_is_refused() -> None:
     with pytest.raises(UnknownName) as refused:
         plan_variants(DECIDED, ABLE, strength="4")
 
-    assert "unknown strength '4'; valid: 1, 2, 3, full" == str(refused.value)
+    assert "Unknown strength '4'; valid: 1, 2, 3, full" == str(refused.value)
 
 
 # --- the base variant -------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_a_fault_is_loaded_by_its_name_or_from_a_module(outside):
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("RejectedCallRun", UnknownName, "unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?"),
+        ("RejectedCallRun", UnknownName, "Unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?"),
         (
             "no_such_module_here:Name",
             UsageError,
@@ -79,7 +79,7 @@ def test_a_fault_is_loaded_by_its_name_or_from_a_module(outside):
         (
             "outside_faults:RunTwice",
             UnknownName,
-            "unknown fault in outside_faults 'RunTwice'; did you mean 'RunsTwice'?",
+            "Unknown fault in outside_faults 'RunTwice'; did you mean 'RunsTwice'?",
         ),
         (
             "outside_faults:NotOne",

@@ -137,7 +137,7 @@ def source(body: str) -> str:
     inside = "\n".join("    " + line[indent:] for line in lines)
     return (
         "from dataclasses import replace\n"
-        "from pytest_approvals.agent_side.contract import Finished, Paused\n"
+        "from pytest_approvals.adapter import Finished, Paused\n"
         "from pytest_approvals.simulation import ReferenceAgent\n"
         "from pytest_approvals.testing import AdapterTests\n\n"
         f"class Broken(ReferenceAgent):\n{inside}\n\n"

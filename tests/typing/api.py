@@ -32,9 +32,9 @@ from pytest_approvals import (
 from pytest_approvals.checks import Finding
 from pytest_approvals.journal.history import Exchange, Execution, SurfacedRequest
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.plugin.approvals import Approvals
+from pytest_approvals.plugin.user_runs import Approvals
 from pytest_approvals.plugin.run_result import RunResult
-from pytest_approvals.plugin.scripted_model import ScriptedModel
+from pytest_approvals.plugin.model_script import ScriptedModel
 from pytest_approvals.plugin.servers import ModelServer
 from pytest_approvals.scenario import model
 from pytest_approvals.simulation import ReferenceAgent

@@ -123,7 +123,7 @@ def _parse_release(entry: Any, place: _EntryLocation) -> AgentRelease:
     try:
         spec = AgentSpec.parse(_require_text(entry["agent"], place, "agent"))
         for text in requirements:
-            get_registry(get_adapter(spec).registry).read(text)
+            get_registry(get_adapter(spec).registry).parse(text)
     except ApprovalsError as error:
         raise place.error(str(error), "agent") from None
     return AgentRelease(

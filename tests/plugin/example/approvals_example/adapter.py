@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pytest_approvals.agent_side.contract import (
+from pytest_approvals.adapter import (
+    CAPABILITIES,
+    Agent,
     Blueprint,
     Decision,
     Finished,
@@ -13,9 +15,8 @@ from pytest_approvals.agent_side.contract import (
     Outcome,
     Paused,
     Request,
+    World,
 )
-from pytest_approvals.agent_side.contract.agent import Agent, World
-from pytest_approvals.agent_side.contract.capabilities import CAPABILITIES
 
 CAN = frozenset({"answer.held", "answer.rebuilt", "reject_reason"})
 CANNOT = {name: "an example stays small" for name in CAPABILITIES if name not in CAN}
