@@ -63,8 +63,8 @@ def undo_all(undos: list[Undo]) -> Undo:
     """Return a function that calls *undos* in reverse order."""
 
     def undo() -> None:
-        for each in reversed(undos):
-            each()
+        for step in reversed(undos):
+            step()
 
     return undo
 

@@ -71,7 +71,7 @@ class AgentGraph(SharedAgents):
     session: Any = None
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[None]:
+    async def connect(self) -> AsyncIterator[None]:
         """Connect the MCP clients of agents that were built here, inside the block."""
         async with AsyncExitStack() as stack:
             for client in self.clients:

@@ -140,17 +140,19 @@ def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -
     replacement = DispatchingModel(model)
     subject = attachment.subject
     main = subject if isinstance(subject, Agent) else subject(replacement)
-    found = dict(_walk_agents(main, MAIN))
-    labels = {agent.name: label for agent, label in found.values()}
-    tools = tuple(spec for agent, label in found.values() for spec in _read_specs(agent, label, found))
-    undos = [_probe_agent(agent, label, attachment.stubs) for agent, label in found.values()]
+    labelled = dict(_walk_agents(main, MAIN))
+    labels = {agent.name: label for agent, label in labelled.values()}
+    tools = tuple(spec for agent, label in labelled.values() for spec in _read_specs(agent, label, labelled))
+    undos = [_probe_agent(agent, label, attachment.stubs) for agent, label in labelled.values()]
     options = dict(attachment.run_options)
     session = options.pop("session", None)
     options["run_config"] = _build_run_config(options.get("run_config"), replacement, labels)
     if limits.model_replies is not None:
         options["max_turns"] = limits.model_replies
 
-    agents = {label: agent for agent, label in found.values()} | {agent.name: agent for agent, _ in found.values()}
+    agents = {label: agent for agent, label in labelled.values()} | {
+        agent.name: agent for agent, _ in labelled.values()
+    }
     return AgentGraph(
         main=main, agents=agents, labels=labels, tools=tools, options=options, session=session, release=undo_all(undos)
     )
@@ -188,12 +190,12 @@ def _handoff_target(handoff: Any) -> Agent[Any] | None:
     return reference() if reference is not None else None
 
 
-def _read_specs(agent: Agent[Any], label: str, found: AgentsById) -> Iterator[ToolSpec]:
+def _read_specs(agent: Agent[Any], label: str, labelled: AgentsById) -> Iterator[ToolSpec]:
     for handoff in agent.handoffs:
         target = handoff if isinstance(handoff, Agent) else _handoff_target(handoff)
         if target is not None:
             name = Handoff.default_tool_name(target) if isinstance(handoff, Agent) else handoff.tool_name
-            yield ToolSpec(name=name, agent=label, hands_over_to=found[id(target)][1])
+            yield ToolSpec(name=name, agent=label, hands_over_to=labelled[id(target)][1])
     for tool in agent.tools:
         if isinstance(tool, FunctionTool):
             inner = getattr(tool, "_agent_instance", None)

@@ -65,7 +65,7 @@ class OpenAIAgents(Agent):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         with use_world(self.world):
-            async with self._agents.connected():
+            async with self._agents.connect():
                 results = await self._results(text, decisions, stream)
         return self._outcome(results)
 
@@ -182,7 +182,7 @@ class OpenAIAgents(Agent):
 
     async def load(self, parts: Sequence[str]) -> None:
         """See `Agent.load`; the SDK looks up the pending calls of a server among the tools that the server lists."""
-        async with self._agents.connected():
+        async with self._agents.connect():
             await self._state.load(parts[-1], self._agents, self._agents.options.get("context"))
 
     async def another_session(self, world: World) -> Agent:

@@ -159,8 +159,8 @@ class CallerState:
     def note_end(self, result: Any, resumed: SdkRun | None) -> None:
         """Keep the result of a run that began with a message, or of one that was *resumed*."""
         self.unanswered, self.unfinished = None, False
-        kept = self.runs if resumed is not None or self._uses_session else []
-        paused = [run for run in kept if run is not resumed and run.requests]
+        older = self.runs if resumed is not None or self._uses_session else []
+        paused = [run for run in older if run is not resumed and run.requests]
         self.runs = [*paused, SdkRun(self.agent if resumed is None else resumed.agent, result=result)]
         self._ended.append(self.runs[-1])
         self.agent = result.last_agent
