@@ -155,6 +155,7 @@ class Endpoint:
 
     async def reject_unreadable(self, error: ProviderError) -> HttpResponse:
         """Reject a request that cannot be read; the model records it as any other refusal."""
+        # The model only records the refusal; the response is in the words of the protocol.
         with suppress(ModelRefused):
             await self._model((), ParsedRequest(body_errors=(error,), violations=(error,), is_readable=False))
         return self.reject(error)
@@ -168,6 +169,7 @@ class Endpoint:
         parsed = self.codec.read(json.loads(raw))
         items = self._outputs.hide_in(parsed.items)
         request = replace(parsed, items=items, violations=parsed.body_errors or (*check_items(items, self.codec.name),))
+        # The same body means something else once the provider has stored more.
         if not self.codec.is_stateful:
             self._cache.add(raw, request)
         return request
@@ -177,7 +179,7 @@ class Endpoint:
             error = self.codec.failure(down.status)
             wait = () if down.retry_after is None else (("retry-after", f"{down.retry_after:g}"),)
             return HttpResponse.from_json(self.codec.error_body(error), error.status, wait)
-        if down.how not in CORRUPTIONS:
+        if down.how not in CORRUPTIONS:  # nothing arrives: the transport ends the connection
             raise down
         body = corrupt_body(down.how, stream=request.stream, event=self.codec.first_event, style=self._style)
         return HttpResponse(status=200, content_type=STREAM if request.stream else JSON, pieces=iter([body]))
@@ -206,6 +208,7 @@ class Endpoint:
         answer_id = f"call_answer_{self._number}"
         if reply.answer is not None:
             self._outputs.add(reply.answer, answer_id)
+            # Calls and texts that are the output are `other` from now on, so cached requests are outdated.
             self._cache.clear()
         placed = place_structured_output(reply, request, answer_id)
         try:

@@ -92,11 +92,12 @@ class InputAnalysis:
             if kind == "result":
                 self._read_result(index, item.get("id"))
                 self._message = None
-            elif kind != "hosted_result":
+            elif kind != "hosted_result":  # the provider made it itself, so it is never wrong
                 self._read_other(index, kind, item)
         return self
 
     def _read_other(self, index: int, kind: str, item: Mapping[str, Any]) -> None:
+        # Several calls of one message, and the results of them in a row, are no interruption.
         if self.open and (kind == "user" or self._message is None or item.get("message") != self._message):
             self._delayed = dict.fromkeys(self._delayed, True)
         if kind == "call":

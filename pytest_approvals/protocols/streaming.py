@@ -85,6 +85,7 @@ def encode_events(events: Iterable[SseEvent], style: StreamStyle = PLAIN) -> Ite
         if style.size is None:
             yield text
         else:
+            # Cut by bytes, so that a character may be torn in two.
             yield from (text[start : start + style.size] for start in range(0, len(text), style.size))
 
 
@@ -177,6 +178,7 @@ def _stream_overlapping(parts: list[StreamPart], reply: Reply) -> Iterator[tuple
 def _split_parts(reply: Reply) -> list[StreamPart]:
     """Return the parts that a stream of *reply* shows, in their order; of one that breaks, those that it reaches."""
     parts = list(_iter_parts(reply))
+    # A stream that breaks shows nothing of the parts that it does not reach.
     return [part for part in parts if part.chunks] if reply.breaks else parts
 
 

@@ -30,6 +30,7 @@ def place_structured_output(reply: Reply, request: ParsedRequest, call_id: str) 
     answer = dict(reply.answer)
     tool = _find_output_tool(answer, request)
     if tool is None:
+        # A stream that breaks does so before the output, so it has no chunk of it.
         text = to_json(answer)
         chunks: tuple[Chunk, ...] = () if reply.breaks else (Chunk(text=text),)
         return replace(reply, say=(reply.say or "") + text, answer=None, chunks=(*reply.chunks, *chunks))
@@ -42,6 +43,7 @@ def place_structured_output(reply: Reply, request: ParsedRequest, call_id: str) 
 def _find_output_tool(answer: Mapping[str, Any], request: ParsedRequest) -> str | None:
     if request.wants_json:
         return None
+    # The output tool of a framework has exactly the fields of the output as its parameters.
     fields = frozenset(answer)
     return next((name for name, parameters in request.parameters.items() if parameters == fields), None)
 

@@ -57,6 +57,7 @@ def to_json(value: Any) -> str:
     return _encode(value)
 
 
+# Built once: `json.dumps` with options builds an encoder for each value.
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
 
 

@@ -135,6 +135,7 @@ def _run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
+    # A thread that is running a loop cannot run a second one.
     with ThreadPoolExecutor(max_workers=1) as executor:
         return executor.submit(asyncio.run, coroutine).result()
 
@@ -153,6 +154,7 @@ def mount_routes(router: Any, handler: RequestHandler, *bases: str) -> Any:
         handler: What answers.
         bases: `https://api.openai.com/v1` and `https://api.anthropic.com/v1` by default.
     """
+    # The mocker of `httpx2` hands over requests of `httpx`, so the request does not tell the client's library.
     errors = import_module("httpx2" if getattr(router, "_using", None) == "httpcore2" else "httpx")
 
     def handle(request: Any) -> Any:

@@ -364,6 +364,7 @@ class DocumentReader(Generic[K]):
         rest = len(self._text) - self._at
         if rest > MAX_DOCUMENT_SIZE:
             raise HistoryError(f"one document has more than {MAX_DOCUMENT_SIZE >> 20} million characters")
+        # Twice as much each time, so that a large document is not parsed again for every chunk.
         text = "" if self._is_over else self._take(max(CHUNK_SIZE, rest))
         if not text:
             self._is_over = True

@@ -16,6 +16,8 @@ from pytest_approvals.conversations.histories.conversation import (
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.protocols.text import json_type_name
 
+# Types are compared with `is`: it is faster than `isinstance`, which would also take a boolean for a number.
+
 
 def require_text(item: Mapping[str, Any], name: str) -> str:
     """Return a required string.

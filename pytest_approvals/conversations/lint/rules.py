@@ -89,14 +89,14 @@ class LintFinding:
         other: ConversationEntry | None = None,
     ) -> LintFinding:
         """Create a finding about an entry; *other* is a second entry that it is about."""
-        beside = entry.message in conversation.state_paths
+        in_state = entry.message in conversation.state_paths
         return cls(
             rule=rule,
             what=what if other is None else f"{what} ({conversation.where(other)})",
             where=conversation.where(entry),
             path=conversation.path(entry),
-            message=None if beside else entry.message,
-            content=entry.content if entry.content >= 0 and not beside else None,
+            message=None if in_state else entry.message,
+            content=entry.content if entry.content >= 0 and not in_state else None,
         )
 
     @classmethod

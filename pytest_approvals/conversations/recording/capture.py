@@ -180,6 +180,7 @@ class Recorder:
         self._write(conversation)
 
     def _find_conversation(self, request: ParsedRequest) -> RecordedConversation:
+        # The latest first, since several conversations may begin alike.
         for conversation in reversed(self._conversations):
             if conversation.is_continued_by(request.model, request.items):
                 return conversation

@@ -97,6 +97,7 @@ class RecordingProxy:
         secrets = find_credentials(headers)
 
         def record(body: bytes, *, streamed: bool) -> None:
+            # An error is not part of the conversation: the client repeats the request.
             if response.status == 200:
                 self._recorder.record(path.partition("?")[0], raw, body, streamed=streamed, secrets=secrets)
 

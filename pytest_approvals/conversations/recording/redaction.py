@@ -79,6 +79,7 @@ def _is_secret(name: str, value: Any) -> bool:
 
 
 def _redact_text(text: str, known: Collection[str]) -> str:
+    # The longest first, because one secret may contain another.
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, PLACEHOLDER)
     text = _IN_URL.sub(rf"\1{PLACEHOLDER}\2", text)

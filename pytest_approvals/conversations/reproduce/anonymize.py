@@ -97,7 +97,9 @@ class _Replacements:
 
     def _draw(self, value: str | float, attempt: int) -> Any:
         faker = _faker()
+        # Seeded by the number of values so far, so that the same draft always gets the same values.
         faker.seed_instance(_seed(f"{len(self.replacements)}|{attempt}"))
+        # Faker has few distinct words, so the value gets longer after every 50 attempts.
         widened = attempt // 50
         if isinstance(value, float):
             return round(faker.random_int(1, 999) + 0.5, 1)

@@ -108,6 +108,7 @@ class _DraftBuilder:
             turns[-1] = replace(turns[-1], replies=(DraftReply(say=DEFAULT_REPLY),))
         ending = [DraftTurn(oracle=True, replies=(DraftReply(say=DEFAULT_REPLY),))] if self.is_pending else []
         ending += [DraftTurn(send=text, replies=(DraftReply(say=DEFAULT_REPLY),)) for text in FOLLOW_UPS]
+        # How the history was kept is not stored with it, so it varies.
         return ScenarioDraft(tools=self.tools, turns=(*turns, *ending), vary=("history",)).tidy()
 
     def _add_reply(self, reply: DraftReply) -> None:
@@ -190,6 +191,7 @@ def to_parameter_name(name: str) -> str:
     """
     plain = _INVALID_NAME_CHARACTERS.sub("_", name)[:60] or "value"
     plain = f"_{plain}" if plain[0].isdigit() else plain
+    # Parameters become those of Python functions, so they cannot be keywords.
     return f"{plain}_" if keyword.iskeyword(plain) or plain == "fake" else plain
 
 
@@ -239,6 +241,7 @@ def to_literal(value: Any) -> Any:
     """Return a JSON value without what has a meaning in scenarios: requests for made-up values, lone surrogates."""
     match value:
         case str():
+            # A lone surrogate cannot be written to a file; double braces request a made-up value.
             return value.encode("utf-8", "replace").decode("utf-8").replace("{{", "{ {")
         case Mapping():
             fake = "fake" in value

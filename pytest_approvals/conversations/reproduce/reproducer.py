@@ -113,6 +113,7 @@ class TrialAgent:
 
     def _planned(self, scenario: Scenario) -> list[tuple[str, Variant]]:
         """Return the variants in this process, under a scenario name that the agent has not run yet."""
+        # `AgentRuns` remembers the variants of a scenario by its name.
         self._count += 1
         name = f"{SCENARIO_NAME}-{self._count}"
         self._catalogue.clear()

@@ -55,6 +55,7 @@ def stream_completion(
     """Return the chunks of a streamed completion; see `ProtocolCodec.events`."""
     top = {**_completion_head(request, completion_id), "object": "chat.completion.chunk"}
     wants_usage = _wants_usage(request.body)
+    # OpenAI begins a reply without text with a content of null.
     yield _chunk_event(top, {"role": "assistant", "content": None if reply.calls and reply.say is None else ""})
     for chunk in reply.chunks:
         if style.usage:
@@ -63,6 +64,7 @@ def stream_completion(
     if reply.breaks:
         raise ModelDown(0, reply.how)
     yield _chunk_event(top, {}, _finish_reason(reply))
+    # The chunk with the usage has no choices (API reference of `stream_options`).
     if wants_usage or style.usage:
         yield SseEvent(data={**top, "choices": [], "usage": USAGE})
     if style.done:

@@ -269,6 +269,7 @@ def read_items(objects: Iterable[ItemObject]) -> list[Item]:
     for item in objects:
         if _item_type(item) == "mcp_list_tools":
             continue
+        # The caller's messages stay apart; a turn of the model and a batch of results are one message each.
         side = _SIDES.get(_item_type(item), "other")
         if side != before or side == "caller":
             message, before = message + 1, side

@@ -55,6 +55,7 @@ class ProviderStore:
         """Return everything up to a response, or the items of a conversation."""
         if conversation is not None:
             return list(self._conversations.get(conversation, ()))
+        # Responses are linked from the latest to the first.
         links: list[tuple[ItemObject, ...]] = []
         while response_id is not None and (link := self._responses.get(response_id)) is not None:
             links.append(link.items)

@@ -60,6 +60,7 @@ class FormatDetector:
         """Return the reader of a document; None if its format is unknown."""
         if self.format_name is not None:
             return self._named_reader(get_reader(self.format_name), document)
+        # Documents of one file are mostly of one format.
         if self._last is not None and self._last.matches(document):
             return self._last
         reader = detect_format(document)

@@ -134,6 +134,7 @@ def _iter_interrupts(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, 
     """Yield the interrupts of a snapshot, each with its path and its answer."""
     if type(snapshot) is not dict:
         return
+    # A write is [id of the task, channel, value].
     writes = snapshot.get("pending_writes")
     rows = [row if type(row) is list and len(row) == 3 else [None] * 3 for row in writes if writes] if writes else []
     answers = {row[0]: row[2] for row in rows if row[1] == "__resume__" and type(row[0]) is str}
