@@ -37,7 +37,7 @@ class AgentGraph:
     options: dict[str, Any] = field(default_factory=dict)
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[None]:
+    async def connect(self) -> AsyncIterator[None]:
         """Connect the MCP clients of built agents for the time of the context."""
         async with AsyncExitStack() as stack:
             for client in self.clients:

@@ -47,12 +47,12 @@ class AGUISession(Agent):
 
         from .hosting import build_hosted_agents
 
-        agents = build_hosted_agents(self.blueprint, self._client_factory())
+        agents = build_hosted_agents(self.blueprint, self._choose_client_factory())
         self._tools = agents.tools
         confirms = bool(self.blueprint.options.get("require_confirmation", True))
         return AgentFrameworkAgent(agents.main, require_confirmation=confirms)
 
-    def _client_factory(self) -> ClientFactory:
+    def _choose_client_factory(self) -> ClientFactory:
         """Return what builds the scripted clients of its agents."""
         from .model import ResponsesClient
 
@@ -75,17 +75,17 @@ class AGUISession(Agent):
 
         reader = RunReader()
         with use_world(self.world):
-            async for frame in self._server_agent.run(self._input(text, decisions)):
+            async for frame in self._server_agent.run(self._build_input(text, decisions)):
                 event = frame.model_dump(mode="json", by_alias=True, exclude_none=True)
-                self._thread.take(event)
-                for kind, values in reader.take(event):
+                self._thread.apply(event)
+                for kind, values in reader.read(event):
                     if stream:
                         self.world.shown(kind, **values)
         if stream:
             self.world.shown("end")
         return reader
 
-    def _input(self, text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
+    def _build_input(self, text: str | None, decisions: Sequence[Decision]) -> dict[str, Any]:
         """Return the input of a run.
 
         Early releases take decisions as messages, others in `resume`.
@@ -129,7 +129,7 @@ class AGUIChatSession(AGUISession):
     protocols = CHAT_PROTOCOLS
     missing = metadata.AGUI_CHAT_MISSING
 
-    def _client_factory(self) -> ClientFactory:
+    def _choose_client_factory(self) -> ClientFactory:
         from .model import ScriptedClient
 
         return ScriptedClient

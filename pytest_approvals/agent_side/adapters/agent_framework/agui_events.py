@@ -42,7 +42,7 @@ class RunReader:
     confirms: dict[str, str] = field(default_factory=dict)
     _asking: set[str] = field(default_factory=set)
 
-    def take(self, event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
+    def read(self, event: Event) -> Iterator[tuple[str, dict[str, Any]]]:
         """Read one event, and yield what it shows, as arguments for `World.shown`.
 
         Raises:
@@ -176,7 +176,7 @@ class AGUIThread:
         """Add a message of the interface."""
         self.messages.append({"id": str(uuid4()), "role": role, "content": content, **more})
 
-    def take(self, event: ThreadEvent) -> None:
+    def apply(self, event: ThreadEvent) -> None:
         """Apply one event of a run."""
         if change := _CHANGES.get(event["type"]):
             change(self, event)

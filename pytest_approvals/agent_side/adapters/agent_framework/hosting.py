@@ -58,11 +58,11 @@ class HostedSession(Agent):
 
     def _build_hosted(self) -> Any:
         """Return what the server hosts."""
-        agents = build_hosted_agents(self.blueprint, self._client_factory())
+        agents = build_hosted_agents(self.blueprint, self._choose_client_factory())
         self._tools = agents.tools
         return agents.main
 
-    def _client_factory(self) -> ClientFactory:
+    def _choose_client_factory(self) -> ClientFactory:
         """Return what builds the scripted clients of its agents."""
         from .model import ResponsesClient
 
@@ -79,15 +79,15 @@ class HostedSession(Agent):
         from .hosting_client import read_requests, read_text, read_value, write_input
 
         body = {"model": "scripted", "input": write_input(text, decisions), **self._position()}
-        with use_world(self.world), self._root.used():
-            response = await (self._client.stream(body, self._shown) if stream else self._client.create(body))
+        with use_world(self.world), self._root.use():
+            response = await (self._client.stream(body, self._report_event) if stream else self._client.create(body))
         self._last = response["id"]
         output = response["output"]
         if requests := read_requests(output):
             return Paused(requests=requests, text=read_text(output) or None)
         return Finished(output=read_value(output) if self.blueprint.answer else read_text(output))
 
-    def _shown(self, kind: str, **values: Any) -> None:
+    def _report_event(self, kind: str, **values: Any) -> None:
         # A structured answer streams like text, but is not text.
         if kind != "text" or not self.blueprint.answer:
             self.world.shown(kind, **values)
@@ -98,7 +98,7 @@ class HostedSession(Agent):
 
         if not self._last:
             return ()
-        with self._root.used():
+        with self._root.use():
             return read_requests((await self._client.get(self._last))["output"])
 
     # --- state --------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class HostedChatSession(HostedSession):
     protocols = CHAT_PROTOCOLS
     missing = metadata.HOSTING_CHAT_MISSING
 
-    def _client_factory(self) -> ClientFactory:
+    def _choose_client_factory(self) -> ClientFactory:
         from .model import ScriptedClient
 
         return ScriptedClient
@@ -178,7 +178,7 @@ class HostedWorkflowSession(HostedSession):
     def _build_hosted(self) -> Any:
         if self.blueprint.attachment is not None:
             raise Unsupported("attach", "hand the agent over to another flavour, or the workflow's agent")
-        workflow = hosted_workflow_factory(self.blueprint, self._client_factory())
+        workflow = hosted_workflow_factory(self.blueprint, self._choose_client_factory())
         return workflow if takes_factories() else workflow()
 
 
@@ -193,7 +193,7 @@ def build_server(agent: Any, root: StateRoot) -> Any:
 
     # Workflow agents are deprecated here, and the warning comes with a request; the flavour chose them knowingly.
     warnings.filterwarnings("ignore", message="Hosting WorkflowAgent ", category=DeprecationWarning)
-    with root.used(), root.as_current_folder():
+    with root.use(), root.as_current_folder():
         # Telemetry would go to stdout.
         return ResponsesHostServer(agent, configure_observability=None)
 
@@ -258,7 +258,7 @@ class StateRoot:
         self.path = directory or self._made
 
     @contextmanager
-    def used(self) -> Iterator[None]:
+    def use(self) -> Iterator[None]:
         """Let servers use it in this context; concurrent turns may use it together."""
         _set_variable(self.path)
         try:

@@ -52,23 +52,23 @@ class Exchange:
         """End the response."""
         self._pieces.put_nowait(_END_OF_BODY)
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """Report the client as gone."""
         self._gone.set()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def iterate_pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes."""
         while piece := await self._pieces.get():
             yield piece
 
-    async def text(self) -> str:
+    async def read_text(self) -> str:
         """Return the whole body."""
-        return b"".join([piece async for piece in self.pieces()]).decode()
+        return b"".join([piece async for piece in self.iterate_pieces()]).decode()
 
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
+    async def iterate_events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the data of the server-sent events in the body."""
         rest = b""
-        async for piece in self.pieces():
+        async for piece in self.iterate_pieces():
             *whole, rest = (rest + piece).split(b"\n\n")
             for event in whole:
                 data = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
@@ -89,7 +89,7 @@ async def open_exchange(application: Application, method: str, path: str, body: 
         task.cancel()
         raise
     finally:
-        request.leave()
+        request.disconnect()
         await asyncio.wait([task])
     task.result()
 
@@ -267,7 +267,7 @@ class ServerClient:
 
     async def _request(self, method: str, path: str, body: Any) -> dict[str, Any]:
         async with open_exchange(self._application, method, path, body) as request:
-            text = await request.text()
+            text = await request.read_text()
         return _read_response(request.status, text)
 
 
@@ -285,7 +285,7 @@ async def _follow_stream(request: Exchange, shown: ShowEvent) -> dict[str, Any]:
     """
     output: list[Any] = []
     ended: dict[str, Any] = {}
-    async for event in request.events():
+    async for event in request.iterate_events():
         kind = event.get("type", "")
         if kind in _END_EVENTS:
             ended = event["response"]

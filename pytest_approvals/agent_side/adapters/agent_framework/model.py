@@ -61,29 +61,29 @@ class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClien
     ) -> Any:
         if stream:
             wanted = (options or {}).get("response_format")
-            return self._build_response_stream(self._streamed(messages, options), response_format=wanted)
-        return self._answered(messages, options)
+            return self._build_response_stream(self._play_stream(messages, options), response_format=wanted)
+        return self._play_response(messages, options)
 
-    async def _answered(self, messages: Sequence[Any], options: Any) -> Any:
-        reply = await self._reply(messages, options, stream=False)
+    async def _play_response(self, messages: Sequence[Any], options: Any) -> Any:
+        reply = await self._request_reply(messages, options, stream=False)
         return ChatResponse(
             messages=[Message("assistant", to_contents(reply))],
             response_id=_new_id("resp"),
             response_format=(options or {}).get("response_format"),
         )
 
-    async def _streamed(self, messages: Sequence[Any], options: Any) -> AsyncIterator[Any]:
-        reply = await self._reply(messages, options, stream=True)
+    async def _play_stream(self, messages: Sequence[Any], options: Any) -> AsyncIterator[Any]:
+        reply = await self._request_reply(messages, options, stream=True)
         place = {"role": "assistant", "response_id": _new_id("resp"), "message_id": _new_id("msg")}
-        for content in self._pieces(reply):
+        for content in self._split_reply(reply):
             yield ChatResponseUpdate(contents=[content], **place)
         if reply.breaks:
             raise ModelDown(0, reply.how)
 
-    def _pieces(self, reply: Reply) -> Iterable[Any]:
+    def _split_reply(self, reply: Reply) -> Iterable[Any]:
         return stream_contents(reply)
 
-    async def _reply(self, messages: Sequence[Any], options: Any, *, stream: bool) -> Reply:
+    async def _request_reply(self, messages: Sequence[Any], options: Any, *, stream: bool) -> Reply:
         items = to_items(messages, self.answer)
         return await current_world().model(items, agent=self.agent, stream=stream, tools=offered_names(options))
 
@@ -132,7 +132,7 @@ class _CallPieces:
 class ResponsesClient(ScriptedClient):
     """Scripted chat client of one agent that streams as Responses does."""
 
-    def _pieces(self, reply: Reply) -> Iterable[Any]:
+    def _split_reply(self, reply: Reply) -> Iterable[Any]:
         return stream_responses_contents(reply)
 
 

@@ -52,7 +52,7 @@ class Session(Agent):
 
         return build_agents(blueprint)
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         """Return what writes a decision."""
         from .requests import write_plain
 
@@ -64,16 +64,16 @@ class Session(Agent):
         """See `Agent.turn`."""
         from .requests import read_requests, write_decisions
 
-        message = write_decisions(text, decisions, self._decision_writer())
+        message = write_decisions(text, decisions, self._choose_decision_writer())
         with use_world(self.world):
-            async with self._agents.connected():
-                response = await (self._streamed(message) if stream else self._run(message))
+            async with self._agents.connect():
+                response = await (self._stream(message) if stream else self._run(message))
         requests = read_requests(response.user_input_requests, self.tools())
         if requests:
             return Paused(requests=requests, text=response.text or None)
-        return Finished(output=self._output(response))
+        return Finished(output=self._read_output(response))
 
-    def _output(self, response: Any) -> Any:
+    def _read_output(self, response: Any) -> Any:
         if not self.blueprint.answer:
             return response.text
         value = response.value
@@ -82,7 +82,7 @@ class Session(Agent):
     async def _run(self, message: Any) -> Any:
         return await self._agents.main.run(message, session=self._session, **self._agents.options)
 
-    async def _streamed(self, message: Any) -> Any:
+    async def _stream(self, message: Any) -> Any:
         from .messages import StreamReader
 
         reader = StreamReader(self.blueprint.answer)
@@ -159,7 +159,7 @@ class ApprovalMiddlewareSession(Session):
 
         return build_agents(blueprint, middleware=build_approval_middleware)
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         from .requests import write_standing
 
         return write_standing
@@ -227,7 +227,7 @@ class ReplayedSession(Session):
     def _rows(self) -> list[Any]:
         """The messages of this session."""
         (provider,) = self._agents.main.context_providers
-        rows: list[Any] = provider.of(self._session.session_id)
+        rows: list[Any] = provider.rows_of(self._session.session_id)
         return rows
 
     async def pending(self) -> Sequence[Request]:

@@ -89,20 +89,20 @@ class RowHistoryProvider(HistoryProvider):
         super().__init__("rows")
         self._rows: dict[str, list[Any]] = {}
 
-    def of(self, session_id: str | None) -> list[Any]:
+    def rows_of(self, session_id: str | None) -> list[Any]:
         """Return the rows of one session."""
         return self._rows.setdefault(str(session_id), [])
 
     async def get_messages(self, session_id: str | None, **_: Any) -> list[Any]:
         """See `HistoryProvider.get_messages`."""
-        return list(self.of(session_id))
+        return list(self.rows_of(session_id))
 
     async def save_messages(self, session_id: str | None, messages: Sequence[Any], **_: Any) -> None:
         """See `HistoryProvider.save_messages`."""
         for message in messages:
             others = [content for content in message.contents if content.type != APPROVAL_REQUEST]
             request_rows = [[content] for content in message.contents if content.type == APPROVAL_REQUEST]
-            self.of(session_id).extend(Message(message.role, row) for row in (others, *request_rows) if row)
+            self.rows_of(session_id).extend(Message(message.role, row) for row in (others, *request_rows) if row)
 
 
 def open_store(blueprint: Blueprint) -> Any:

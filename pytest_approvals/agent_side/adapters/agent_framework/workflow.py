@@ -67,12 +67,12 @@ class WorkflowSession(Agent):
         """See `Agent.turn`."""
         run_arguments = await self._run_arguments(text, decisions)
         with use_world(self.world):
-            async with self._agents.connected():
+            async with self._agents.connect():
                 for arguments in run_arguments:
-                    result, output_text = await (self._streamed(arguments) if stream else self._run(arguments))
+                    result, output_text = await (self._stream(arguments) if stream else self._run(arguments))
         if stream:
             self.world.shown("end")
-        return await self._outcome(result, output_text)
+        return await self._build_outcome(result, output_text)
 
     async def _run_arguments(self, text: str | None, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
         """Return the arguments of the run calls: a message, decisions by id, or a checkpoint."""
@@ -92,7 +92,7 @@ class WorkflowSession(Agent):
         result = await self._workflow.run(**arguments)
         return result, _assistant_text(message for output in result.get_outputs() for message in output.messages)
 
-    async def _streamed(self, arguments: Mapping[str, Any]) -> tuple[Any, str]:
+    async def _stream(self, arguments: Mapping[str, Any]) -> tuple[Any, str]:
         from agent_framework import AgentResponse
 
         from .messages import StreamReader
@@ -109,7 +109,7 @@ class WorkflowSession(Agent):
                         self.world.shown(kind, **values)
         return await stream.get_final_response(), _assistant_text(AgentResponse.from_updates(updates).messages)
 
-    async def _outcome(self, result: Any, text: str) -> Outcome:
+    async def _build_outcome(self, result: Any, text: str) -> Outcome:
         from agent_framework import WorkflowRunState
 
         if result.get_final_state() != WorkflowRunState.IDLE_WITH_PENDING_REQUESTS:

@@ -95,4 +95,4 @@ def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
 def _build_model(name: str, blueprint: Blueprint, specs: Iterable[ToolSpec] = ()) -> Model:
     if blueprint.model is not None:
         return build_provider_model(name, blueprint.model)
-    return ScriptedModel(name, Delegations.of(specs))
+    return ScriptedModel(name, Delegations.from_specs(specs))

@@ -33,7 +33,7 @@ class Delegations:
     members: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, specs: Iterable[ToolSpec]) -> Delegations:
+    def from_specs(cls, specs: Iterable[ToolSpec]) -> Delegations:
         """Return the delegations among the tools *specs*."""
         return cls(members={spec.name: spec.runs for spec in specs if spec.runs is not None})
 

@@ -38,7 +38,7 @@ class ScriptedModel(Model):
         """See `Model.ainvoke`."""
         with _provider_errors():
             reply = await current_world().model(
-                self._items(messages, options), agent=self.agent, tools=self._offered(options)
+                self._to_items(messages, options), agent=self.agent, tools=self._list_offered(options)
             )
         calls, _chunks = self.delegations.to_framework(reply)
         text = reply.say if reply.answer is None else json.dumps(dict(reply.answer))
@@ -47,8 +47,8 @@ class ScriptedModel(Model):
     async def ainvoke_stream(self, messages: Any, *_: Any, **options: Any) -> AsyncIterator[ModelResponse]:
         """See `Model.ainvoke_stream`."""
         with _provider_errors():
-            items = self._items(messages, options)
-            reply = await current_world().model(items, agent=self.agent, stream=True, tools=self._offered(options))
+            items = self._to_items(messages, options)
+            reply = await current_world().model(items, agent=self.agent, stream=True, tools=self._list_offered(options))
         _calls, chunks = self.delegations.to_framework(reply)
         for chunk in chunks:
             yield _to_delta(chunk)
@@ -58,10 +58,10 @@ class ScriptedModel(Model):
         if reply.answer is not None:
             yield ModelResponse(role="assistant", content=json.dumps(dict(reply.answer)))
 
-    def _items(self, messages: Any, options: dict[str, Any]) -> list[Item]:
+    def _to_items(self, messages: Any, options: dict[str, Any]) -> list[Item]:
         return to_items(messages, self.delegations, answers=options.get("response_format") is not None)
 
-    def _offered(self, options: dict[str, Any]) -> list[str]:
+    def _list_offered(self, options: dict[str, Any]) -> list[str]:
         return self.delegations.to_neutral_names(_offered_names(options.get("tools") or ()))
 
     def parse_tool_calls(self, tool_calls_data: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ class AgentGraph:
     _teams: dict[bool, Any] = field(default_factory=dict)
     _agents: dict[tuple[str, bool], Any] = field(default_factory=dict)
 
-    def context(self, name: str) -> Any:
+    def get_context(self, name: str) -> Any:
         """Return the conversation of an agent."""
         if name not in self._contexts:
             self._contexts[name] = BufferedChatCompletionContext(UNTRIMMED_SIZE)
@@ -89,7 +89,7 @@ class AgentGraph:
     def trim(self, name: str, keep: int) -> None:
         """Limit a conversation to its last *keep* messages, with the framework's own buffer."""
         # The size is set in the constructor only; messages fall out of the context one by one.
-        self.context(name)._buffer_size = keep
+        self.get_context(name)._buffer_size = keep
 
     def _call_receiver(self, name: str) -> ExpectCalls:
         """Return what receives an agent's calls; those that hand over reach no tool."""
@@ -113,26 +113,28 @@ class AgentGraph:
             names += [candidate for candidate in dict.fromkeys(new) if candidate is not None and candidate not in names]
         return names
 
-    def main(self, *, stream: bool) -> Any:
+    def get_main(self, *, stream: bool) -> Any:
         """Return what the caller talks to: an agent, or a team."""
         if not self.is_team:
-            return self.agent(MAIN, stream=stream)
+            return self.get_agent(MAIN, stream=stream)
         if stream not in self._teams:
-            self._teams[stream] = build_swarm([self.agent(name, stream=stream) for name in self.speakers])
+            self._teams[stream] = build_swarm([self.get_agent(name, stream=stream) for name in self.speakers])
         return self._teams[stream]
 
-    def agent(self, name: str, *, stream: bool) -> Any:
+    def get_agent(self, name: str, *, stream: bool) -> Any:
         """Return an agent, with those that its tools run."""
         if (name, stream) not in self._agents:
             self._agents[name, stream] = self._build_agent(name, stream)
         return self._agents[name, stream]
 
-    def workbenches(self, name: str, *, stream: bool) -> list[Any]:
+    def get_workbenches(self, name: str, *, stream: bool) -> list[Any]:
         """Return the workbenches of an agent."""
         if (name, stream) not in self._workbenches:
             own = [spec for spec in self.blueprint.tools if spec.agent == name]
-            tools = [self._tool(spec, stream) for spec in own if spec.kind == "function" and not spec.hands_over_to]
-            approvals = self.approvals(name, own)
+            tools = [
+                self._build_tool(spec, stream) for spec in own if spec.kind == "function" and not spec.hands_over_to
+            ]
+            approvals = self.build_approvals(name, own)
             self._workbenches[name, stream] = [
                 self.gate(tools, approvals, self.progress),
                 *(GatedServer(connection, approvals, self.progress) for connection in self._connections_of(name)),
@@ -141,9 +143,9 @@ class AgentGraph:
 
     def _connections_of(self, name: str) -> list[McpConnection]:
         """Return the connections of an agent to its MCP servers."""
-        return [self._connection(address) for address in self.blueprint.servers if address.agent == name]
+        return [self._get_connection(address) for address in self.blueprint.servers if address.agent == name]
 
-    def _connection(self, address: ServerAddress) -> McpConnection:
+    def _get_connection(self, address: ServerAddress) -> McpConnection:
         if address not in self._connections:
             self._connections[address] = McpConnection(address)
         return self._connections[address]
@@ -155,9 +157,9 @@ class AgentGraph:
 
     def ungated_tools(self, specs: Sequence[ToolSpec]) -> list[Any]:
         """Return ungated tools."""
-        return [GatedTool(self._tool(spec, False), Approvals(agent=spec.agent), self.progress) for spec in specs]
+        return [GatedTool(self._build_tool(spec, False), Approvals(agent=spec.agent), self.progress) for spec in specs]
 
-    def approvals(self, name: str, specs: Sequence[ToolSpec]) -> Approvals:
+    def build_approvals(self, name: str, specs: Sequence[ToolSpec]) -> Approvals:
         """Return the approval functions of an agent."""
         asking = {
             spec.name: build_approval_function(spec, self.world, self.ask, self.find_earlier_request) for spec in specs
@@ -165,7 +167,7 @@ class AgentGraph:
         return Approvals(
             agent=self._framework_name(name),
             tools={tool: function for tool, function in asking.items() if function is not None},
-            context=self.context(name).get_messages,
+            context=self.get_context(name).get_messages,
         )
 
     def _framework_name(self, name: str) -> str:
@@ -173,9 +175,9 @@ class AgentGraph:
         named: str = self.blueprint.options.get("agent_names", {}).get(name, name)
         return named
 
-    def _tool(self, spec: ToolSpec, stream: bool) -> Any:
+    def _build_tool(self, spec: ToolSpec, stream: bool) -> Any:
         if spec.runs is not None:
-            return Delegate(self.agent(spec.runs, stream=stream), spec)
+            return Delegate(self.get_agent(spec.runs, stream=stream), spec)
         return ScenarioTool(spec, self.world, self.ask, strict=bool(self.blueprint.answer))
 
     def _build_agent(self, name: str, stream: bool) -> AssistantAgent:
@@ -185,8 +187,8 @@ class AgentGraph:
         return AssistantAgent(
             self._framework_name(name),
             build_model(self.world, name, self.blueprint.model, self._call_receiver(name)),
-            workbench=self.workbenches(name, stream=stream),
-            model_context=self.context(name),
+            workbench=self.get_workbenches(name, stream=stream),
+            model_context=self.get_context(name),
             system_message=None,
             model_client_stream=stream,
             reflect_on_tool_use=bool(options.get("reflect_on_tool_use", False)),

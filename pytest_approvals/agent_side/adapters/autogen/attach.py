@@ -48,11 +48,11 @@ class AttachedAgents:
         self._specs: list[ToolSpec] = []
         for agent, label in list(_walk_agents(self._main, MAIN)):
             self._specs += [_to_spec(tool, label, self._gated) for tool in _iterate_tools(agent)]
-            self._probe(agent, label)
+            self._probe_agent(agent, label)
 
-    def _probe(self, agent: Any, label: str) -> None:
+    def _probe_agent(self, agent: Any, label: str) -> None:
         asking = {spec.name: self._ask for spec in self._specs if spec.agent == label and spec.approval == "always"}
-        approvals = Approvals(agent=label, tools=asking, context=self._context(agent).get_messages)
+        approvals = Approvals(agent=label, tools=asking, context=self._context_of(agent).get_messages)
         before = agent._model_client, agent._workbench
         agent._model_client = ScriptedClient(self._world, label, self._progress.expect)
         agent._workbench = [
@@ -65,18 +65,18 @@ class AttachedAgents:
 
         self._undo.append(undo)
 
-    def _context(self, agent: Any) -> Any:
+    def _context_of(self, agent: Any) -> Any:
         return agent.model_context
 
-    def main(self, *, stream: bool) -> Any:
+    def get_main(self, *, stream: bool) -> Any:
         """Return the agent; whether its model streams is the user's choice."""
         return self._main
 
-    def context(self, name: str) -> Any:
+    def get_context(self, name: str) -> Any:
         """Return the conversation of the agent."""
-        return self._context(self._main)
+        return self._context_of(self._main)
 
-    def workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
+    def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return the workbenches of the agent."""
         benches: Sequence[Any] = self._main._workbench
         return benches

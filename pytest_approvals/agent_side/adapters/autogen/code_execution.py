@@ -45,10 +45,10 @@ def read_call(code: str) -> ModelCall:
 class CodingClient(ScriptedClient):
     """Scripted model of the coder, whose calls are code."""
 
-    def _result(self, reply: Reply, offered: Sequence[str]) -> Any:
-        return super()._result(Reply(say=_write_code(reply)), offered)
+    def _to_create_result(self, reply: Reply, offered: Sequence[str]) -> Any:
+        return super()._to_create_result(Reply(say=_write_code(reply)), offered)
 
-    def _items(self, messages: Sequence[Any]) -> list[Item]:
+    def _to_items(self, messages: Sequence[Any]) -> list[Item]:
         return list(to_items(messages))
 
 
@@ -124,20 +124,20 @@ class CodingTeam:
         self._team: Any = None
         self.options: dict[str, Any] = {}
 
-    async def gated(self, call: ModelCall) -> bool:
+    async def is_gated(self, call: ModelCall) -> bool:
         """Return whether the user must be asked about a call."""
         spec = self._specs[call.tool]
         if isinstance(spec.approval, str):
             return spec.approval == "always"
         return await self._world.gate_slowly(call.tool, call.arguments, call.id)
 
-    def main(self, *, stream: bool) -> Any:
+    def get_main(self, *, stream: bool) -> Any:
         """Return the team."""
         if self._team is None:
-            self._team = self._made(stream)
+            self._team = self._build_team(stream)
         return self._team
 
-    def _made(self, stream: bool) -> Any:
+    def _build_team(self, stream: bool) -> Any:
         model = CodingClient(self._world, MAIN)
         coder = AssistantAgent(
             MAIN,
@@ -160,11 +160,11 @@ class CodingTeam:
             termination_condition=FunctionalTermination(_is_answered),
         )
 
-    def context(self, name: str) -> Any:
+    def get_context(self, name: str) -> Any:
         """Return the conversation of the coder."""
         return self._context
 
-    def workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
+    def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return nothing: a coder has no workbenches."""
         return ()
 

@@ -87,7 +87,7 @@ class ApprovingWorkbench(Workbench):
         call_id: str | None = None,
     ) -> ToolResult:
         """See `Workbench.call_tool`."""
-        with self._progress.entered(call_id, name):
+        with self._progress.enter(call_id, name):
             result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
             if not result.approved:
                 return text_result(name, denial_text(result), failed=True)
@@ -141,7 +141,7 @@ class GatedWorkbench(WORKBENCH):
         call_id: str | None = None,
     ) -> ToolResult:
         """See `Workbench.call_tool`."""
-        with self._progress.entered(call_id, name):
+        with self._progress.enter(call_id, name):
             result = await self._approvals.answer(name, arguments, call_id, cancellation_token)
             if not result.approved:
                 return text_result(name, denial_text(result), failed=True)
@@ -159,7 +159,7 @@ class GatedWorkbench(WORKBENCH):
         call_id: str | None = None,
     ) -> AsyncGenerator[Any, None]:
         """See `StreamWorkbench.call_tool_stream`."""
-        with self._progress.entered(call_id, name):
+        with self._progress.enter(call_id, name):
             result = ToolApprovalResult(approved=True)
             async for event in self._approvals.ask(name, arguments, call_id, cancellation_token):
                 if isinstance(event, ToolApprovalResult):
@@ -237,7 +237,7 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
     ) -> Any:
         """See `BaseTool.run_json`."""
-        with self._progress.entered(call_id, self.name):
+        with self._progress.enter(call_id, self.name):
             result = await self._approvals.answer(self.name, args, call_id, cancellation_token)
             if not result.approved:
                 return denial_text(result)
@@ -250,7 +250,7 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
     ) -> AsyncGenerator[Any, None]:
         """See `BaseStreamTool.run_json_stream`."""
-        with self._progress.entered(call_id, self.name):
+        with self._progress.enter(call_id, self.name):
             result = ToolApprovalResult(approved=True)
             async for event in self._approvals.ask(self.name, args, call_id, cancellation_token):
                 if isinstance(event, ToolApprovalResult):
@@ -261,10 +261,10 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
                 yield denial_text(result)
                 return
             approved_arguments = args if result.arguments is None else result.arguments
-            async for event in self._ran(approved_arguments, cancellation_token, call_id):
+            async for event in self._run_inner(approved_arguments, cancellation_token, call_id):
                 yield event
 
-    async def _ran(
+    async def _run_inner(
         self, arguments: Mapping[str, Any], token: CancellationToken, call_id: str | None
     ) -> AsyncIterator[Any]:
         if hasattr(self._inner, "run_json_stream"):
@@ -321,15 +321,15 @@ class ApprovalHandler(DefaultInterventionHandler):
         if not isinstance(message, FunctionCall):
             return message
         # Progress belongs to a task, and the runtime handles all messages in one task.
-        result = await asyncio.create_task(self._asked(message, message_context))
+        result = await asyncio.create_task(self._ask(message, message_context))
         if not result.approved:
             if self._drops:
                 return DropMessage
             raise ToolException(call_id=message.id, content=denial_text(result), name=message.name)
         return _rewrite_call(message, result)
 
-    async def _asked(self, call: FunctionCall, context: MessageContext) -> ToolApprovalResult:
-        with self._progress.entered(call.id, call.name):
+    async def _ask(self, call: FunctionCall, context: MessageContext) -> ToolApprovalResult:
+        with self._progress.enter(call.id, call.name):
             return await self._approvals.answer(
                 call.name, parse_arguments(call.arguments), call.id, context.cancellation_token
             )

@@ -50,25 +50,27 @@ class ScriptedClient(ChatCompletionClient):
 
     async def create(self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any) -> CreateResult:
         """See `ChatCompletionClient.create`."""
-        reply = await self._world.model(self._items(messages), agent=self._agent, tools=tool_names(tools))
-        return self._result(reply, tool_names(tools))
+        reply = await self._world.model(self._to_items(messages), agent=self._agent, tools=tool_names(tools))
+        return self._to_create_result(reply, tool_names(tools))
 
     async def create_stream(
         self, messages: Sequence[Any], *, tools: Sequence[Any] = (), **_: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
         """See `ChatCompletionClient.create_stream`."""
-        reply = await self._world.model(self._items(messages), agent=self._agent, stream=True, tools=tool_names(tools))
+        reply = await self._world.model(
+            self._to_items(messages), agent=self._agent, stream=True, tools=tool_names(tools)
+        )
         for chunk in reply.chunks:
             if chunk.text:
                 yield chunk.text
         if reply.breaks:
             raise ModelDown(0, reply.how)
-        yield self._result(reply, tool_names(tools))
+        yield self._to_create_result(reply, tool_names(tools))
 
-    def _items(self, messages: Sequence[Any]) -> list[Item]:
+    def _to_items(self, messages: Sequence[Any]) -> list[Item]:
         return to_items(messages)
 
-    def _result(self, reply: Reply, offered: Sequence[str]) -> CreateResult:
+    def _to_create_result(self, reply: Reply, offered: Sequence[str]) -> CreateResult:
         result = _to_result(reply)
         self._expect(calls_to_offered_tools(result, offered))
         return result

@@ -23,9 +23,9 @@ class CallProgress:
         self.waiting = False
         self.children: list[CallProgress] = []
 
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Return whether nothing can happen here before the user answers."""
-        return self.waiting or (bool(self.children) and all(child.blocked() for child in self.children))
+        return self.waiting or (bool(self.children) and all(child.is_blocked() for child in self.children))
 
 
 class RunProgress:
@@ -39,19 +39,19 @@ class RunProgress:
         self._run = CallProgress()
         self._moved = moved
 
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Return whether the run waits for the user, and for nothing else."""
-        return self._run.blocked()
+        return self._run.is_blocked()
 
     def expect(self, calls: Iterable[tuple[str | None, str]]) -> None:
         """Add the calls of a reply that will be entered, each an id and a tool."""
-        parent = self._current()
+        parent = self._current_call()
         parent.children = [CallProgress(*call) for call in calls]
 
     @contextmanager
-    def entered(self, id: str | None, tool: str) -> Iterator[None]:
+    def enter(self, id: str | None, tool: str) -> Iterator[None]:
         """Mark a call as worked on by the running task."""
-        parent = self._current()
+        parent = self._current_call()
         call = next((child for child in parent.children if not child.entered and _matches(child, id, tool)), None)
         if call is None:
             call = CallProgress(id, tool)
@@ -67,9 +67,9 @@ class RunProgress:
             self._moved()
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def wait_for_user(self) -> Iterator[None]:
         """Mark the running task's call as waiting for the user."""
-        call = self._current()
+        call = self._current_call()
         call.waiting = True
         self._moved()
         try:
@@ -78,7 +78,7 @@ class RunProgress:
             call.waiting = False
 
     @contextmanager
-    def begun(self) -> Iterator[None]:
+    def begin(self) -> Iterator[None]:
         """Mark the run as worked on by the running task and those that it starts."""
         _CURRENT_CALL.set(self._run)
         try:
@@ -87,7 +87,7 @@ class RunProgress:
             self._run.children = []
             self._moved()
 
-    def _current(self) -> CallProgress:
+    def _current_call(self) -> CallProgress:
         return _CURRENT_CALL.get(self._run)
 
 

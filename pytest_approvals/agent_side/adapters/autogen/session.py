@@ -76,13 +76,13 @@ class Session(Agent):
                 self._require("message_while_pending")
             await self._stop_run()
             self._restored_requests = []
-            self._begin(lambda token: self._run(text, token, stream=stream))
+            self._begin_run(lambda token: self._run(text, token, stream=stream))
         elif self._task is None:
-            self._begin(lambda token: self._resume(token, stream=stream))
+            self._begin_run(lambda token: self._resume(token, stream=stream))
             if decisions and self._task is not None:
                 await self._wait_until_blocked(self._task)
         self._settle_questions(decisions)
-        return await self._outcome()
+        return await self._build_outcome()
 
     def _check_expected(self, decisions: Sequence[Decision]) -> None:
         """Refuse an answer that nothing waits for."""
@@ -96,7 +96,7 @@ class Session(Agent):
         asked = [question.request for question in self._questions.values() if not question.answer.done()]
         return asked or self._restored_requests
 
-    def _begin(self, run: Callable[[Any], Awaitable[Any]]) -> None:
+    def _begin_run(self, run: Callable[[Any], Awaitable[Any]]) -> None:
         from autogen_core import CancellationToken
 
         self._token = CancellationToken()
@@ -104,7 +104,7 @@ class Session(Agent):
 
     async def _track(self, run: Awaitable[Any]) -> Any:
         try:
-            with self._progress.begun():
+            with self._progress.begin():
                 return await run
         finally:
             self._cancel_questions()
@@ -118,7 +118,7 @@ class Session(Agent):
             question.answer.cancel()
 
     async def _run(self, text: str | None, token: Any, *, stream: bool) -> Any:
-        agent = self._agents.main(stream=stream)
+        agent = self._agents.get_main(stream=stream)
         while True:
             result = await self._run_once(agent, text, token, stream=stream)
             # Before 0.6.2 an agent stops after its tools, and must be run again to continue.
@@ -146,9 +146,9 @@ class Session(Agent):
         from .state import finish_calls, unfinished_calls
 
         for name in self._agents.speakers:
-            context = self._agents.context(name)
+            context = self._agents.get_context(name)
             if calls := await unfinished_calls(context):
-                workbenches = self._agents.workbenches(name, stream=stream)
+                workbenches = self._agents.get_workbenches(name, stream=stream)
                 self._progress.expect(await self._agents.calls_reaching_tools(calls, workbenches))
                 await finish_calls(calls, workbenches, context, token, self._report_event if stream else lambda _: None)
         self._restored_requests = []
@@ -159,7 +159,7 @@ class Session(Agent):
         task.add_done_callback(lambda _: self._moved.set())
         while not task.done():
             self._moved.clear()
-            if self._progress.blocked() and await self._is_still_blocked(task):
+            if self._progress.is_blocked() and await self._is_still_blocked(task):
                 return True
             if not task.done():
                 await self._moved.wait()
@@ -169,9 +169,9 @@ class Session(Agent):
         """Let pending events arrive; return whether the run still waits after that."""
         for _ in range(self.event_hops):
             await asyncio.sleep(0)
-        return self._progress.blocked() and not task.done()
+        return self._progress.is_blocked() and not task.done()
 
-    async def _outcome(self) -> Outcome:
+    async def _build_outcome(self) -> Outcome:
         task = self._task
         assert task is not None
         # Two turns of one run end in the order in which they began.
@@ -180,14 +180,14 @@ class Session(Agent):
                 return Paused(requests=tuple(await self.pending()), text=await self._last_thought())
             if self._task is task:
                 self._task = None
-            return Finished(output=self._output(await task))
+            return Finished(output=self._read_output(await task))
 
-    def _output(self, result: Any) -> Any:
+    def _read_output(self, result: Any) -> Any:
         content: Any = getattr(result.messages[-1], "content", None)
         return content.model_dump() if hasattr(content, "model_dump") else content
 
     async def _last_thought(self) -> str | None:
-        messages = await self._agents.context(MAIN).get_messages()
+        messages = await self._agents.get_context(MAIN).get_messages()
         return getattr(messages[-1], "thought", None) if messages else None
 
     # --- questions ----------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class Session(Agent):
         emit(ToolApprovalRequestEvent(source=request.agent, content=request))
         self._questions[request.request_id] = question
         try:
-            with self._progress.waiting():
+            with self._progress.wait_for_user():
                 result = await question.answer
         finally:
             del self._questions[request.request_id]
@@ -297,7 +297,7 @@ class Session(Agent):
         await self._load_state(copy.deepcopy(await other._save_state()), other._window)
 
     async def _load_state(self, state: Any, window: int | None) -> None:
-        await self._agents.main(stream=False).load_state(state)
+        await self._agents.get_main(stream=False).load_state(state)
         if window is not None:
             # The size of a buffered context is not in the state; it must be set again.
             await self.trim(window)
@@ -307,7 +307,7 @@ class Session(Agent):
             raise Unsupported(capability, self.missing[capability])
 
     async def _save_state(self) -> Any:
-        return await self._agents.main(stream=False).save_state()
+        return await self._agents.get_main(stream=False).save_state()
 
     def tools(self) -> Any:
         """See `Agent.tools`."""
@@ -342,13 +342,13 @@ class GatedSession(Session):
             blueprint=blueprint,
             ask=self.ask,
             find_earlier_request=self.find_earlier_request,
-            gate=self._gate(),
+            gate=self._choose_gate(),
             progress=self._progress,
             is_team=self.is_team,
         )
 
     @abstractmethod
-    def _gate(self) -> GateFactory:
+    def _choose_gate(self) -> GateFactory:
         """Return what builds the gated workbench of an agent."""
 
 
@@ -357,7 +357,7 @@ class WorkbenchSession(GatedSession):
 
     missing = metadata.MISSING
 
-    def _gate(self) -> GateFactory:
+    def _choose_gate(self) -> GateFactory:
         from .agents import build_gated_workbench
 
         return build_gated_workbench
@@ -368,7 +368,7 @@ class ToolSession(GatedSession):
 
     missing = metadata.MISSING
 
-    def _gate(self) -> GateFactory:
+    def _choose_gate(self) -> GateFactory:
         from .agents import build_gated_tools
 
         return build_gated_tools
@@ -407,15 +407,15 @@ class CodeExecutorSession(Session):
         from .requests import ToolApprovalRequest
 
         call = read_call(code_request.code)
-        with self._progress.entered(call.id, call.tool):
+        with self._progress.enter(call.id, call.tool):
             team: Any = self._agents
-            if not await team.gated(call):
+            if not await team.is_gated(call):
                 return ApprovalResponse(approved=True, reason="")
             request = ToolApprovalRequest(agent=MAIN, tool=call.tool, arguments=call.arguments, call_id=call.id)
             question = Question(request=request, answer=asyncio.Future())
             self._questions[request.request_id] = question
             try:
-                with self._progress.waiting():
+                with self._progress.wait_for_user():
                     return await question.answer
             finally:
                 del self._questions[request.request_id]
@@ -449,7 +449,7 @@ class InterventionSession(GatedSession):
         self._runtime: Any = None
         self._history: list[Any] = []
 
-    def _gate(self) -> GateFactory:
+    def _choose_gate(self) -> GateFactory:
         from .agents import build_gated_tools
 
         return build_gated_tools
@@ -463,7 +463,7 @@ class InterventionSession(GatedSession):
 
         if text is not None:
             self._history.append(UserMessage(content=text, source="user"))
-        runtime, tools = await self._ready()
+        runtime, tools = await self._prepare()
         model = build_model(self.world, MAIN, self.blueprint.model)
         messages = await tool_agent_caller_loop(
             runtime, AgentId(TOOL_AGENT_TYPE, "default"), model, list(self._history), tools, token
@@ -477,7 +477,7 @@ class InterventionSession(GatedSession):
     async def _resume(self, token: Any, *, stream: bool) -> Any:
         return await self._run(None, token, stream=stream)
 
-    async def _ready(self) -> tuple[Any, list[Any]]:
+    async def _prepare(self) -> tuple[Any, list[Any]]:
         from autogen_core import SingleThreadedAgentRuntime
         from autogen_core.tool_agent import ToolAgent
 
@@ -489,7 +489,7 @@ class InterventionSession(GatedSession):
         specs = [spec for spec in self.blueprint.tools if spec.agent == MAIN]
         tools = agents.ungated_tools(specs)
         if self._runtime is None:
-            handler = ApprovalHandler(agents.approvals(MAIN, specs), self._progress, self.blueprint.options)
+            handler = ApprovalHandler(agents.build_approvals(MAIN, specs), self._progress, self.blueprint.options)
             self._runtime = SingleThreadedAgentRuntime(intervention_handlers=[handler])
             await ToolAgent.register(self._runtime, TOOL_AGENT_TYPE, lambda: ToolAgent("Runs tools.", list(tools)))
             self._runtime.start()
@@ -498,7 +498,7 @@ class InterventionSession(GatedSession):
     async def _last_thought(self) -> str | None:
         return None
 
-    def _output(self, result: Any) -> Any:
+    def _read_output(self, result: Any) -> Any:
         return result
 
     def _approval_result(self, decision: Decision) -> Any:

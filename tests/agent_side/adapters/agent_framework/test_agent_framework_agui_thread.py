@@ -23,7 +23,7 @@ REQUEST = Request(id="q1", call_id="c1", tool="pay", arguments={})
 def after(*events: dict[str, Any]) -> list[dict[str, Any]]:
     thread = AGUIThread()
     for event in events:
-        thread.take(event)
+        thread.apply(event)
     return thread.messages
 
 
@@ -68,27 +68,27 @@ def test_a_snapshot_stands_in_place_of_everything() -> None:
 
 def test_a_run_that_ends_with_an_interrupt_asks() -> None:
     """The request is read from the end of the run."""
-    told = RunReader()
-    list(told.take({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": [ASKS]}}))
+    reader = RunReader()
+    list(reader.read({"type": "RUN_FINISHED", "outcome": {"type": "interrupt", "interrupts": [ASKS]}}))
 
-    assert [("q1", "c1", "pay")] == [(one.id, one.call_id, one.tool) for one in read_requests(told.interrupts)]
+    assert [("q1", "c1", "pay")] == [(one.id, one.call_id, one.tool) for one in read_requests(reader.interrupts)]
 
 
 def test_an_error_event_is_an_error() -> None:
     """With the code that it has."""
     with pytest.raises(RunError, match="APPROVAL_RESUME_REQUIRED: answer first"):
-        list(RunReader().take({"type": "RUN_ERROR", "code": "APPROVAL_RESUME_REQUIRED", "message": "answer first"}))
+        list(RunReader().read({"type": "RUN_ERROR", "code": "APPROVAL_RESUME_REQUIRED", "message": "answer first"}))
 
 
 def test_the_call_that_stands_for_a_question_is_not_shown() -> None:
     """No model made it; it says which call it asks about."""
-    told = RunReader()
+    reader = RunReader()
     shown = [
-        *told.take({"type": "TOOL_CALL_START", "toolCallId": "x", "toolCallName": "confirm_changes"}),
-        *told.take({"type": "TOOL_CALL_ARGS", "toolCallId": "x", "delta": '{"function_call_id": "c1"}'}),
+        *reader.read({"type": "TOOL_CALL_START", "toolCallId": "x", "toolCallName": "confirm_changes"}),
+        *reader.read({"type": "TOOL_CALL_ARGS", "toolCallId": "x", "delta": '{"function_call_id": "c1"}'}),
     ]
 
-    assert ([], {"c1": "x"}) == (shown, told.confirms)
+    assert ([], {"c1": "x"}) == (shown, reader.confirms)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ async def waits_for_the_end(scope: Any, receive: Any, send: Any) -> None:
 
 async def asked(application: Any, body: Any = None) -> tuple[int, str]:
     async with open_exchange(application, "POST", "/here", body) as one:
-        text = await one.text()
+        text = await one.read_text()
     return one.status, text
 
 
@@ -57,7 +57,7 @@ def test_events_are_told_one_by_one() -> None:
 
     async def read() -> list[Any]:
         async with open_exchange(events, "GET", "/") as one:
-            return [event async for event in one.events()]
+            return [event async for event in one.iterate_events()]
 
     assert [{"n": 1}, {"n": 2}] == asyncio.run(read())
 

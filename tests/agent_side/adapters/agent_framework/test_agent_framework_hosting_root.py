@@ -14,7 +14,7 @@ def test_servers_find_the_folder_while_it_is_used(tmp_path: Path, monkeypatch: p
     """The environment names it, and afterwards says what it said before."""
     monkeypatch.setenv(STATE_ROOT_VARIABLE, "before")
 
-    with StateRoot(str(tmp_path)).used():
+    with StateRoot(str(tmp_path)).use():
         assert str(tmp_path) == os.environ[STATE_ROOT_VARIABLE]
     assert "before" == os.environ[STATE_ROOT_VARIABLE]
 
@@ -23,7 +23,7 @@ def test_turns_at_the_same_time_use_it_together(tmp_path: Path, monkeypatch: pyt
     """Whichever ends first, the folder is there until the last one ends."""
     monkeypatch.delenv(STATE_ROOT_VARIABLE, raising=False)
     root = StateRoot(str(tmp_path))
-    first, second = root.used(), root.used()
+    first, second = root.use(), root.use()
 
     first.__enter__()
     second.__enter__()
