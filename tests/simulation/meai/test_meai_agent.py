@@ -29,12 +29,12 @@ STORY = "state/rejection-survives-and-the-session-goes-on"
 """The turns of dotnet/extensions#7468."""
 
 
-@pytest.fixture(scope="module")
 def find_release_class(adapter: type[MeaiAgent], name: str) -> type[MeaiAgent]:
     """Return the adapter that behaves as that range of releases."""
     return next(release for release in adapter.releases if release.release == name)  # type: ignore[return-value]
 
 
+@pytest.fixture(scope="module")
 def story() -> Scenario:
     return next(scenario for scenario in load_catalogue([stock_folder()]) if scenario.id == STORY)
 
