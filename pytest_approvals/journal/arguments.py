@@ -72,12 +72,12 @@ def arguments_satisfy(ran: Any, wanted: Any, parameters: Mapping[str, Mapping[st
     """
     if ran == wanted:
         return True
-    one, other = normalize_arguments(ran, parameters), normalize_arguments(wanted, parameters)
-    if one == other:
+    first, second = normalize_arguments(ran, parameters), normalize_arguments(wanted, parameters)
+    if first == second:
         return True
-    if not parameters or not isinstance(one, Mapping) or not isinstance(other, Mapping):
+    if not parameters or not isinstance(first, Mapping) or not isinstance(second, Mapping):
         return False
-    return all(one.get(name) == other.get(name) for name in parameters)
+    return all(first.get(name) == second.get(name) for name in parameters)
 
 
 _JSON_TYPES: Mapping[str, type | tuple[type, ...]] = {

@@ -7,7 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_approvals.journal.conversation import ConversationAligner
-from pytest_approvals.journal.correlation import find_call_of_execution, find_call_of_gate, find_call_of_request
+from pytest_approvals.journal.correlation import (
+    APPROVED,
+    OTHER_ARGUMENTS,
+    find_call_of_execution,
+    find_call_of_gate,
+    find_call_of_request,
+)
 from pytest_approvals.journal.events import DecisionMade, PolicyAsked, ToolStart
 from pytest_approvals.journal.history import Branch, RecordedCall, RecordedDecision, RecordedTurn, SurfacedRequest
 
@@ -74,7 +80,7 @@ class BranchBuilder:
     def rename(self, seen: str, call: RecordedCall) -> None:
         """Record another id under which a call is known."""
         known = self.by_id.setdefault(seen, [])
-        if not any(each is call for each in known):
+        if not any(other is call for other in known):
             known.append(call)
 
     def call_of_execution(self, event: ToolStart) -> tuple[int, RecordedCall | None]:
@@ -85,10 +91,10 @@ class BranchBuilder:
         same_id = self.by_id.get(event.call_id)
         if same_id:
             if len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
-                return 0, same_id[0]
+                return APPROVED, same_id[0]
             return find_call_of_execution(same_id, event)
         rank, call = find_call_of_execution(same_tool, event)
-        if call is None or rank > 5:
+        if call is None or rank >= OTHER_ARGUMENTS:
             return find_call_of_execution((), event)
         self.rename(event.call_id, call)
         return rank, call
@@ -146,7 +152,7 @@ class BranchBuilder:
             self.by_tool.setdefault(event.tool, []).append(call)
         return decision
 
-    # --- copies --------------------------------------------------------------------------------------------------------
+    # --- copies -------------------------------------------------------------------------------------------------------
 
     def fork_at(self, n: int, branch: Branch) -> BranchBuilder:
         """Return a builder of *branch* that knows what this one knew at position *n*."""
@@ -220,5 +226,5 @@ def _copy_conversation(
         for call in calls:
             if id(call) in copies and seen != call.id:
                 copied.by_id.setdefault(seen, []).append(copies[id(call)])
-    copied.exchanges = [each for each in conversation.exchanges if each.n <= n]
+    copied.exchanges = [exchange for exchange in conversation.exchanges if exchange.n <= n]
     return copied

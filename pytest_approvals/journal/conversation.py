@@ -78,6 +78,7 @@ class ConversationAligner:
         if before is None:
             return 0
         exchange.previous = before
+        # Most inputs repeat the previous one: then only what is new is read.
         count = len(before.items)
         if exchange.items[:count] == before.items:
             exchange.repeats_previous = True
@@ -106,6 +107,7 @@ class ConversationAligner:
     def _read_call(self, exchange: Exchange, start: int, index: int, item: Mapping[str, Any]) -> None:
         seen = item.get("id")
         same = self.by_id.get(seen)
+        # The usual case, without any alignment: the id was used once.
         if same is not None and len(same) == 1 and id(same[0]) not in self.known:
             call = same[0]
         else:

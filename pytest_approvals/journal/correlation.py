@@ -13,8 +13,16 @@ from pytest_approvals.journal.arguments import arguments_match, arguments_satisf
 from pytest_approvals.journal.events import PolicyAsked, ToolStart
 from pytest_approvals.journal.history import RecordedCall
 
+# Ranks of a match between a call and an execution; smaller ones match better.
+APPROVED = 0
+UNGATED = 1
+UNDECIDED = 2
+RETRIED = 3
+REPEATED = 4
+OTHER_ARGUMENTS = 6
+OTHER_TOOL = 7
+REPEATED_WITH_OTHER_ARGUMENTS = 8
 NO_MATCH = 9
-"""The rank of no call at all; smaller ranks fit better."""
 
 
 def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tuple[int, RecordedCall | None]:
@@ -31,7 +39,7 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
     best, chosen = NO_MATCH, None
     for call in _filter_by_agent(pool, event.agent):
         rank = _rank_match(call, event)
-        if rank < best or (rank == best and rank >= 4):
+        if rank < best or (rank == best and rank >= REPEATED):
             best, chosen = rank, call
     return best, chosen
 
@@ -42,21 +50,21 @@ def _rank_match(call: RecordedCall, event: ToolStart) -> int:
     if call.executions:
         if fits:
             return _rank_repeated_execution(call, event)
-        return NO_MATCH if event.call_id is None else 8
+        return NO_MATCH if event.call_id is None else REPEATED_WITH_OTHER_ARGUMENTS
     if fits:
         decision = call.decision_at(event.n)
         if decision is not None and decision.approves:
-            return 0
-        return 2 if call.is_gated_at(event.n) else 1
+            return APPROVED
+        return UNDECIDED if call.is_gated_at(event.n) else UNGATED
     if call.tool == event.tool or tool == event.tool:
-        return 6
-    return NO_MATCH if event.call_id is None else 7
+        return OTHER_ARGUMENTS
+    return NO_MATCH if event.call_id is None else OTHER_TOOL
 
 
 def _rank_repeated_execution(call: RecordedCall, event: ToolStart) -> int:
     """Rank a call that may rightly run again before calls that may not."""
     last = call.executions[-1]
-    return 3 if last.how in ("raised", "asked", "cancelled") else 4
+    return RETRIED if last.how in ("raised", "asked", "cancelled") else REPEATED
 
 
 def find_call_of_gate(pool: Iterable[RecordedCall], event: PolicyAsked) -> RecordedCall | None:

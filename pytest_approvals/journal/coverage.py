@@ -35,13 +35,21 @@ _EXECUTION_ENDS = {"raised": "raised", "asked": "asked_again"}
 def count_reached(history: History) -> dict[str, int]:
     """Return how often each word of `reaches` happened in a run; what did not happen is left out."""
     counts: dict[str, int] = {
-        "called": sum(len(each.reply.calls) for each in history.exchanges if isinstance(each.reply, ModelAnswer)),
+        "called": sum(
+            len(exchange.reply.calls) for exchange in history.exchanges if isinstance(exchange.reply, ModelAnswer)
+        ),
         "surfaced": len(history.requests),
         "ran": len(history.executions),
-        "saved": sum(each.event.error is None for each in history.saves),
-        "restored": sum(each.event.error is None for each in history.restores),
+        "saved": sum(save.event.error is None for save in history.saves),
+        "restored": sum(restore.event.error is None for restore in history.restores),
         "gated": len(history.events_by_class.get(PolicyAsked, ())),
-        "nested": len({(each.session, each.conversation) for each in history.exchanges if "/" in each.conversation}),
+        "nested": len(
+            {
+                (exchange.session, exchange.conversation)
+                for exchange in history.exchanges
+                if "/" in exchange.conversation
+            }
+        ),
     }
     for word in _observed_words(history):
         counts[word] = counts.get(word, 0) + 1

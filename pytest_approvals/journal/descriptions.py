@@ -66,8 +66,8 @@ def describe_input_delta(exchange: Exchange) -> Iterator[str]:
 
 
 def _describe_results(exchange: Exchange, indexes: Sequence[int], calls: Mapping[int, RecordedCall]) -> Iterator[str]:
-    made = {id(call): number for number, (_, call) in enumerate(exchange.placed_calls)}
-    for index in sorted(indexes, key=lambda at: made[id(calls[at])] if at in calls else len(made)):
+    order = {id(call): number for number, (_, call) in enumerate(exchange.placed_calls)}
+    for index in sorted(indexes, key=lambda at: order[id(calls[at])] if at in calls else len(order)):
         label = calls[index].label if index in calls else "of an unknown call"
         yield f"is told {label}: {format_value(exchange.items[index].get('text'))}"
 
@@ -99,8 +99,8 @@ def _describe_items(exchange: Exchange, indexes: Iterable[int]) -> Iterator[str]
             verb = "approves" if item.get("approved") else "rejects"
             yield f"is told that the caller {verb} {format_value(item.get('id'))}"
         elif kind in ("call", "approval_request") and index not in placed:
-            made = format_call(item.get("tool") or "", item.get("arguments"))
-            yield f"is told that it made a call: {made}"
+            call = format_call(item.get("tool") or "", item.get("arguments"))
+            yield f"is told that it made a call: {call}"
         elif kind == "other" or (kind == "say" and exchange.first_difference is not None):
             yield f"is told {text}" if kind == "other" else f"is told that it said {text}"
 
@@ -214,8 +214,8 @@ class EventDescriber:
         yield "caller", "hangs up while the model is asked" if label == "model" else f"hangs up while {label} runs"
 
     def _describe_shown(self, event: StreamShown) -> Iterator[tuple[str, str]]:
-        what = {"text": f"text {format_value(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
-        yield "caller", f"is shown {what.get(event.what, f'a {event.what}')}"
+        parts = {"text": f"text {format_value(event.text)}", "call": f"a call of {event.tool}", "end": "the end"}
+        yield "caller", f"is shown {parts.get(event.what, f'a {event.what}')}"
 
     def _describe_skipped(self, event: StepSkipped) -> Iterator[tuple[str, str]]:
         about = f" about {event.label}" if event.label else ""
@@ -238,7 +238,7 @@ class EventDescriber:
 
     def _describe_model_answers(self, event: ModelAnswer) -> Iterator[tuple[str, str]]:
         said_so = [f"says {format_value(event.say)}"] if event.say is not None else []
-        hosted = [f"reports {one.get('label')}: {_describe_hosted_result(one)}" for one in event.hosted]
+        hosted = [f"reports {result.get('label')}: {_describe_hosted_result(result)}" for result in event.hosted]
         calls = [
             f"calls {call.get('label')} {format_call(call['tool'], call.get('arguments'))}" for call in event.calls
         ]
@@ -297,8 +297,8 @@ class EventDescriber:
         yield "store", _describe_attempt(f"saved as {event.mode}", event.error)
 
     def _describe_restored(self, event: StateRestored) -> Iterator[tuple[str, str]]:
-        what = f"rewound to {event.name!r}" if event.n in self._rewinds else f"restored from {event.mode}"
-        yield "store", _describe_attempt(what, event.error)
+        text = f"rewound to {event.name!r}" if event.n in self._rewinds else f"restored from {event.mode}"
+        yield "store", _describe_attempt(text, event.error)
 
     def _describe_rewritten(self, event: StateRewritten) -> Iterator[tuple[str, str]]:
         where = {"shown": ", where it is shown", "hidden": ", where it is not shown"}.get(event.where, "")
@@ -345,8 +345,8 @@ def _prefix_label(call: RecordedCall | None, about: str) -> str:
     return f"{call.label} {about}" if call is not None else about
 
 
-def _describe_attempt(what: str, error: Sequence[str] | None) -> str:
-    return what if error is None else f"{what}, which fails with {format_error(error)}"
+def _describe_attempt(text: str, error: Sequence[str] | None) -> str:
+    return text if error is None else f"{text}, which fails with {format_error(error)}"
 
 
 _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] = {

@@ -43,6 +43,7 @@ def find_field_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
     "tool.end: field 'x' must be a number, not text"
     """
     form = (cls, *values, *map(type, values.values()))
+    # Type hints are slow to look at; events come in few forms.
     if form not in _valid_forms:
         if what := _find_type_error(cls, values):
             return what

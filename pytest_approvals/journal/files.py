@@ -59,6 +59,7 @@ class Journal:
         try:
             line = _encode(event.to_dict())
         except (TypeError, ValueError, RecursionError):
+            # Agents may hand over any object; a run must not end because of one that JSON cannot hold.
             event, line = _to_json_safe(event)
         self.events.append(event)
         if self._file is not None:
@@ -93,9 +94,9 @@ class Journal:
 
 def _to_json_safe(event: RecordedEvent) -> tuple[RecordedEvent, str]:
     written: dict[str, Any] = to_json_safe(event.to_dict())
-    made = event_from_dict(written)
-    assert isinstance(made, type(event))
-    return made, _encode(written)
+    rebuilt = event_from_dict(written)
+    assert isinstance(rebuilt, type(event))
+    return rebuilt, _encode(written)
 
 
 ParsedEvent = TypeVar("ParsedEvent", bound=Event)
@@ -139,8 +140,8 @@ def read_journal(path: Path | str) -> StoredJournal:
     """
     stored = list(read_journals(path))
     if len(stored) > 1:
-        what = f"unexpected second header: the file holds {len(stored)} journals, expected one"
-        raise JournalError(str(path), stored[1].line, what)
+        message = f"unexpected second header: the file holds {len(stored)} journals, expected one"
+        raise JournalError(str(path), stored[1].line, message)
     return stored[0]
 
 
@@ -193,7 +194,7 @@ class _JournalFileReader:
         while lines := file.readlines(_CHUNK_SIZE):
             try:
                 written = json.loads(b"[" + b",".join(lines) + b"]")
-                good = len(written) == len(lines) and all(type(each) is dict for each in written)
+                good = len(written) == len(lines) and all(type(line) is dict for line in written)
             except (ValueError, RecursionError):
                 good = False
             yield from written if good else self._one_by_one(lines)
@@ -227,8 +228,8 @@ class _JournalFileReader:
         return self._made(Header, written)
 
     def _made(self, cls: type[ParsedEvent], written: dict[str, Any]) -> ParsedEvent:
-        if what := find_field_error(cls, written):
-            raise self._error(what)
+        if message := find_field_error(cls, written):
+            raise self._error(message)
         try:
             return cls(**written)
         except TypeError:
@@ -241,5 +242,5 @@ class _JournalFileReader:
         if written != {"count": len(events)}:
             raise self._error(f"the footer counts {written.get('count')!r} events, but there are {len(events)}")
 
-    def _error(self, what: str) -> JournalError:
-        return JournalError(self.path, self.line, what)
+    def _error(self, message: str) -> JournalError:
+        return JournalError(self.path, self.line, message)

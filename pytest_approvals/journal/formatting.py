@@ -66,6 +66,7 @@ def format_labels(labels: Iterable[str]) -> str:
 
 def format_error(error: Sequence[str] | None) -> str:
     """Return the type of an error alone: messages differ between processes and releases."""
+    # The module of an exception class differs between releases, its name hardly ever.
     return error[0].rpartition(".")[2] if error else "an error"
 
 
@@ -129,7 +130,7 @@ def format_call_lifecycle(call: RecordedCall, restores: Collection[int] = ()) ->
 
 
 def _describe_requests(call: RecordedCall, restores: Collection[int]) -> Iterable[str]:
-    times = len({asked.q for asked in call.requests if asked.n not in restores})
+    times = len({request.q for request in call.requests if request.n not in restores})
     if times:
         yield "asked" if times == 1 else f"asked {format_count(times)}"
     else:
@@ -138,15 +139,15 @@ def _describe_requests(call: RecordedCall, restores: Collection[int]) -> Iterabl
 
 def _describe_decisions(call: RecordedCall) -> Iterable[str]:
     if call.decisions:
-        yield " and then ".join(format_recorded_decision(given) for given in call.decisions)
-    elif standing := [given for given in call.standing_decisions if given.is_in_force(_last_position(call))]:
+        yield " and then ".join(format_recorded_decision(decision) for decision in call.decisions)
+    elif standing := [decision for decision in call.standing_decisions if decision.is_in_force(_last_position(call))]:
         yield f"{format_recorded_decision(standing[-1])} before"
     elif call.requests:
         yield "undecided"
 
 
 def _last_position(call: RecordedCall) -> int:
-    last = [run.n for run in call.executions] + [told.n for told in call.deliveries]
+    last = [execution.n for execution in call.executions] + [delivery.n for delivery in call.deliveries]
     return max(last, default=call.n)
 
 
@@ -154,8 +155,10 @@ def _describe_executions(call: RecordedCall) -> str:
     if not call.executions:
         return "not run"
     count = "ran" if len(call.executions) == 1 else f"ran {format_count(len(call.executions))}"
-    ends = [_describe_execution_end(call, run.how, run.error) for run in call.executions]
-    other = [text for text in dict.fromkeys(_describe_changed_call(call, run) for run in call.executions) if text]
+    ends = [_describe_execution_end(call, execution.how, execution.error) for execution in call.executions]
+    other = [
+        text for text in dict.fromkeys(_describe_changed_call(call, execution) for execution in call.executions) if text
+    ]
     return ", ".join((count, *other, *(end for end in ends if end)))
 
 
@@ -165,13 +168,13 @@ def _describe_execution_end(call: RecordedCall, how: str, error: Sequence[str] |
     return {"asked": "asked again", "cancelled": "was cancelled", "open": "did not end"}.get(how, "")
 
 
-def _describe_changed_call(call: RecordedCall, run: Any) -> str:
-    if format_call(run.tool, run.arguments) == format_call(call.tool, call.arguments):
+def _describe_changed_call(call: RecordedCall, execution: Any) -> str:
+    if format_call(execution.tool, execution.arguments) == format_call(call.tool, call.arguments):
         return ""
-    return f"as {format_call(run.tool, run.arguments)}"
+    return f"as {format_call(execution.tool, execution.arguments)}"
 
 
 def _describe_deliveries(call: RecordedCall) -> str:
     if not call.deliveries:
         return "not told"
-    return "told " + " and then ".join(format_value(told.text) for told in call.deliveries)
+    return "told " + " and then ".join(format_value(delivery.text) for delivery in call.deliveries)

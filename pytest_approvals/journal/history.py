@@ -378,6 +378,7 @@ class RecordedCall:
         return None
 
     def _replaces(self, later: RecordedDecision, earlier: RecordedDecision) -> bool:
+        # Two decisions in one submission: a rejection is never replaced.
         if later.handed_in_at == earlier.handed_in_at:
             return not earlier.rejects
         settled = self.settling_position(earlier)

@@ -75,10 +75,10 @@ class HistoryBuilder:
 
     def current_branch(self, session: str) -> BranchBuilder:
         """Return the branch in which a session continues, a first one if there is none."""
-        found = self.current_branches.get(session)
-        if found is None:
-            found = self._add_branch(BranchBuilder(Branch(number=0, session=session)))
-        return found
+        branch = self.current_branches.get(session)
+        if branch is None:
+            branch = self._add_branch(BranchBuilder(Branch(number=0, session=session)))
+        return branch
 
     def _add_branch(self, branch: BranchBuilder) -> BranchBuilder:
         record = branch.record
@@ -151,7 +151,7 @@ class HistoryBuilder:
         if turn is None:
             return
         turn.end = event
-        self.open[event.session] = [each for each in self.open[event.session] if each is not turn]
+        self.open[event.session] = [other for other in self.open[event.session] if other is not turn]
         branch = self.current_branches[event.session] = self.all_branches[event.session, turn.branch]
         self._list(branch, event.n, event.requests, turn.requested_calls)
 
@@ -370,7 +370,7 @@ class HistoryBuilder:
         known = self.declared.get(tool, ())
         if len(known) == 1:
             return known[0]
-        return max(known, key=lambda each: (each.agent == agent, each.server == server), default=None)
+        return max(known, key=lambda declared: (declared.agent == agent, declared.server == server), default=None)
 
     def _report(self, branch: BranchBuilder, event: ModelAnswer, hosted: Mapping[str, Any]) -> None:
         """Record the result of a hosted call that the provider reports: the model knows it."""
@@ -437,12 +437,12 @@ class HistoryBuilder:
         if len(turns) == 1:
             branch = self.all_branches[event.session, turns[0].branch]
             return turns[0], branch, branch.call_of_execution(event)[1]
-        found = []
+        candidates = []
         for turn in turns:
             branch = self.all_branches[event.session, turn.branch]
             rank, call = branch.call_of_execution(event)
-            found.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, branch, call))
-        *_, chosen, branch, call = min(found, key=lambda each: each[:3])
+            candidates.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, branch, call))
+        *_, chosen, branch, call = min(candidates, key=lambda candidate: candidate[:3])
         return chosen, branch, call
 
     def _on_tool_end(self, event: ToolEnd) -> None:

@@ -63,19 +63,19 @@ def sort_passages(passages: Sequence[TranscriptPassage]) -> list[TranscriptPassa
 
 def _sort_from_depth(passages: Sequence[TranscriptPassage], depth: int) -> list[TranscriptPassage]:
     ordered: list[TranscriptPassage] = []
-    beside: dict[int, list[TranscriptPassage]] = {}
-    for each in passages:
-        if len(each.place) > depth:
-            beside.setdefault(each.place[depth], []).append(each)
+    concurrent: dict[int, list[TranscriptPassage]] = {}
+    for passage in passages:
+        if len(passage.place) > depth:
+            concurrent.setdefault(passage.place[depth], []).append(passage)
         else:
-            ordered += _sort_concurrent(beside, depth)
-            beside = {}
-            ordered.append(each)
-    return ordered + _sort_concurrent(beside, depth)
+            ordered += _sort_concurrent(concurrent, depth)
+            concurrent = {}
+            ordered.append(passage)
+    return ordered + _sort_concurrent(concurrent, depth)
 
 
-def _sort_concurrent(beside: Mapping[int, Sequence[TranscriptPassage]], depth: int) -> list[TranscriptPassage]:
-    return [each for number in sorted(beside) for each in _sort_from_depth(beside[number], depth + 1)]
+def _sort_concurrent(concurrent: Mapping[int, Sequence[TranscriptPassage]], depth: int) -> list[TranscriptPassage]:
+    return [passage for number in sorted(concurrent) for passage in _sort_from_depth(concurrent[number], depth + 1)]
 
 
 def build_placeholder_replacer(fakes: Mapping[str, str]) -> Callable[[str], str]:

@@ -42,21 +42,21 @@ _ID_FIELDS = frozenset({"id", "call_id"})
 def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
     """Return the events that count, each with its position, in a form that is equal for equal outcomes."""
     ids: dict[str, str] = {}
-    found: list[OutcomeEntry] = []
+    entries: list[OutcomeEntry] = []
     for event in events:
         if isinstance(event, ModelAnswer):
             ids.update((str(call["id"]), str(call["id"])) for call in event.calls if call.get("id") is not None)
         # When a call ends that is cancelled, before its turn or behind it, is chance.
         if type(event) not in _IGNORED_EVENTS and getattr(event, "how", None) != "cancelled":
-            found.append((event.n, _normalize(_serialize(event), ids)))
-    return [*_order_concurrent(found)]
+            entries.append((event.n, _normalize(_serialize(event), ids)))
+    return [*_order_concurrent(entries)]
 
 
 def _order_concurrent(found: Sequence[OutcomeEntry]) -> Iterator[OutcomeEntry]:
     """Sort what happened at the same time: which of several agents, calls or turns comes first is chance."""
-    for beside, group in groupby(found, lambda each: _concurrency_group(each[1])):
-        told = [*group]
-        yield from _sort_group(told) if beside else told
+    for group_name, group in groupby(found, lambda entry: _concurrency_group(entry[1])):
+        entries = [*group]
+        yield from _sort_group(entries) if group_name else entries
 
 
 def _concurrency_group(written: Mapping[str, Any]) -> str:
@@ -70,11 +70,13 @@ def _concurrency_group(written: Mapping[str, Any]) -> str:
     return "work" if inside else ""
 
 
-def _sort_group(beside: Sequence[OutcomeEntry]) -> Sequence[OutcomeEntry]:
-    agents = {written["conversation"] for _, written in beside if "conversation" in written}
-    apart = [written for _, written in beside if written["event"] in ("tool.start", "turn.end")]
+def _sort_group(entries: Sequence[OutcomeEntry]) -> Sequence[OutcomeEntry]:
+    agents = {written["conversation"] for _, written in entries if "conversation" in written}
+    apart = [written for _, written in entries if written["event"] in ("tool.start", "turn.end")]
     several = len(agents) > 1 or (not agents and len(apart) > 1)
-    return sorted(beside, key=lambda told: json.dumps(told[1], sort_keys=True, default=repr)) if several else beside
+    if not several:
+        return entries
+    return sorted(entries, key=lambda entry: json.dumps(entry[1], sort_keys=True, default=repr))
 
 
 def _serialize(event: Event) -> Mapping[str, Any]:
@@ -98,5 +100,5 @@ def _normalize_value(name: str, value: Any, ids: dict[str, str]) -> Any:
     if name in _ID_FIELDS and isinstance(value, str):
         return ids.setdefault(value, f"id {len(ids) + 1}")
     if name in ("requests", "items", "calls", "hosted", "pending", "broken"):
-        return [_normalize(each, ids) if isinstance(each, Mapping) else each for each in value]
+        return [_normalize(entry, ids) if isinstance(entry, Mapping) else entry for entry in value]
     return sorted(value) if name == "tools" else value

@@ -95,8 +95,8 @@ class Transcript:
 
     def differences(self, other: Transcript) -> list[str]:
         """Return the lines that differ, `-` for those of this one and `+` for those of *other*, with their turns."""
-        found = difflib.unified_diff(self.lines, other.lines, n=3, lineterm="")
-        return [line for line in found if not line.startswith(("---", "+++", "@@"))]
+        diff = difflib.unified_diff(self.lines, other.lines, n=3, lineterm="")
+        return [line for line in diff if not line.startswith(("---", "+++", "@@"))]
 
     def __eq__(self, other: object) -> bool:
         return self.lines == other.lines if isinstance(other, Transcript) else NotImplemented
@@ -218,11 +218,11 @@ def _format_heading(turn: RecordedTurn, history: History) -> str:
         for other in history.turns
         if other.start.n < turn.start.n and (other.end is None or other.end.n > turn.start.n)
     ]
-    beside = f", while turn {before[0]} runs" if before else ""
-    return f"turn {turn.number}{session}{beside}"
+    overlap = f", while turn {before[0]} runs" if before else ""
+    return f"turn {turn.number}{session}{overlap}"
 
 
 def _format_passages(passages: list[TranscriptPassage]) -> Iterator[str]:
-    for each in sort_passages(passages):
-        for sentence in each.sentences:
+    for passage in sort_passages(passages):
+        for sentence in passage.sentences:
             yield f"  {sentence}"

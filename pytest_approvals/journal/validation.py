@@ -60,8 +60,8 @@ class _ValidationRule:
         cut: The run did not come to its own end, so what was open may stay open.
     """
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        self.found = found
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        self.found = violations
         self.cut = cut
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -74,13 +74,13 @@ class _ValidationRule:
     def report(self, text: str, *witness: int) -> None:
         self.found.append(JournalViolation(text=text, witness=witness))
 
-    def check_word(self, event: Event, given: str, valid: Iterable[str]) -> None:
-        if given not in valid:
-            self.report(f"{event.kind} says {given!r}; valid: {', '.join(valid)}", event.n)
+    def check_word(self, event: Event, value: str, valid: Iterable[str]) -> None:
+        if value not in valid:
+            self.report(f"{event.kind} says {value!r}; valid: {', '.join(valid)}", event.n)
 
-    def check_number(self, event: Event, what: str, number: int, count: int) -> None:
+    def check_number(self, event: Event, name: str, number: int, count: int) -> None:
         if number != count:
-            self.report(f"{what} {number} begins where {what} {count} is next", event.n)
+            self.report(f"{name} {number} begins where {name} {count} is next", event.n)
 
 
 _TURN_OUTCOMES = ("paused", "finished", "failed", "timeout")
@@ -90,8 +90,8 @@ _RUN_ENDS = ("completed", "left", "timeout", "interrupted", "broken")
 class _FrameRule(_ValidationRule):
     """The header comes first and the end last, each once."""
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.header = 0
         self.ended = 0
 
@@ -118,8 +118,8 @@ class _TurnRule(_ValidationRule):
     sees no turns.
     """
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.count = 0
         self.open: dict[int, TurnStart] = {}
         self.running: dict[str, int] = {}
@@ -173,8 +173,8 @@ _HARNESS_VARIANT_KEYS = {"serialize", "resume", "history"}
 class _AgentRule(_ValidationRule):
     """An agent is built before a session begins; one that is rebuilt restores a save of that session."""
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.built: dict[str, int] = {}
         self.empty: dict[str, int] = {}
         self.lost: dict[str, int] = {}
@@ -247,8 +247,8 @@ class _SaveRule(_ValidationRule):
     If its state is not kept alive, it is saved after each turn, and resumes from what was saved.
     """
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.lives_on = True
         self.known = False
         self.running: dict[str, int] = {}
@@ -333,8 +333,8 @@ class _ModelRule(_ValidationRule):
     A model is offered no declared tool that its agent does not have.
     """
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.count = 0
         self.open: dict[int, ModelRequest] = {}
         self.labels: set[tuple[str, str]] = set()
@@ -375,11 +375,11 @@ class _ModelRule(_ValidationRule):
         self.labels.update((event.session, label) for label in labels)
 
     def closes(self, event: ModelAnswer | ModelFailure | ModelRefusal | ModelExhausted) -> None:
-        asked = self.open.pop(event.m, None)
-        if asked is None:
+        request = self.open.pop(event.m, None)
+        if request is None:
             self.report(f"question {event.m} is answered, but was not open", event.n)
-        elif (asked.session, asked.conversation) != (event.session, event.conversation):
-            self.report(f"question {event.m} is answered in another conversation", asked.n, event.n)
+        elif (request.session, request.conversation) != (event.session, event.conversation):
+            self.report(f"question {event.m} is answered in another conversation", request.n, event.n)
 
     def lists(self, event: TurnEnd) -> None:
         for request in event.requests:
@@ -388,16 +388,16 @@ class _ModelRule(_ValidationRule):
                 self.report(f"a request is about call {label}, which no model made", event.n)
 
     def end(self) -> None:
-        for asked in self.open.values():
+        for request in self.open.values():
             if not self.cut:
-                self.report(f"question {asked.m} has no answer", asked.n)
+                self.report(f"question {request.m} has no answer", request.n)
 
 
 class _ToolRule(_ValidationRule):
     """Executions are numbered as they begin; each ends once, in its session."""
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.count = 0
         self.open: dict[int, ToolStart] = {}
 
@@ -433,8 +433,8 @@ class _DecisionRule(_ValidationRule):
     A decision is about one that surfaced in its session, as it surfaced, and is handed in once.
     """
 
-    def __init__(self, found: list[JournalViolation], *, cut: bool) -> None:
-        super().__init__(found, cut=cut)
+    def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
+        super().__init__(violations, cut=cut)
         self.labels: dict[str, tuple[str, str | None]] = {}
         self.ids: dict[str, set[str]] = {}
         self.listed: dict[str, list[str]] = {}
@@ -543,25 +543,25 @@ _RULES: tuple[type[_ValidationRule], ...] = (
 
 def find_violations(events: Sequence[Event]) -> list[JournalViolation]:
     """Return all places where a journal breaks a rule, in the order of their first witness."""
-    found: list[JournalViolation] = []
+    violations: list[JournalViolation] = []
     cut = _was_cut_off(events)
-    topics = [topic(found, cut=cut) for topic in _RULES]
+    topics = [topic(violations, cut=cut) for topic in _RULES]
     for event in events:
         for place, listener in _LISTENERS.get(type(event), ()):
             listener(topics[place], event)
     for topic in topics:
         topic.end()
-    _check_numbering(events, found)
-    return sorted(found, key=lambda broken: broken.witness[:1])
+    _check_numbering(events, violations)
+    return sorted(violations, key=lambda broken: broken.witness[:1])
 
 
 def _collect_listeners() -> dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]]:
     """Return, by event class, the rules that listen to it (by index), with their methods."""
-    found: dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]] = {}
+    violations: dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]] = {}
     for place, topic in enumerate(_RULES):
         for cls, listener in topic([], cut=False).listeners().items():
-            found.setdefault(cls, []).append((place, listener.__func__))  # type: ignore[attr-defined]  # a bound method
-    return found
+            violations.setdefault(cls, []).append((place, listener.__func__))  # type: ignore[attr-defined]  # a bound method
+    return violations
 
 
 _LISTENERS = _collect_listeners()
@@ -573,12 +573,14 @@ def _was_cut_off(events: Sequence[Event]) -> bool:
     return not isinstance(last, RunEnd) or last.how not in ("completed", "left")
 
 
-def _check_numbering(events: Sequence[Event], found: list[JournalViolation]) -> None:
+def _check_numbering(events: Sequence[Event], violations: list[JournalViolation]) -> None:
     if not events or type(events[0]) is not Header:
-        found.append(JournalViolation(text="the journal does not begin with a header", witness=(1,) if events else ()))
+        violations.append(
+            JournalViolation(text="the journal does not begin with a header", witness=(1,) if events else ())
+        )
     ends = not events or not isinstance(events[0], Header) or events[0].can_observe(RunEnd)
     if events and ends and type(events[-1]) is not RunEnd:
-        found.append(JournalViolation(text="the run has no end: the journal was cut off", witness=(len(events),)))
+        violations.append(JournalViolation(text="the run has no end: the journal was cut off", witness=(len(events),)))
     for position, event in enumerate(events, 1):
         if event.n != position:
-            found.append(JournalViolation(text=f"event {position} has the number {event.n}", witness=(position,)))
+            violations.append(JournalViolation(text=f"event {position} has the number {event.n}", witness=(position,)))

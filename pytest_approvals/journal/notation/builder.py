@@ -78,9 +78,9 @@ class JournalBuilder:
         self.events.append(event)
         return event
 
-    def _count(self, what: str) -> int:
-        self.counts[what] += 1
-        return self.counts[what]
+    def _count(self, name: str) -> int:
+        self.counts[name] += 1
+        return self.counts[name]
 
     def _add_item(self, conversation: str, item: dict[str, Any]) -> None:
         """Add an item to the next input of a model."""
@@ -101,11 +101,11 @@ class JournalBuilder:
         self.header.wire_rules = rest
 
     def _on_reaches(self, rest: str) -> None:
-        self.header.reaches = {name: int(value) for name, value in (one.split("=") for one in rest.split(", "))}
+        self.header.reaches = {name: int(value) for name, value in (pair.split("=") for pair in rest.split(", "))}
 
     def _on_expect(self, rest: str) -> None:
-        what, _, value = rest.partition(" ")
-        self.header.expect[what] = value.split(", ") if what == "runs" else value
+        name, _, value = rest.partition(" ")
+        self.header.expect[name] = value.split(", ") if name == "runs" else value
 
     def _on_streaming(self, rest: str) -> None:
         self.stream = True
@@ -122,13 +122,13 @@ class JournalBuilder:
 
     def _call(self, written: str, conversation: str | None = None) -> NotationCall:
         """Read a call; a label alone stands for the call as the model made it, with the id that the agent gave it."""
-        found = CALL_PATTERN.match(written)
-        if found is None:
+        match = CALL_PATTERN.match(written)
+        if match is None:
             known = self._state.calls[written.strip()]
             return replace(known, id=self._state.names.get(known.label, known.id))
-        label, seen = found["label"], found["id"]
+        label, seen = match["label"], match["id"]
         call_id = None if seen == "-" else (seen or self._id(label))
-        call = NotationCall(label, call_id, found["tool"], parse_pairs(found["arguments"]))
+        call = NotationCall(label, call_id, match["tool"], parse_pairs(match["arguments"]))
         if conversation is not None:
             self._state.calls[label] = call
         return call
@@ -201,15 +201,15 @@ class JournalBuilder:
     # --- decisions ---
 
     def _decide(self, verdict: str, rest: str) -> None:
-        label, _, more = rest.partition(" ")
+        label, _, rest_of_line = rest.partition(" ")
         facts: dict[str, Any] = {}
         if verdict == "edit":
-            tool, _, arguments = more.rstrip(")").partition("(")
+            tool, _, arguments = rest_of_line.rstrip(")").partition("(")
             facts = {"arguments": parse_pairs(arguments), "tool": tool or None}
         elif verdict == "raw":
-            facts = {"raw": {"verdict": parse_value(more)}}
-        elif more:
-            facts = {"reason": more}
+            facts = {"raw": {"verdict": parse_value(rest_of_line)}}
+        elif rest_of_line:
+            facts = {"reason": rest_of_line}
         if label.startswith("?"):
             decide = ev.DecisionMade(verdict=verdict, id=label[1:], **facts)
         else:
@@ -248,10 +248,10 @@ class JournalBuilder:
         self._add(ev.SignalSent(name=rest))
 
     def _on_show(self, rest: str) -> None:
-        what, _, more = rest.partition(" ")
-        known = self._state.calls.get(more)
-        facts = {"text": more} if what == "text" else {"id": known.id if known else more or None}
-        self._add(ev.StreamShown(turn=self.turns[-1], what=what, **facts))
+        name, _, rest_of_line = rest.partition(" ")
+        known = self._state.calls.get(rest_of_line)
+        facts = {"text": rest_of_line} if name == "text" else {"id": known.id if known else rest_of_line or None}
+        self._add(ev.StreamShown(turn=self.turns[-1], what=name, **facts))
 
     def _on_skip(self, rest: str) -> None:
         self._add(ev.StepSkipped(step="decide", why=rest))
@@ -486,9 +486,9 @@ class JournalBuilder:
         self._add(ev.ToolEnd(x=self.running[label].pop(), **facts))
 
     def _on_gate(self, rest: str) -> None:
-        label, _, said = rest.partition(" ")
+        label, _, answer = rest.partition(" ")
         call = self._call(label)
-        facts: dict[str, Any] = {"raised": "no"} if said == "raises" else {"answer": said == "yes"}
+        facts: dict[str, Any] = {"raised": "no"} if answer == "raises" else {"answer": answer == "yes"}
         self._add(ev.PolicyAsked(tool=call.tool, arguments=call.arguments, call_id=call.id, **facts))
 
     # --- lines that stand for several ---

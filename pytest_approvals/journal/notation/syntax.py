@@ -29,22 +29,22 @@ class NotationCall:
 
 def parse_tool(line: str) -> tuple[str, dict[str, Any]]:
     """Return a tool's name, and what a header says of it."""
-    found = _TOOL_PATTERN.match(line)
-    if found is None:
+    match = _TOOL_PATTERN.match(line)
+    if match is None:
         raise ValueError("a tool is NAME(PARAMETER: TYPE, ...) APPROVAL")
-    pairs = [pair.partition(":") for pair in found["parameters"].split(",") if pair.strip()]
+    pairs = [pair.partition(":") for pair in match["parameters"].split(",") if pair.strip()]
     tool: dict[str, Any] = {
         "approval": "never",
         "parameters": {name.strip(): _parse_parameter(kind.strip()) for name, _, kind in pairs},
         "kind": "function",
     }
-    words = found["rest"]
+    words = match["rest"]
     condition = _CONDITION_PATTERN.search(words)
     if condition is not None:
         tool["approval"] = {"argument": condition["argument"], "greater_than": float(condition["number"])}
         words = _CONDITION_PATTERN.sub("", words)
     _apply_tool_words(tool, words.split())
-    return found["name"], tool
+    return match["name"], tool
 
 
 def _apply_tool_words(tool: dict[str, Any], words: list[str]) -> None:
