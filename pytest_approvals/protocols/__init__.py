@@ -1,4 +1,4 @@
-"""Protocols of model providers: what their clients send, how they answer, and what they refuse.
+"""Protocols of model providers: requests, replies and errors.
 
 bytes ──► endpoint ──► codec ──► ParsedRequest ──► the scripted model
              ▲           │

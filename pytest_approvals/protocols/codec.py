@@ -79,7 +79,7 @@ class ProtocolCodec(ABC):
         self._numbers = count(1)
 
     def read(self, body: Any) -> ParsedRequest:
-        """Read the body of a request, parsed from JSON; what is wrong with it is in `ParsedRequest.body_errors`."""
+        """Parse a body; what is wrong with it is in `ParsedRequest.body_errors`."""
         errors = self.shape_rules.check(body)
         if errors:
             return ParsedRequest(body=body if isinstance(body, Mapping) else {}, body_errors=errors, is_readable=False)

@@ -26,9 +26,10 @@ MAX_CACHED_BYTES = 16 * 1024
 
 
 class RequestCache:
-    """The last parsed requests of a conversation, so that a body that comes again is not read and checked anew.
+    """The last parsed requests of a conversation.
 
-    There are at most `MAX_CACHED_REQUESTS`; bodies larger than `MAX_CACHED_BYTES` are left out.
+    A body that comes again is not read and checked anew. There are at most `MAX_CACHED_REQUESTS`; bodies larger than
+    `MAX_CACHED_BYTES` are left out.
     """
 
     def __init__(self) -> None:
@@ -109,7 +110,7 @@ def unknown_path_error(codec: ProtocolCodec, text: str) -> ProviderError:
 
 
 class Endpoint:
-    """Answers the requests of one conversation.
+    """Server side of one conversation.
 
     Args:
         codec: The protocol that its clients speak.

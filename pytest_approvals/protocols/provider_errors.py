@@ -1,4 +1,4 @@
-"""Errors of model providers: rule violations in a provider's words, and the sentences that OpenAI's protocols share.
+"""Errors of model providers, and the sentences that OpenAI's protocols share.
 
 Neutral rules (`input_rules.py`) check the conversation; body rules of a protocol check what only its bodies show.
 

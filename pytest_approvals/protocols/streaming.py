@@ -1,4 +1,4 @@
-"""Server-sent events: their encoding, stream styles, corrupted bodies, and the parts of a streamed reply.
+"""Server-sent events: encoding, stream styles, corruption, and parts of a reply.
 
 Streams of one protocol differ from provider to provider: a gateway that comments, a proxy with other line ends, a
 network that cuts characters in two. Clients must take them all.
@@ -176,7 +176,7 @@ def _stream_overlapping(parts: list[StreamPart], reply: Reply) -> Iterator[tuple
 
 
 def _split_parts(reply: Reply) -> list[StreamPart]:
-    """Return the parts that a stream of *reply* shows, in their order; of one that breaks, those that it reaches."""
+    """Return the parts that a stream of *reply* shows, in their order."""
     parts = list(_iter_parts(reply))
     # A stream that breaks shows nothing of the parts that it does not reach.
     return [part for part in parts if part.chunks] if reply.breaks else parts

@@ -1,8 +1,9 @@
-"""Transports for HTTP clients in this process: `httpx` and `httpx2`, sync and async, and routes of respx.
+"""Transports for HTTP clients in this process, and routes of respx.
 
-A transport is handed to a client (`http_client=httpx2.Client(transport=...)`), patches nothing, and nothing leaves the
-process. The mocker of `httpx2` hands requests over as those of `httpx` and takes such responses, so that one route
-serves both; what is raised must belong to the library that the client is built on.
+They serve `httpx` and `httpx2`, sync and async. A transport is handed to a client
+(`http_client=httpx2.Client(transport=...)`), patches nothing, and nothing leaves the process. The mocker of `httpx2`
+hands requests over as those of `httpx` and takes such responses, so that one route serves both; what is raised must
+belong to the library that the client is built on.
 """
 
 from __future__ import annotations

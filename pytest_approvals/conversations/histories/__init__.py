@@ -1,4 +1,6 @@
-"""Readers of conversations that frameworks have stored: every format becomes the same neutral `StoredConversation`.
+"""Readers of the conversations that frameworks have stored.
+
+Every format becomes the same neutral `StoredConversation`:
 
     files ──► documents ──► format ──► reader ──► StoredConversation ──► journal
 

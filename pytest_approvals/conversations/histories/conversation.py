@@ -1,4 +1,4 @@
-"""Stored conversation, the same for every format: its entries in order, and where in the document each one is.
+"""Stored conversation: its entries in order, the same for every format.
 
     TextEntry       a text of the user, the model, or the instructions
     CallEntry       a call of a tool that the model made

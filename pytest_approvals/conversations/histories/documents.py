@@ -1,4 +1,4 @@
-"""JSON documents of a text that may be larger than memory: parsed strictly, with the line of every value.
+"""JSON documents of a text that may be larger than memory, with their lines.
 
 A text holds one document, one on each line, or a list of many. It is read in chunks. A document that is incomplete in a
 chunk is parsed again with twice as much text; a list that is incomplete, and whose first element is a document of its
@@ -66,7 +66,7 @@ _STRICT: Scan = vars(json.JSONDecoder(parse_constant=str, object_pairs_hook=_bui
 
 
 def parse_line(text: str, start: int, end: int) -> Any:
-    """Return the document on a line; None if it is invalid or irregular, so that `parse_at` has to parse it."""
+    """Return the document on a line; None if `parse_at` has to parse it."""
     line = text[start:end]
     try:
         value = msgspec.json.decode(line)
@@ -100,10 +100,10 @@ def parse_at(text: str, start: int) -> tuple[Any, int]:
 
 
 def _has_unique_names(value: Any, text: str, start: int, end: int) -> bool:
-    """Return whether no object has a name twice; may be wrong about irregular text, never about duplicates.
+    """Return whether no object has a name twice.
 
-    The value is encoded again: a duplicate name is written once, so that a colon is missing. That costs a third of
-    checking each object while it is parsed.
+    May be wrong about irregular text, but never overlooks a duplicate. The value is encoded again: a duplicate name is
+    written once, so that a colon is missing. That costs a third of checking each object while it is parsed.
     """
     # An escaped colon would be counted on one side only.
     if text.find("\\", start, end) >= 0 and text.find("\\u003", start, end) >= 0:
@@ -139,7 +139,10 @@ def _duplicate_name_error(text: str, start: int) -> JsonSyntaxError:
 
 @dataclass(slots=True)
 class JsonPlace:
-    """A value in a JSON text: its path and where it begins; *is_duplicate* if its object has the name already."""
+    """A value in a JSON text: its path and where it begins.
+
+    *is_duplicate* if its object has the name already.
+    """
 
     path: JsonPath
     offset: int

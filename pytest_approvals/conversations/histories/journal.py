@@ -1,4 +1,4 @@
-"""Journal of a stored conversation: what the runner would have recorded, as far as the conversation shows it.
+"""Journal of a stored conversation: what the runner would have recorded.
 
 Tool executions are inferred: a result that nobody refused means that the tool was executed. The input of the model is
 what the conversation held by then. Calls are labelled `c1`, `c2`, ... in the order in which they were made.

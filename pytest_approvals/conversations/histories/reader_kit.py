@@ -1,4 +1,4 @@
-"""Toolkit of readers: checked access to untrusted JSON, and the conversation that a reader builds."""
+"""Toolkit of readers: checked access to JSON, and the conversation that they build."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _shape_error(item: Mapping[str, Any], name: str, expected: str) -> HistoryEr
 
 
 def iter_messages(document: Any) -> Iterator[dict[str, Any]]:
-    """Iterate over the objects in a list of messages, or in `messages` of a document; none for anything else."""
+    """Iterate over the objects in a list of messages, or in `messages` of a document."""
     messages = document.get("messages") if type(document) is dict else document
     return (message for message in messages if type(message) is dict) if type(messages) is list else iter(())
 

@@ -1,4 +1,4 @@
-"""Linter of stored conversations: approvals that do not fit their requests, calls and results.
+"""Linter of stored conversations: approvals that do not fit their calls and results.
 
 StoredConversation ──► call lifecycles (a call with its request, decisions and result) ──► findings ──► output
 """

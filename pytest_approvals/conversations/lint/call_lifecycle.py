@@ -1,4 +1,4 @@
-"""Lifecycles of calls: each call of a stored conversation with its request, its decisions and its result.
+"""Lifecycles of calls: each with its request, its decisions and its result.
 
 A lifecycle ends with the result; an id that is used again after that begins a new one.
 """

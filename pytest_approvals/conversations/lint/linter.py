@@ -1,4 +1,4 @@
-"""Linter of files: findings about each stored conversation, as text, JSON lines and annotations of GitHub.
+"""Linter of files: findings as text, JSON lines and annotations of GitHub.
 
 Conversations are untrusted: control characters, and those that turn the direction of writing, are escaped, so that a
 terminal does not act on them.

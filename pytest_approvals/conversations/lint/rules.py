@@ -1,4 +1,4 @@
-"""Rules of the linter, checked while the call lifecycles of a conversation are followed once from start to end.
+"""Rules of the linter, checked in one pass over a conversation's call lifecycles.
 
 A call that is still open at the end is reported as waiting if nothing came after it, because the conversation is
 paused; otherwise it is a finding.

@@ -1,1 +1,1 @@
-"""Recorder of the traffic between a client and a provider as scenarios: `pytest-approvals record`."""
+"""Recorder of a client's traffic as scenarios: `pytest-approvals record`."""

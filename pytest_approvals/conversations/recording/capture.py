@@ -1,4 +1,7 @@
-"""Capture of exchanges: parsed, assigned to conversations, and written as scenario files while they come."""
+"""Capture of exchanges as scenario files.
+
+Exchanges are parsed, assigned to conversations, and written while they come.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Recording proxy: requests go on to the provider as they are, responses come back as they arrive."""
+"""Recording proxy between a client and a provider.
+
+Requests are forwarded unchanged, responses come back as they arrive.
+"""
 
 from __future__ import annotations
 

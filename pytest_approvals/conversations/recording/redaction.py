@@ -1,4 +1,4 @@
-"""Redaction of secrets in files: the credentials of a client, and whatever looks like a key.
+"""Redaction of a client's credentials, and of whatever looks like a key.
 
 Redacted text cannot be restored; a text that only looks like a key is redacted, too.
 """

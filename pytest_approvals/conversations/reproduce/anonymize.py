@@ -1,4 +1,4 @@
-"""Anonymization of a draft: made-up values in place of a conversation's own, so that the rest can be shared.
+"""Anonymization of a draft by made-up values, so that it can be shared.
 
 The values are Faker's: equal values stay equal, different ones stay different. The names of tools, parameters and
 servers are kept.
@@ -41,7 +41,10 @@ _MAX_ATTEMPTS = 1_000
 
 
 def anonymize(draft: ScenarioDraft, keep: Collection[str] = ()) -> ScenarioDraft:
-    """Return the draft with made-up values except for the texts in *keep*; the same draft always gets the same ones."""
+    """Return the draft with made-up values except for the texts in *keep*.
+
+    The same draft always gets the same ones.
+    """
     values = _Replacements({(str, text): text for text in keep})
     return replace(draft, turns=tuple(map(values.replace_turn, draft.turns)))
 

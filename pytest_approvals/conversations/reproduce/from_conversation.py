@@ -1,4 +1,4 @@
-"""Draft from a stored conversation: what the model said and the caller did, as its journal shows it.
+"""Draft from a stored conversation, as its journal shows it.
 
 Conversations end where somebody stored them, and what is wrong with one often shows only later; so pending requests are
 left to the oracle, and a few more messages follow.
@@ -121,7 +121,10 @@ class _DraftBuilder:
             self.executions[event.x] = waiting[0]
 
     def _split_turn(self, turn: DraftTurn, implied: _ImpliedDecisions) -> Iterator[DraftTurn]:
-        """Yield a turn in parts: after a reply with gated calls somebody decided, though the format may not show it."""
+        """Yield a turn in parts, with implied decisions between them.
+
+        After a reply with gated calls somebody decided, though the format may not show it.
+        """
         decided = {decision.call for other in self.turns for decision in other.decisions}
         for place, reply in enumerate(turn.replies, start=1):
             gated = [call for call in reply.calls if self.tools[call.tool].gated and call.key not in self.requested]
@@ -238,7 +241,7 @@ def _to_text(text: str) -> str:
 
 
 def to_literal(value: Any) -> Any:
-    """Return a JSON value without what has a meaning in scenarios: requests for made-up values, lone surrogates."""
+    """Return a JSON value without what has a meaning in scenario files."""
     match value:
         case str():
             # A lone surrogate cannot be written to a file; double braces request a made-up value.

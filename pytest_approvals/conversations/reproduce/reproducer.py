@@ -1,4 +1,7 @@
-"""Reproduction of a failure: a draft is tried on agents, one failing check is chosen, and the draft is minimized."""
+"""Reproduction of a failure on agents by a minimized draft.
+
+A draft is tried on agents, one failing check is chosen, and the draft is minimized while that check fails.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,10 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingCheck:
-    """A check that fails on an agent, and the first variant in which it fails; None for all variants together."""
+    """A check that fails on an agent, and the first variant in which it fails.
+
+    The variant is None for a check on all variants together.
+    """
 
     agent: TrialAgent
     check: str

@@ -1,4 +1,7 @@
-"""Minimization of a draft: all is removed that the same failure does not need, largest pieces first."""
+"""Minimization of a draft: all is removed that the failure does not need.
+
+The largest pieces are tried first.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _NO_HOSTED = "Chat Completions has no items for it"
 
 
 class ChatCodec(OpenAICodec):
-    """One conversation in Chat Completions, which stores nothing between two requests; see `ProtocolCodec`."""
+    """One conversation in Chat Completions, which stores nothing between two requests."""
 
     name = "chat"
     path = "/chat/completions"

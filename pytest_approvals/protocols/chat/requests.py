@@ -1,4 +1,4 @@
-"""Chat Completions requests: what is wrong with their bodies, and their messages as neutral items.
+"""Chat Completions requests: errors of their bodies, and messages as neutral items.
 
 The rules are those of the API reference about required and allowed parameters; the sentences are those that the API is
 quoted with in the issue trackers of its clients. Rules about the conversation are in `input_rules.py`.

@@ -32,7 +32,7 @@ _NO_HOSTED = "Messages has no items for approvals"
 
 
 class MessagesCodec(ProtocolCodec):
-    """One conversation in Messages, which stores nothing between two requests; see `ProtocolCodec`."""
+    """One conversation in Messages, which stores nothing between two requests."""
 
     name = "messages"
     path = "/messages"

@@ -1,4 +1,4 @@
-"""Messages requests: what is wrong with their bodies, and their blocks as neutral items.
+"""Messages requests: errors of their bodies, and blocks as neutral items.
 
 The rules are those of Anthropic's API reference; the sentences are those that the API is quoted with in the issue
 trackers of its clients. Rules about the conversation are in `input_rules.py`.

@@ -1,4 +1,4 @@
-"""Codec of Responses with what the provider stores of a conversation, and rule violations in OpenAI's words.
+"""Codec of Responses, and neutral rule violations in OpenAI's words.
 
 The provider answers a request under a new id, stores the response unless the client says not to, and continues from any
 response that it stored, so that two requests may continue from the same one.

@@ -1,4 +1,4 @@
-"""State of the provider: stored responses, conversations and items, and a request resolved against them."""
+"""Stored responses, conversations and items, and a request resolved against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reader of OpenAI chat completions: `[{"role": "assistant", "tool_calls": [...]}, ...]`, or `{"messages": [...]}`.
+"""Reader of OpenAI chat completions.
+
+    [{"role": "assistant", "tool_calls": [...]}, ...]        or {"messages": [...]}
 
 The format has no approvals: it does not show who allowed a call.
 """

@@ -93,7 +93,7 @@ class _InterruptedAction:
     decision: Any = None
 
     def is_about(self, call: CallEntry) -> bool:
-        """Return whether it may be about a call: the one that it names, else one of the same tool and arguments."""
+        """Return whether it may be about a call: the one it names, else an equal one."""
         if self.call_id is not None:
             return self.call_id == call.id
         return self.tool == call.tool and arguments_match(self.arguments, call.arguments)

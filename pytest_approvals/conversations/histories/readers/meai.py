@@ -1,4 +1,6 @@
-"""Reader of Microsoft.Extensions.AI messages in both generations of discriminators, and of .NET agent sessions.
+"""Reader of Microsoft.Extensions.AI messages, and of .NET agent sessions.
+
+Both generations of discriminators are read.
 
     [{"role", "contents": [{"$type": "toolApprovalRequest", ...}]}, ...]          messages
     {"messages": [...]}                                                           a stored history

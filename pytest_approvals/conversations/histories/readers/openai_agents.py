@@ -1,4 +1,4 @@
-"""Reader of the RunState of OpenAI Agents, as the Python and the JavaScript library write it.
+"""Reader of the RunState of OpenAI Agents, for Python and for JavaScript.
 
     {"$schemaVersion", "original_input", "session_items", "context": {...}}
 

@@ -1,4 +1,6 @@
-"""Reader of Pydantic AI message histories: `[{"kind": "response", "parts": [{"part_kind": "tool-call", ...}]}, ...]`.
+"""Reader of Pydantic AI message histories.
+
+    [{"kind": "response", "parts": [{"part_kind": "tool-call", ...}]}, ...]
 
 A history has no requests: a waiting call is one without a return. A return says whether its call was denied.
 """

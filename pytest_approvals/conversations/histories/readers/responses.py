@@ -1,4 +1,4 @@
-"""Reader of OpenAI Responses: items of a conversation, of a request's input, or of a response's output.
+"""Reader of OpenAI Responses: items of a conversation, a request or a response.
 
     [{"type": "function_call", ...}, ...]        {"input": [...]}, {"output": [...]}, {"data": [...]}
 
