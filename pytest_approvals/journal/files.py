@@ -50,7 +50,7 @@ class Journal:
         self._file: IO[bytes] | None = None if path is None else Path(path).open("wb")  # noqa: SIM115 -- `close` does
 
     def record(self, event: RecordedEvent) -> RecordedEvent:
-        """Number *event* and keep it.
+        """Give *event* its number and keep it.
 
         Returns:
             The event as it was recorded: *event* itself, or a copy in which markers stand for what JSON cannot hold.

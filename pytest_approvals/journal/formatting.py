@@ -41,12 +41,12 @@ def format_value(value: Any) -> str:
 
 
 def format_call(tool: str, arguments: Any) -> str:
-    """Return a call: tool and arguments, sorted by name.
+    r"""Return a call: tool and arguments, sorted by name.
 
     >>> format_call("pay", {"to": "bob", "amount": 5})
     'pay(amount=5, to="bob")'
     >>> format_call("pay", '{"amount": ')
-    'pay("{\\\\"amount\\\\": ")'
+    'pay("{\\"amount\\": ")'
     """
     return f"{tool}({format_arguments(arguments)})"
 
