@@ -56,7 +56,7 @@ def test_the_session_whose_turn_it_is_is_answered(ask: Ask, turn_of: str) -> Non
     async def asked() -> str:
         with closing(ModelEndpoint(ask.__name__)) as served:  # type: ignore[attr-defined]
             first, other = FakeWorld([reply("First.")], []), FakeWorld([reply("Other.")], [])
-            address, other.place = served.address(first.asked), served.address(other.asked)
+            address, other.place = served.open_address(first.asked), served.open_address(other.asked)
             with nullcontext() if turn_of == "nobody" else use_world(other):
                 return await ask(address)
 
