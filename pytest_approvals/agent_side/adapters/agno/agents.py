@@ -87,6 +87,7 @@ def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
         id=name,
         name=name,
         tools=tools,
+        # Telemetry would ask the network.
         telemetry=False,
         **options,
     )

@@ -28,6 +28,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     """Build the agent graph of an attached agent or team, or of the one its factory builds."""
     subject = attachment.subject
     main = subject if hasattr(subject, "arun") else subject(ScriptedModel())
+    # Sessions replace the database themselves; this only restores it at the end.
     undos: list[Undo] = [_replace_attribute(main, "db", main.db), _replace_attribute(main, "telemetry", False)]
     specs: list[ToolSpec] = []
     for agent in _walk_agents(main):

@@ -51,7 +51,7 @@ def build_agents(blueprint: Blueprint, tool: ToolFactory, *, resumable: bool) ->
     """Build the agents that *blueprint* describes."""
     builder = _AgentBuilder(blueprint, tool)
     answer = {"output_schema": build_fields_model("Answer", blueprint.answer)} if blueprint.answer else {}
-    agent = builder.agent(MAIN, MAIN, **answer)
+    agent = builder.build(MAIN, MAIN, **answer)
     reader = RequestReader(names=builder.names, tools=blueprint.tools)
     limit = blueprint.limits.model_replies
     options = {} if limit is None else {"max_llm_calls": limit}
@@ -107,7 +107,7 @@ class _AgentBuilder:
         self._handoff_targets: dict[str, Any] = {}
         self.names: dict[str, str] = {}
 
-    def agent(self, name: str, called: str, **options: Any) -> Any:
+    def build(self, name: str, called: str, **options: Any) -> Any:
         """Build the agent *name*, which the framework calls *called*, and all below it."""
         own = [spec for spec in self._specs if spec.agent == name]
         called = re.sub(r"\W", "_", called)
@@ -133,7 +133,7 @@ class _AgentBuilder:
     def _build_delegate(self, spec: ToolSpec) -> Any:
         """Build the agent that calls of *spec* run: in one turn, in its caller's session."""
         mode = {"mode": "single_turn"} if "mode" in LlmAgent.model_fields else {}
-        return self.agent(str(spec.runs), spec.name, description=spec.description, input_schema=Input, **mode)
+        return self.build(str(spec.runs), spec.name, description=spec.description, input_schema=Input, **mode)
 
     def _build_handoff_targets(self, specs: list[ToolSpec]) -> list[Any]:
         """Build the agents that calls hand the conversation over to, each once."""
@@ -142,7 +142,7 @@ class _AgentBuilder:
             target = spec.hands_over_to
             if target and target != MAIN and target not in self._handoff_targets:
                 self._handoff_targets[target] = None
-                agents.append(self.agent(target, target, description=spec.description))
+                agents.append(self.build(target, target, description=spec.description))
         return agents
 
     def _build_server_tools(self, name: str, specs: list[ToolSpec]) -> list[Any]:

@@ -122,6 +122,7 @@ def _probe_agent(agent: Any, tools: list[Any], name: str) -> Iterator[Undo]:
 
 
 def _probe_tool(tool: Any, agent: str, stubs: frozenset[str]) -> Any:
+    # A subclass may override how its function is run, so only plain function tools are rebuilt.
     if type(tool) is FunctionTool:
         policy = getattr(tool, "_require_confirmation", False)
         return FunctionTool(

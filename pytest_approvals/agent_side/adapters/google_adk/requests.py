@@ -26,11 +26,11 @@ class RequestReader:
     names: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[ToolSpec, ...] = ()
 
-    def request(self, call: Any, author: str) -> Request:
+    def read(self, call: Any, author: str) -> Request:
         """Return the approval request that a call of `adk_request_confirmation` shows."""
         original_call = (call.args or {}).get("originalFunctionCall") or {}
         agent = self.names.get(author, MAIN)
-        kind, server = self._served(original_call.get("name", ""), agent)
+        kind, server = self._find_server(original_call.get("name", ""), agent)
         return Request(
             id=call.id,
             call_id=original_call.get("id"),
@@ -42,7 +42,7 @@ class RequestReader:
             handle=call,
         )
 
-    def _served(self, tool: str, agent: str) -> tuple[Kind, str | None]:
+    def _find_server(self, tool: str, agent: str) -> tuple[Kind, str | None]:
         specs = (spec for spec in self.tools if spec.name == tool and spec.agent == agent)
         return next(((spec.kind, spec.server) for spec in specs), ("function", None))
 

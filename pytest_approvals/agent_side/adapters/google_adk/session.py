@@ -51,15 +51,15 @@ class Session(Agent):
             return attach_agents(blueprint.attachment, resumable=self.resumable)
         from .agents import build_agents
 
-        return build_agents(blueprint, self._tool_factory(), resumable=self.resumable)
+        return build_agents(blueprint, self._choose_tool_factory(), resumable=self.resumable)
 
     @abstractmethod
-    def _tool_factory(self) -> ToolFactory:
+    def _choose_tool_factory(self) -> ToolFactory:
         """Return what builds the tools of a built agent, gated in the flavour's way."""
 
     # --- the session --------------------------------------------------------------------------------------------------
 
-    async def _ready(self) -> Any:
+    async def _prepare(self) -> Any:
         """Return the runner on its session service, with a session in it."""
         if self._runner is None:
             from .state import OpenedService, close_nothing, open_service
@@ -81,7 +81,7 @@ class Session(Agent):
         )
 
     async def _load_session(self) -> Any:
-        runner = await self._ready()
+        runner = await self._prepare()
         service = runner.session_service
         return await service.get_session(app_name=runner.app_name, user_id=USER_ID, session_id=self._id)
 
@@ -100,11 +100,13 @@ class Session(Agent):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         with use_world(self.world):
-            runner = await self._ready()
+            runner = await self._prepare()
             waiting_before = await self._open_requests()
-            message = self._message(text, decisions)
-            invocation = await self._invocation(decisions, waiting_before) if self.resumable and text is None else {}
-            config = self._config(stream)
+            message = self._build_message(text, decisions)
+            invocation = (
+                await self._find_invocation(decisions, waiting_before) if self.resumable and text is None else {}
+            )
+            config = self._build_config(stream)
             running = runner.run_async(
                 user_id=USER_ID, session_id=self._id, new_message=message, run_config=config, **invocation
             )
@@ -116,9 +118,9 @@ class Session(Agent):
                         self._report_event(event)
             if stream:
                 self.world.shown("end")
-            return await self._outcome(events, waiting_before)
+            return await self._build_outcome(events, waiting_before)
 
-    def _message(self, text: str | None, decisions: Sequence[Decision]) -> Any:
+    def _build_message(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         if text is not None and decisions:
             raise Unsupported("message_with_answers", metadata.MISSING["message_with_answers"])
         if text is None and not decisions:
@@ -133,7 +135,9 @@ class Session(Agent):
             return write_decisions(decisions, self.blueprint.options)
         return types.Content(role="user", parts=[types.Part(text=text)])
 
-    async def _invocation(self, decisions: Sequence[Decision], waiting: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
+    async def _find_invocation(
+        self, decisions: Sequence[Decision], waiting: dict[str, tuple[Any, Any]]
+    ) -> dict[str, Any]:
         """Return the invocation to resume: the one that asked, or without decisions the last."""
         request_ids = [decision.request.id for decision in decisions if decision.request is not None]
         asking_events = [event for call, event in waiting.values() if call.id in request_ids]
@@ -142,7 +146,7 @@ class Session(Agent):
         events = asking_events or (await self._load_session()).events
         return {"invocation_id": events[-1].invocation_id} if events else {}
 
-    def _config(self, stream: bool) -> Any:
+    def _build_config(self, stream: bool) -> Any:
         from google.adk.agents.run_config import RunConfig, StreamingMode
 
         options = dict(self._agents.options)
@@ -160,7 +164,7 @@ class Session(Agent):
         for kind, values in read_event(event):
             self.world.shown(kind, **values)
 
-    async def _outcome(self, events: Sequence[Any], before: dict[str, tuple[Any, Any]]) -> Outcome:
+    async def _build_outcome(self, events: Sequence[Any], before: dict[str, tuple[Any, Any]]) -> Outcome:
         from .messages import text_of
         from .requests import confirmation_calls
 
@@ -176,21 +180,21 @@ class Session(Agent):
         open_calls = {key: shown_call for key, shown_call in shown.items() if key in waiting or key in new}
         last_text = texts[-1] if texts else None
         if open_calls:
-            return Paused(requests=self._requests(open_calls), text=last_text)
-        return Finished(output=self._output(last_text))
+            return Paused(requests=self._to_requests(open_calls), text=last_text)
+        return Finished(output=self._read_output(last_text))
 
-    def _output(self, text: str | None) -> Any:
+    def _read_output(self, text: str | None) -> Any:
         """Return the output of a run; a structured answer is JSON in its last text."""
         return json.loads(text) if self.blueprint.answer and text else text
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def _requests(self, waiting: dict[str, tuple[Any, Any]]) -> tuple[Request, ...]:
-        return tuple(self._agents.reader.request(call, event.author) for call, event in waiting.values())
+    def _to_requests(self, waiting: dict[str, tuple[Any, Any]]) -> tuple[Request, ...]:
+        return tuple(self._agents.reader.read(call, event.author) for call, event in waiting.values())
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        return self._requests(await self._open_requests())
+        return self._to_requests(await self._open_requests())
 
     # --- state --------------------------------------------------------------------------------------------------------
 
@@ -221,7 +225,7 @@ class Session(Agent):
         parts = [part.removeprefix(_prefix_limit("", _read_limit(part))) for part in parts]
         if self.blueprint.serialize.startswith("native."):
             self._id = parts[-1]
-            await self._ready()
+            await self._prepare()
             return
         from google.adk.events import Event
         from google.adk.sessions import Session as SavedSession
@@ -241,7 +245,7 @@ class Session(Agent):
         await self._restore(copy.events, session_id=copy.id, state=copy.state)
 
     async def _restore(self, events: Sequence[Any], **options: Any) -> None:
-        runner = await self._ready()
+        runner = await self._prepare()
         session = await self._create_session(**options)
         for event in events:
             await runner.session_service.append_event(session, event)
@@ -249,7 +253,7 @@ class Session(Agent):
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
-        await self._ready()
+        await self._prepare()
         return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -291,7 +295,7 @@ class StaticSession(Session):
 
     missing = metadata.MISSING
 
-    def _tool_factory(self) -> ToolFactory:
+    def _choose_tool_factory(self) -> ToolFactory:
         from .tools import build_confirmed_tool
 
         return build_confirmed_tool
@@ -309,7 +313,7 @@ class DynamicSession(Session):
 
     missing = metadata.DYNAMIC_MISSING
 
-    def _tool_factory(self) -> ToolFactory:
+    def _choose_tool_factory(self) -> ToolFactory:
         from .tools import build_asking_tool
 
         return build_asking_tool
@@ -320,7 +324,7 @@ class CustomToolSession(Session):
 
     missing = metadata.MISSING
 
-    def _tool_factory(self) -> ToolFactory:
+    def _choose_tool_factory(self) -> ToolFactory:
         from .tools import build_custom_tool
 
         return build_custom_tool

@@ -48,19 +48,19 @@ class Session(Agent):
             return attach_agents(blueprint.attachment)
         from .agents import build_agents
 
-        return build_agents(blueprint, self._gate())
+        return build_agents(blueprint, self._choose_gate())
 
     @abstractmethod
-    def _gate(self) -> GateFactory | None:
+    def _choose_gate(self) -> GateFactory | None:
         """Return what gates the tools of a built agent; None if they ask themselves."""
 
     @abstractmethod
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         """Return what writes decisions."""
 
     # --- the thread ---------------------------------------------------------------------------------------------------
 
-    async def _ready(self) -> Any:
+    async def _prepare(self) -> Any:
         """Return the graph on its checkpointer, which must be opened in a running loop."""
         if self._graph is None:
             await self._use_saver(self._opened or await self._open_saver())
@@ -92,22 +92,22 @@ class Session(Agent):
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
         with use_world(self.world):
-            graph = await self._ready()
-            graph_input = await self._input(text, decisions)
+            graph = await self._prepare()
+            graph_input = await self._build_input(text, decisions)
             try:
-                interrupts = await (self._streamed(graph, graph_input) if stream else self._run(graph, graph_input))
+                interrupts = await (self._stream(graph, graph_input) if stream else self._run(graph, graph_input))
             finally:
                 # Whatever checkpoint the run began at, the run itself wrote the newest one.
                 self._checkpoint = None
-            return await self._outcome(graph, interrupts)
+            return await self._build_outcome(graph, interrupts)
 
-    async def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
+    async def _build_input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         from langgraph.types import Command
 
         messages = None if text is None else {"messages": [{"role": "user", "content": text}]}
         if not decisions:
             return messages
-        resume = self._decision_writer()(decisions, len(await self._waiting_interrupts()))
+        resume = self._choose_decision_writer()(decisions, len(await self._waiting_interrupts()))
         return Command(resume=resume) if messages is None else Command(resume=resume, update=messages)
 
     async def _run(self, graph: Any, graph_input: Any) -> Sequence[Any]:
@@ -115,7 +115,7 @@ class Session(Agent):
         interrupts: Sequence[Any] = (result or {}).get("__interrupt__", ())
         return interrupts
 
-    async def _streamed(self, graph: Any, graph_input: Any) -> Sequence[Any]:
+    async def _stream(self, graph: Any, graph_input: Any) -> Sequence[Any]:
         from .messages import read_chunk, read_interrupts
         from .requests import read_requests
 
@@ -134,7 +134,7 @@ class Session(Agent):
         self.world.shown("end")
         return interrupts
 
-    async def _outcome(self, graph: Any, interrupts: Sequence[Any]) -> Outcome:
+    async def _build_outcome(self, graph: Any, interrupts: Sequence[Any]) -> Outcome:
         from .messages import text_of
         from .requests import read_requests, sort_interrupts, waiting_interrupts
 
@@ -152,7 +152,7 @@ class Session(Agent):
     async def _waiting_interrupts(self) -> Sequence[Any]:
         from .requests import waiting_interrupts
 
-        graph = await self._ready()
+        graph = await self._prepare()
         return waiting_interrupts(await graph.aget_state(self._config))
 
     async def pending(self) -> Sequence[Request]:
@@ -166,7 +166,7 @@ class Session(Agent):
     async def dump(self) -> str:
         """Return the reference into the store: the thread and its current checkpoint."""
         self._needs_store()
-        graph = await self._ready()
+        graph = await self._prepare()
         place = (await graph.aget_state(self._config)).config["configurable"]
         return json.dumps({"thread": self._thread, "checkpoint": place.get("checkpoint_id")})
 
@@ -180,7 +180,7 @@ class Session(Agent):
         self._needs_store()
         place = json.loads(parts[-1])
         self._thread = place["thread"]
-        graph = await self._ready()
+        graph = await self._prepare()
         newest = (await graph.aget_state(self._config)).config["configurable"].get("checkpoint_id")
         if place["checkpoint"] != newest or self.blueprint.options.get("pinned"):
             self._checkpoint = place["checkpoint"]
@@ -194,14 +194,14 @@ class Session(Agent):
         from .state import copy_saver
 
         assert isinstance(other, Session)
-        await other._ready()
+        await other._prepare()
         assert other._opened is not None
         await self._use_saver(copy_saver(other._opened))
         self._thread, self._checkpoint = other._thread, other._checkpoint
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
-        await self._ready()
+        await self._prepare()
         return type(self)(world, self.blueprint, shared_with=self)
 
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -232,12 +232,12 @@ class BatchedSession(Session):
 
     missing = metadata.MISSING
 
-    def _gate(self) -> GateFactory | None:
+    def _choose_gate(self) -> GateFactory | None:
         from .agents import batched_gate
 
         return batched_gate
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         from .requests import write_by_position
 
         return write_by_position
@@ -248,12 +248,12 @@ class PerCallSession(Session):
 
     missing = metadata.PER_CALL_MISSING
 
-    def _gate(self) -> GateFactory | None:
+    def _choose_gate(self) -> GateFactory | None:
         from .agents import per_call_gate
 
         return per_call_gate
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         from .requests import write_by_id
 
         return write_by_id
@@ -262,7 +262,7 @@ class PerCallSession(Session):
 class RetrySession(PerCallSession):
     """As `PerCallSession`, with a `ToolRetryMiddleware` around the gate."""
 
-    def _gate(self) -> GateFactory | None:
+    def _choose_gate(self) -> GateFactory | None:
         from .agents import retry_gate
 
         return retry_gate
@@ -274,10 +274,10 @@ class InterruptSession(Session):
     missing = metadata.INTERRUPT_MISSING
     streamed = ("values", "messages")
 
-    def _gate(self) -> GateFactory | None:
+    def _choose_gate(self) -> GateFactory | None:
         return None
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         from .requests import write_bare_if_single
 
         return write_bare_if_single

@@ -77,12 +77,12 @@ class AgentGraph(SharedAgents):
 def build_agents(blueprint: Blueprint, gate: Gate) -> AgentGraph:
     """Build what sessions of *blueprint* share: models, tools, gates and delegates."""
     builder = _AgentBuilder(blueprint, gate)
-    options = builder.options(MAIN)
+    options = builder.build_options(MAIN)
     if blueprint.answer:
         options["structured_output_model"] = build_fields_model(ANSWER, blueprint.answer)
 
     def build_main(manager: Any) -> Any:
-        return builder.agent(MAIN, {**options, "session_manager": manager, "agent_id": MAIN})
+        return builder.build(MAIN, {**options, "session_manager": manager, "agent_id": MAIN})
 
     return AgentGraph(
         build_main=build_main, tools=blueprint.tools, options=_limit_options(blueprint), release=builder.disconnect
@@ -99,15 +99,16 @@ class _AgentBuilder:
         self._clients: list[Any] = []
         self._gate = gate
 
-    def options(self, name: str) -> dict[str, Any]:
+    def build_options(self, name: str) -> dict[str, Any]:
         """Return the keyword arguments of the agent called *name*."""
         specs = [spec for spec in self._specs if spec.agent == name]
         tools = [*(self._build_tool(spec) for spec in specs if spec.kind != "mcp"), *self._build_clients(name)]
         common = {"tools": tools, "name": name}
         return {**common, **self._model_options(name), **self._gate.options(specs)}
 
-    def agent(self, name: str, options: Mapping[str, Any]) -> Any:
+    def build(self, name: str, options: Mapping[str, Any]) -> Any:
         """Build an agent."""
+        # The default handler prints every reply to stdout.
         agent = Agent(callback_handler=None, **options)
         if self._gate.around is not None:
             from strands.middleware import ExecuteToolStage
@@ -138,7 +139,7 @@ class _AgentBuilder:
 
     def _build_tool(self, spec: ToolSpec) -> Any:
         if spec.runs is not None:
-            inner = self.agent(spec.runs, self.options(spec.runs))
+            inner = self.build(spec.runs, self.build_options(spec.runs))
             return inner.as_tool(name=spec.name, description=spec.description or spec.name)
         return build_tool(spec, asking=self._gate.asking)
 

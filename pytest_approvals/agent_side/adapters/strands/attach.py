@@ -41,6 +41,7 @@ def attach_agents(attachment: Attachment) -> AgentGraph:
     def build_from_factory(manager: Any) -> Any:
         _refuse_manager(manager)
         agent = subject(ScriptedModel())
+        # Nobody else has this agent, so its probes stay: the functions that undo them are dropped.
         for _ in _probe_agent(agent, MAIN, attachment):
             pass
         return agent

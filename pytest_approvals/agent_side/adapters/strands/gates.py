@@ -131,6 +131,7 @@ def build_human_in_the_loop(specs: Iterable[ToolSpec]) -> Any:
     from strands.vended_interventions.hitl import HumanInTheLoop
 
     by_name = {spec.name: spec for spec in specs}
+    # To the framework, a structured answer is a tool call like any other.
     allowed = [ANSWER, *(name for name, spec in by_name.items() if spec.approval == "never")]
     conditional = any(isinstance(spec.approval, Condition) for spec in by_name.values())
     classifier = _build_classifier(by_name) if conditional else None

@@ -59,7 +59,7 @@ class ScriptedModel(Model):
     async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
         """Refuse: only a deprecated method of agents calls it."""
         raise NotImplementedError("the model answers with the output tool")
-        yield
+        yield  # makes this an asynchronous generator
 
     async def stream(
         self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, **_: Any
@@ -71,6 +71,7 @@ class ScriptedModel(Model):
         yield {"messageStart": {"role": "assistant"}}
         for event in _text_events(chunk.text for chunk in chunks if chunk.call is None):
             yield event
+        # Calls follow the whole text, as in the framework's class, so a broken stream never gets to them.
         if reply.breaks:
             raise ModelDown(0, reply.how)
         for event in _call_events(chunks):

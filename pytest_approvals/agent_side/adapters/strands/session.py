@@ -50,13 +50,13 @@ class Session(Agent):
 
         return build_agents(blueprint, GATES[self.gate])
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         """Return what writes a decision for the gate."""
         from .requests import write_detailed, write_word
 
         return write_word if self.blueprint.attachment is not None else write_detailed
 
-    def _ready(self) -> Any:
+    def _prepare(self) -> Any:
         """Return the agent, which restores itself from its session on construction."""
         if self._agent is None:
             from .state import build_session_manager
@@ -73,20 +73,23 @@ class Session(Agent):
         from .model import stream_turn
 
         with use_world(self.world), stream_turn(stream):
-            agent = self._ready()
-            prompt = self._input(text, decisions)
+            agent = self._prepare()
+            prompt = self._build_input(text, decisions)
             if not stream:
-                return self._outcome(agent, await agent.invoke_async(prompt, **self._agents.options))
-            return self._outcome(agent, await self._streamed(agent, prompt))
+                return self._build_outcome(agent, await agent.invoke_async(prompt, **self._agents.options))
+            return self._build_outcome(agent, await self._stream(agent, prompt))
 
-    def _input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
+    def _build_input(self, text: str | None, decisions: Sequence[Decision]) -> Any:
         from .requests import write_decisions
 
         if text is not None and not decisions:
             return text
-        return [*write_decisions(decisions, self._decision_writer()), *([] if text is None else [{"text": text}])]
+        return [
+            *write_decisions(decisions, self._choose_decision_writer()),
+            *([] if text is None else [{"text": text}]),
+        ]
 
-    async def _streamed(self, agent: Any, prompt: Any) -> Any:
+    async def _stream(self, agent: Any, prompt: Any) -> Any:
         from .messages import read_event, read_interrupts
 
         result: Any = None
@@ -99,11 +102,11 @@ class Session(Agent):
         self.world.shown("end")
         return result
 
-    def _outcome(self, agent: Any, result: Any) -> Outcome:
+    def _build_outcome(self, agent: Any, result: Any) -> Outcome:
         from .messages import text_of
 
         if result.stop_reason == "interrupt":
-            return Paused(requests=self._requests(agent, result.interrupts), text=text_of(result.message))
+            return Paused(requests=self._to_requests(agent, result.interrupts), text=text_of(result.message))
         if result.structured_output is not None:
             return Finished(output=result.structured_output.model_dump())
         # A limit ends the turn with the results of the calls, which are not the agent's output.
@@ -113,10 +116,10 @@ class Session(Agent):
         """See `Agent.pending`."""
         from .state import open_interrupts
 
-        agent = self._ready()
-        return self._requests(agent, open_interrupts(agent))
+        agent = self._prepare()
+        return self._to_requests(agent, open_interrupts(agent))
 
-    def _requests(self, agent: Any, interrupts: Iterable[Any]) -> tuple[Request, ...]:
+    def _to_requests(self, agent: Any, interrupts: Iterable[Any]) -> tuple[Request, ...]:
         from .requests import read_requests
         from .state import interrupted_calls
 
@@ -124,7 +127,7 @@ class Session(Agent):
 
     async def trim(self, keep: int) -> None:
         """Apply the agent's `SlidingWindowConversationManager` once with this window, and save."""
-        agent = self._ready()
+        agent = self._prepare()
         window = agent.conversation_manager
         usual_size, window.window_size = window.window_size, keep
         window.apply_management(agent)
@@ -138,7 +141,7 @@ class Session(Agent):
         """Return a snapshot of the session, or for a store the reference into it."""
         from .state import write_reference, write_state
 
-        agent = self._ready()
+        agent = self._prepare()
         if self._manager is not None:
             return await write_reference(agent, self._manager, self._session)
         return json.dumps(write_state(agent))
@@ -149,17 +152,17 @@ class Session(Agent):
 
         saved = json.loads(parts[-1])
         if not self.blueprint.serialize.startswith("native."):
-            restore_state(self._ready(), saved)
+            restore_state(self._prepare(), saved)
             return
         self._session = saved["session"]
-        await follow_reference(self._ready(), self._manager, saved)
+        await follow_reference(self._prepare(), self._manager, saved)
 
     async def copy_from(self, other: Agent) -> None:
         """Restore an in-memory snapshot of *other*."""
         from .state import copy_state
 
         assert isinstance(other, Session)
-        copy_state(other._ready(), self._ready())
+        copy_state(other._prepare(), self._prepare())
 
     async def another_session(self, world: World) -> Agent:
         """Return a session with an agent object of its own, on the same model, tools and gate."""
@@ -218,7 +221,7 @@ class InterventionSession(Session):
     gate = "intervention"
     missing = metadata.INTERVENTION_MISSING
 
-    def _decision_writer(self) -> DecisionWriter:
+    def _choose_decision_writer(self) -> DecisionWriter:
         from .requests import write_word
 
         return write_word
