@@ -1,1 +1,1 @@
-"""To be described."""
+"""Agents under test: which agent, in which release, started how."""

@@ -1,8 +1,8 @@
-"""The agents that can be named: what a spec says, which adapters there are, and which of them can run here.
+"""Adapters: which ones exist, and which of their agents can run in this environment.
 
 An adapter called NAME is a module with `FLAVOURS`: one of `agent_side.adapters`, a simulation for `reference` and
-`meai`, what others bring (see `extensions.py`), or, in somebody's own project, a module `NAME_adapter` in the current
-folder. One that plays releases itself (`Agent.releases`) has versions without anything that could be installed.
+`meai`, a third-party one (see `extensions.py`), or, in a user's project, a module `NAME_adapter` in the current folder.
+One that simulates releases (`Agent.releases`) has versions without anything that could be installed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract.agent import Agent
 
 PROJECT_SUFFIX = "_adapter"
-"""What the name of a module in somebody's own project ends with, after the name of the adapter."""
+"""Suffix of the name of an adapter module in a user's project."""
 
 _SIMULATIONS = {"reference": "pytest_approvals.simulation", "meai": "pytest_approvals.simulation.meai.agent"}
 
@@ -34,13 +34,13 @@ _SIMULATIONS = {"reference": "pytest_approvals.simulation", "meai": "pytest_appr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAgent:
     """
-    An agent as it stands in this environment.
+    An agent as it is in this environment.
 
     Attributes:
-        spec: What names it.
+        spec: The spec that names it.
         adapter: The class that drives it.
-        version: Of its framework; None for an agent of our own, and where the framework is not here.
-        where: The folder of its framework, or of the adapter for an agent of our own; None where it is not here.
+        version: The version of its framework, or the release that it simulates; None if the framework is not installed.
+        where: The folder of its framework, or of the adapter if it has none; None if the framework is not installed.
     """
 
     spec: AgentSpec
@@ -50,7 +50,7 @@ class LocalAgent:
 
     @property
     def framework(self) -> str | None:
-        """The distribution that its version is the version of."""
+        """The distribution whose version is its version."""
         return self.adapter.framework
 
     @property
@@ -60,16 +60,16 @@ class LocalAgent:
 
 
 def list_adapter_names() -> tuple[str, ...]:
-    """Gives the names of all adapters, those of this package first, and of those `reference`."""
+    """Return the names of all adapters: `reference`, then those of this package, then all others."""
     own = sorted({*_SIMULATIONS, *_list_packaged_adapters()}, key=lambda name: (name != "reference", name))
     return (*own, *sorted({*available_names("adapters"), *_find_project_adapters()} - set(own)))
 
 
 def load_flavours(name: str) -> Mapping[str, type[Agent]]:
     """
-    Gives the flavours of the adapter called *name*, the default one first under `""`.
+    Return the flavours of the adapter called *name*, the default one first under `""`.
 
-    Errors:
+    Raises:
         UnknownName: No adapter has that name.
         AdapterError: The adapter cannot be imported, or has no flavours.
     """
@@ -81,36 +81,36 @@ def load_flavours(name: str) -> Mapping[str, type[Agent]]:
         raise
     except Exception as error:
         raise AdapterError(name, f"importing it fails: {type(error).__name__}: {error}") from error
-    found = module if isinstance(module, Mapping) else getattr(module, "FLAVOURS", None)
-    if not isinstance(found, Mapping) or "" not in found:
+    flavours = module if isinstance(module, Mapping) else getattr(module, "FLAVOURS", None)
+    if not isinstance(flavours, Mapping) or "" not in flavours:
         raise AdapterError(name, "its module needs FLAVOURS, a dictionary of Agent classes, the default one under ''")
-    return found
+    return flavours
 
 
 def get_adapter(spec: AgentSpec) -> type[Agent]:
     """
-    Gives the adapter class that *spec* names; of one that plays releases itself, the class for that release.
+    Return the adapter class that *spec* names; if it simulates releases, the class for that release.
 
-    Errors:
-        UnknownName: There is no such agent, no such flavour, or no such release of one that plays releases.
+    Raises:
+        UnknownName: There is no such agent, no such flavour, or no such simulated release.
         AdapterError: The adapter cannot be imported.
     """
-    known = load_flavours(spec.name)
-    if spec.flavour not in known:
-        raise UnknownName(f"flavour of {spec.name}", spec.flavour, filter(None, known))
-    adapter = known[spec.flavour]
+    flavours = load_flavours(spec.name)
+    if spec.flavour not in flavours:
+        raise UnknownName(f"flavour of {spec.name}", spec.flavour, filter(None, flavours))
+    adapter = flavours[spec.flavour]
     return _get_release_class(spec, adapter) if spec.version and adapter.releases else adapter
 
 
 def _get_release_class(spec: AgentSpec, adapter: type[Agent]) -> type[Agent]:
-    played = {each.release: each for each in adapter.releases}
-    if spec.version not in played:
-        raise UnknownName(f"release of {spec.base}", str(spec.version), [name for name in played if name])
-    return played[spec.version]
+    by_release = {release_class.release: release_class for release_class in adapter.releases}
+    if spec.version not in by_release:
+        raise UnknownName(f"release of {spec.base}", str(spec.version), [name for name in by_release if name])
+    return by_release[spec.version]
 
 
 def is_release_simulation(agent: str) -> bool:
-    """Says whether an agent plays its releases itself; False for one that is not known here."""
+    """Return whether an agent simulates a release; False for an unknown one."""
     try:
         return bool(get_adapter(AgentSpec.parse(agent)).release)
     except ApprovalsError:
@@ -118,12 +118,12 @@ def is_release_simulation(agent: str) -> bool:
 
 
 def get_adapter_folder(name: str) -> Path:
-    """Gives the folder that the adapter called *name* stands in, where its waivers stand, too."""
+    """Return the folder of the adapter called *name*, which holds its waivers, too."""
     return Path(sys.modules[load_flavours(name)[""].__module__].__file__ or "").parent
 
 
 def find_local_agent(spec: AgentSpec) -> LocalAgent:
-    """Says how the agent that *spec* names stands in this environment, whatever version *spec* asks for."""
+    """Return the agent that *spec* names as it is in this environment, whatever version *spec* asks for."""
     adapter = get_adapter(spec)
     if adapter.framework is None:
         return LocalAgent(spec=spec, adapter=adapter, version=adapter.release, where=str(get_adapter_folder(spec.name)))
@@ -134,7 +134,7 @@ def find_local_agent(spec: AgentSpec) -> LocalAgent:
 
 
 def is_installed(adapter: type[Agent]) -> bool:
-    """Says whether the framework of an adapter is installed in this environment, which only Python's can be."""
+    """Return whether the framework of an adapter is installed here; only Python distributions can be."""
     if adapter.framework is None or adapter.registry != PYPI.name:
         return False
     try:
@@ -146,42 +146,42 @@ def is_installed(adapter: type[Agent]) -> bool:
 
 def resolve_local_agent(spec: AgentSpec) -> LocalAgent:
     """
-    Gives the agent that *spec* names, if it can run in this environment as *spec* asks.
+    Return the agent that *spec* names, if it can run in this environment as *spec* asks.
 
-    Errors:
-        AgentUnavailable: Its framework is not here, or here in another version or from another folder.
+    Raises:
+        AgentUnavailable: Its framework is not installed, or in another version, or from another folder.
     """
-    found = find_local_agent(spec)
+    agent = find_local_agent(spec)
     name = str(spec)
-    if found.framework is None:
-        check_installable(spec, found.adapter)
-        return found
-    if found.adapter.registry != PYPI.name:
-        why = f"{found.framework} is written in {get_registry(found.adapter.registry).language}"
+    if agent.framework is None:
+        check_installable(spec, agent.adapter)
+        return agent
+    if agent.adapter.registry != PYPI.name:
+        why = f"{agent.framework} is written in {get_registry(agent.adapter.registry).language}"
         raise AgentUnavailable(name, f"{why} and does not run in this process", "pytest-approvals run starts it")
-    remedy = f"to install it here: pip install {_format_requirement(found)}"
-    if not found.available:
-        raise AgentUnavailable(name, f"{found.framework} is not installed", remedy)
-    if spec.version and spec.version != found.version:
-        raise AgentUnavailable(name, f"{found.framework} {found.version} is installed here", remedy)
-    if spec.checkout and not _is_within(found.where, spec.checkout):
-        raise AgentUnavailable(name, f"{found.framework} is imported from {found.where}", remedy)
-    return found
+    remedy = f"to install it here: pip install {_format_requirement(agent)}"
+    if not agent.available:
+        raise AgentUnavailable(name, f"{agent.framework} is not installed", remedy)
+    if spec.version and spec.version != agent.version:
+        raise AgentUnavailable(name, f"{agent.framework} {agent.version} is installed here", remedy)
+    if spec.checkout and not _is_within(agent.where, spec.checkout):
+        raise AgentUnavailable(name, f"{agent.framework} is imported from {agent.where}", remedy)
+    return agent
 
 
 def check_installable(spec: AgentSpec, adapter: type[Agent]) -> None:
     """
-    Accepts a spec of an agent that has no framework.
+    Validate the spec of an agent that has no framework.
 
-    Errors:
-        AgentUnavailable: It asks for a checkout, or for a release that the agent does not play itself.
+    Raises:
+        AgentUnavailable: It asks for a checkout, or for a release that the agent does not simulate.
     """
     if spec.checkout or (spec.version and spec.version != adapter.release):
-        raise AgentUnavailable(str(spec), "it has no framework, and so no version of its own", f"write {spec.base}")
+        raise AgentUnavailable(str(spec), "it has no framework, so neither releases nor checkouts", f"use {spec.base}")
 
 
 def list_local_agents() -> tuple[LocalAgent, ...]:
-    """Gives every flavour of every adapter as it stands in this environment."""
+    """Return every flavour of every adapter as it is in this environment."""
     return tuple(
         find_local_agent(AgentSpec(name=name, flavour=flavour))
         for name in list_adapter_names()
@@ -191,8 +191,9 @@ def list_local_agents() -> tuple[LocalAgent, ...]:
 
 def list_default_agents() -> tuple[str, ...]:
     """
-    Gives the agents that run where none is named: the default flavour of each adapter that can run here. One that plays
-    the releases of some framework is no framework that is here; it runs where it is named.
+    Return the agents that run if none is named: the default flavour of each adapter that can run here.
+
+    One that simulates the releases of some framework runs only when named.
     """
     return tuple(
         agent.spec.name
@@ -203,8 +204,9 @@ def list_default_agents() -> tuple[str, ...]:
 
 def list_all_agents() -> tuple[str, ...]:
     """
-    Gives every flavour of every adapter, wherever it runs: here, or in an environment with its pinned release. A
-    flavour with two names is there once.
+    Return every flavour of every adapter, wherever it runs: here, or in an environment with its pinned release.
+
+    A flavour with two names is listed once.
     """
     classes: dict[type[Agent], AgentSpec] = {}
     for name in list_adapter_names():
@@ -216,12 +218,13 @@ def list_all_agents() -> tuple[str, ...]:
 def _list_packaged_adapters() -> tuple[str, ...]:
     import pytest_approvals.agent_side.adapters as folder
 
-    return tuple(found.name for found in pkgutil.iter_modules(folder.__path__) if not found.name.startswith("_"))
+    modules = pkgutil.iter_modules(folder.__path__)
+    return tuple(module.name for module in modules if not module.name.startswith("_"))
 
 
 def _find_project_adapters() -> dict[str, Path]:
-    found = sorted(Path.cwd().glob(f"*{PROJECT_SUFFIX}.py"))
-    return {path.stem.removesuffix(PROJECT_SUFFIX): path for path in found if path.stem.isidentifier()}
+    paths = sorted(Path.cwd().glob(f"*{PROJECT_SUFFIX}.py"))
+    return {path.stem.removesuffix(PROJECT_SUFFIX): path for path in paths if path.stem.isidentifier()}
 
 
 def _import_adapter(name: str) -> object:
@@ -239,19 +242,20 @@ def _import_adapter(name: str) -> object:
 
 def _find_framework_folder(adapter: type[Agent]) -> str | None:
     for package in adapter.packages:
-        found = find_spec(package)
-        places = (
-            [found.origin] if found and found.origin else list(found.submodule_search_locations or ()) if found else []
-        )
+        module = find_spec(package)
+        if module is None:
+            continue
+        # A namespace package has no origin.
+        places = [module.origin] if module.origin else list(module.submodule_search_locations or ())
         if places:
             return str(Path(places[0]).parent if places[0].endswith(".py") else Path(places[0]))
     return None
 
 
-def _format_requirement(found: LocalAgent) -> str:
-    if found.spec.version:
-        return f'"{found.framework}=={found.spec.version}"'
-    return f"-e {found.spec.checkout}" if found.spec.checkout else str(found.framework)
+def _format_requirement(agent: LocalAgent) -> str:
+    if agent.spec.version:
+        return f'"{agent.framework}=={agent.spec.version}"'
+    return f"-e {agent.spec.checkout}" if agent.spec.checkout else str(agent.framework)
 
 
 def _is_within(where: str | None, folder: str) -> bool:

@@ -1,12 +1,7 @@
-"""Agents in releases that are asked for: which spec means an environment, and the source of its agents there.
+"""Launch of released agents: the environment that a spec needs, and the source of its agents there.
 
-`NAME==VERSION` and `NAME@PATH` always mean one, but for an agent that plays its releases itself; `NAME` alone means the
-framework that can be imported here, and where there is none, an environment with the pinned release.
-
-What JavaScript agents run on: node, in an environment that npm made.
-
-The JavaScript of the agent's side is copied into the environment, because node looks for packages in the folders above
-the file that imports them.
+`NAME==VERSION` and `NAME@PATH` always need an environment, unless the agent simulates its releases; `NAME` alone means
+the installed framework, or else an environment with the pinned release.
 """
 
 from __future__ import annotations
@@ -15,10 +10,8 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pytest_approvals.agent_side.contract.metadata import get_facts
-from pytest_approvals.agent_side.rpc.serialization import to_json
 from pytest_approvals.agents.adapters import check_installable, get_adapter, is_installed
 from pytest_approvals.agents.environments import CachedEnvironment, EnvironmentCache, Recipe, create_recipe
 from pytest_approvals.agents.environments.installers import find_node
@@ -27,7 +20,6 @@ from pytest_approvals.agents.package_registries import NPM, PYPI
 from pytest_approvals.agents.pins import get_pinned_release
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import AgentUnavailable
-from pytest_approvals.processes.launchers import AGENT_SIDE_FOLDER, CommandLauncher
 
 if TYPE_CHECKING:
     from pytest_approvals.agent_side.contract.agent import Agent
@@ -36,60 +28,75 @@ if TYPE_CHECKING:
     from pytest_approvals.processes.process_pool import ProcessPool
     from pytest_approvals.processes.remote_agents import SharedProcessSource
 
+_JAVASCRIPT_SUFFIXES = (".mjs",)
+
 
 def resolve_recipe(spec: AgentSpec, requirements: Iterable[str] = (), python: str = "") -> Recipe | None:
     """
-    Gives the recipe of the environment that *spec* means; None where the agent runs in this one.
+    Return the recipe of the environment that *spec* needs; None if the agent runs in this one.
 
-    Errors:
+    Args:
+        spec: The agent.
+        requirements: Further requirements of the environment.
+        python: The version of Python; empty for the one that runs this.
+
+    Raises:
         UnknownName: There is no such agent.
-        AgentUnavailable: It has no framework, and so no releases; or none is here, and none is pinned.
-        UsageError: A requirement or the checkout cannot be used.
+        AgentUnavailable: It has no framework, so no releases; or the framework is neither installed nor pinned.
+        UsageError: A requirement or the checkout is invalid.
     """
     adapter = get_adapter(spec)
     framework = adapter.framework
     if framework is None:
         check_installable(spec, adapter)
         return None
-    besides: dict[str, Any] = {"requirements": requirements, "python": python}
+    registry = adapter.registry
     if spec.checkout:
-        return create_recipe(framework, checkout=spec.checkout, registry=adapter.registry, **besides)
+        return create_recipe(
+            framework, checkout=spec.checkout, requirements=requirements, python=python, registry=registry
+        )
     release = spec.version
     if release is None:
         if is_installed(adapter):
             return None
-        release = get_pinned_release(framework, adapter.registry)
+        release = get_pinned_release(framework, registry)
     if release is None:
         remedy = f"name a release ({spec}==VERSION), or install it here: pip install {framework}"
         raise AgentUnavailable(str(spec), f"{framework} is not installed, and no release is pinned", remedy)
-    return create_recipe(framework, release, registry=adapter.registry, **besides)
+    return create_recipe(framework, release, requirements=requirements, python=python, registry=registry)
 
 
 def create_environment_source(
     spec: AgentSpec, recipe: Recipe, *, progress: ReportProgress | None = None, pool: ProcessPool | None = None
 ) -> SharedProcessSource:
     """
-    Gives the source of the agents that *spec* names, in the environment of *recipe*, which is made if it is not there.
+    Return the source of the agents that *spec* names, in the environment of *recipe*, built if it is missing.
 
-    Errors:
-        AgentUnavailable: The environment cannot be made.
+    Args:
+        spec: The agent.
+        recipe: The environment.
+        progress: Shows a line before something that takes long.
+        pool: Starts its processes; by default the pool of this process.
+
+    Raises:
+        AgentUnavailable: The environment cannot be built.
     """
+    # Commands that only resolve recipes need no processes.
     from pytest_approvals.processes.process_pool import get_shared_pool
     from pytest_approvals.processes.remote_agents import SharedProcessSource, SubprocessFactory
 
-    built = get_environment_cache().get(recipe, str(spec), progress)
+    environment = get_environment_cache().get(recipe, str(spec), progress)
     adapter = get_adapter(spec)
-    runtime = _LAUNCHERS[adapter.registry]
     processes = SubprocessFactory(
         agent=_remote_name(spec, adapter),
-        launcher=runtime(built, adapter, str(spec)),
+        launcher=_LAUNCHERS[adapter.registry](environment, adapter, str(spec)),
         pool=pool or get_shared_pool(),
     )
     return SharedProcessSource(str(spec), processes)
 
 
 def get_environment_cache() -> EnvironmentCache:
-    """Gives the environments that this process uses; it keeps them from being removed."""
+    """Return the cache of this process, which keeps the environments that it uses from being removed."""
     cache = EnvironmentCache()
     return _ENVIRONMENT_CACHES.setdefault(cache.folder, cache)
 
@@ -98,33 +105,49 @@ _ENVIRONMENT_CACHES: dict[Path, EnvironmentCache] = {}
 
 
 def _remote_name(spec: AgentSpec, adapter: type[Agent]) -> str:
-    """Gives what the agent's side calls the agent."""
+    """Return the agent's name on the agent side."""
     return spec.base if _is_packaged(adapter) else f"{adapter.__module__}:{adapter.__qualname__}"
 
 
-def _node_launcher(built: CachedEnvironment, adapter: type[Agent], agent: str) -> Launcher:
-
-    return create_node_launcher(built.folder, adapter, agent)
-
-
-def _python_launcher(built: CachedEnvironment, adapter: type[Agent], agent: str) -> Launcher:
+def _create_python_launcher(environment: CachedEnvironment, adapter: type[Agent], agent: str) -> Launcher:
     from pytest_approvals.processes.launchers import AGENT_SIDE_FOLDER, PythonLauncher
 
-    copies = built.folder.parent.parent / "copies"
-    own = () if _is_packaged(adapter) else (str(copy_sources(_find_adapter_sources(adapter), copies).parent),)
+    copies = environment.folder.parent.parent / "copies"
+    path = () if _is_packaged(adapter) else (str(copy_sources(_find_adapter_sources(adapter), copies).parent),)
     return PythonLauncher(
-        python=str(built.python),
+        python=str(environment.python),
         agent_side=str(copy_sources(Path(AGENT_SIDE_FOLDER), copies)),
-        path=own,
+        path=path,
+        # Modules of the surrounding project must not shadow those of the environment.
         variables=(("PYTHONPATH", ""),),
     )
 
 
+def _create_node_launcher(environment: CachedEnvironment, adapter: type[Agent], agent: str) -> Launcher:
+    """
+    Return the launcher of agents in `agents.mjs`, in the folder of *adapter*, which holds their metadata.
+
+    Raises:
+        AgentUnavailable: There is no node that can run them.
+    """
+    from pytest_approvals.agent_side.contract.metadata import get_facts
+    from pytest_approvals.agent_side.rpc.serialization import to_json
+    from pytest_approvals.processes.launchers import AGENT_SIDE_FOLDER, CommandLauncher
+
+    node = find_node(agent)
+    agent_side = Path(AGENT_SIDE_FOLDER)
+    # Inside the environment, because node looks for packages in the folders above the file that imports them.
+    copy = copy_sources(agent_side, environment.folder / "copies", _JAVASCRIPT_SUFFIXES)
+    adapter_folder = Path(sys.modules[adapter.__module__].__file__ or "").parent.relative_to(agent_side)
+    facts = json.dumps(to_json(get_facts(adapter)))
+    return CommandLauncher(words=(node, str(copy / "javascript" / "main.mjs"), str(copy / adapter_folder), facts))
+
+
 _LAUNCHERS: dict[str, Callable[[CachedEnvironment, type[Agent], str], Launcher]] = {
-    PYPI.name: _python_launcher,
-    NPM.name: _node_launcher,
+    PYPI.name: _create_python_launcher,
+    NPM.name: _create_node_launcher,
 }
-"""What starts the agents of an environment, by the registry that it was made from."""
+"""Creators of the launchers of an environment's agents, by the registry of the environment."""
 
 
 def _is_packaged(adapter: type[Agent]) -> bool:
@@ -132,25 +155,7 @@ def _is_packaged(adapter: type[Agent]) -> bool:
 
 
 def _find_adapter_sources(adapter: type[Agent]) -> Path:
-    """Gives the module or the package that somebody's own adapter stands in."""
+    """Return the module or the package of a user's own adapter."""
     outermost = sys.modules[adapter.__module__.partition(".")[0]]
     file = Path(outermost.__file__ or "")
     return file.parent if file.name == "__init__.py" else file
-
-
-JAVASCRIPT_SUFFIXES = (".mjs",)
-
-
-def create_node_launcher(environment: Path, adapter: type[Agent], agent: str) -> CommandLauncher:
-    """
-    Gives what starts the agents whose facts *adapter* holds, and which stand in `agents.mjs` beside it.
-
-    Errors:
-        AgentUnavailable: There is no node that can run them.
-    """
-    node = find_node(agent)
-    home = Path(AGENT_SIDE_FOLDER)
-    copy = copy_sources(home, environment / "copies", JAVASCRIPT_SUFFIXES)
-    beside = Path(sys.modules[adapter.__module__].__file__ or "").parent.relative_to(home)
-    facts = json.dumps(to_json(get_facts(adapter)))
-    return CommandLauncher(words=(node, str(copy / "javascript" / "main.mjs"), str(copy / beside), facts))

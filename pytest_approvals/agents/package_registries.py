@@ -1,7 +1,6 @@
-"""
-The registries that frameworks are installed from: how a release and a requirement are written there.
+"""Package registries: how releases and requirements are written in PyPI and npm.
 
-What installs them stands in `harness/environments/`; where a registry is, is a matter of the machine.
+`environments/installers.py` installs from them; where a registry is, is configured on the machine.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ _NPM_REQUIREMENT = re.compile(r"(?P<name>(?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~-][\w.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
     """
-    What an environment has to have.
+    Requirement of an environment.
 
     Attributes:
-        name: The distribution, spelled so that equal ones are equal.
-        text: What the installer is told.
+        name: The normalized name of the distribution.
+        text: The requirement as the installer takes it.
     """
 
     name: str
@@ -35,12 +34,12 @@ class PackageRegistry:
     One kind of registry.
 
     Attributes:
-        name: As adapters name it.
-        language: What its distributions are written in.
-        release: A release, as the installer is told: with `{distribution}`, `{extras}` and `{version}`.
-        checkout: The files of which a folder with a project has one.
-        install: The command that installs a distribution for a person.
-        read: Reads a requirement; raises `UsageError`.
+        name: Its name in adapters.
+        language: The language of its distributions.
+        release: Format of a release as the installer takes it, with `{distribution}`, `{extras}` and `{version}`.
+        checkout: Files of which the folder of a project has one.
+        install: The command with which users install a distribution.
+        parse: Parses a requirement; raises `UsageError`.
     """
 
     name: str
@@ -48,15 +47,15 @@ class PackageRegistry:
     release: str
     checkout: tuple[str, ...]
     install: str
-    read: Callable[[str], Requirement]
+    parse: Callable[[str], Requirement]
 
 
 def get_registry(name: str) -> PackageRegistry:
     """
-    Gives the registry that adapters call *name*.
+    Return the registry that adapters call *name*.
 
-    Errors:
-        UnknownName: There is none.
+    Raises:
+        UnknownName: There is no such registry.
     """
     if name not in _REGISTRIES:
         raise UnknownName("registry", name, _REGISTRIES)
@@ -65,20 +64,20 @@ def get_registry(name: str) -> PackageRegistry:
 
 def _parse_python_requirement(text: str) -> Requirement:
     from packaging.requirements import InvalidRequirement
-    from packaging.requirements import Requirement as Read
+    from packaging.requirements import Requirement as ParsedRequirement
     from packaging.utils import canonicalize_name
 
     try:
-        read = Read(text)
+        parsed = ParsedRequirement(text)
     except InvalidRequirement:
-        raise UsageError(f"{text!r} is no requirement; write NAME, NAME==VERSION or NAME>=VERSION,<VERSION") from None
-    return Requirement(name=canonicalize_name(read.name), text=str(read))
+        raise UsageError(f"Invalid requirement {text!r}: use NAME, NAME==VERSION or NAME>=VERSION,<VERSION") from None
+    return Requirement(name=canonicalize_name(parsed.name), text=str(parsed))
 
 
 def _parse_npm_requirement(text: str) -> Requirement:
     match = _NPM_REQUIREMENT.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is no requirement of npm; write NAME, NAME@VERSION or NAME@RANGE")
+        raise UsageError(f"Invalid requirement {text!r} of npm: use NAME, NAME@VERSION or NAME@RANGE")
     return Requirement(name=match["name"], text=text.strip())
 
 
@@ -88,7 +87,7 @@ PYPI = PackageRegistry(
     release="{distribution}{extras}=={version}",
     checkout=("pyproject.toml", "setup.py"),
     install="pip install",
-    read=_parse_python_requirement,
+    parse=_parse_python_requirement,
 )
 
 NPM = PackageRegistry(
@@ -97,7 +96,7 @@ NPM = PackageRegistry(
     release="{distribution}@{version}",
     checkout=("package.json",),
     install="npm install",
-    read=_parse_npm_requirement,
+    parse=_parse_npm_requirement,
 )
 
-_REGISTRIES = {one.name: one for one in (PYPI, NPM)}
+_REGISTRIES = {registry.name: registry for registry in (PYPI, NPM)}

@@ -1,8 +1,7 @@
-"""
-What is known of the frameworks' distributions: the pinned release, and what must stand beside which release.
+"""Pins: the pinned release of each framework's distribution, and what its releases need in addition.
 
-The pinned releases are those that this package is developed with: its stored transcripts are theirs. All of it stands
-in `agent_side/adapters/pins.yaml`.
+The pinned releases are those that this package is developed with: its stored transcripts are theirs. All pins are in
+`agent_side/adapters/pins.yaml`.
 """
 
 from __future__ import annotations
@@ -14,82 +13,86 @@ from pathlib import Path
 from typing import Any
 
 from pytest_approvals.agents.package_registries import PYPI, get_registry
+from pytest_approvals.agents.versions import is_in_range
 
 PINS_FILE = Path(__file__).parents[1] / "agent_side" / "adapters" / "pins.yaml"
-"""Where the pins stand."""
+"""The file of all pins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinConstraint:
     """
-    What some releases of a distribution need.
+    What some releases of a distribution need in addition.
 
     Attributes:
-        versions: Version specifiers.
-        extras: Extras to install it with.
-        requirements: What to install besides.
+        versions: Version specifiers of the releases.
+        extras: Extras to install them with.
+        requirements: What else to install.
     """
 
     versions: str = ""
     extras: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
 
-    def concerns(self, version: str) -> bool:
-        """Says whether a release is one of those."""
-        from pytest_approvals.agents.versions import is_in_range
-
+    def applies_to(self, version: str) -> bool:
+        """Return whether a release is one of those."""
         return is_in_range(version, self.versions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """What is known of a distribution; *release* is the pinned one, None where there is none."""
+    """Pin of a distribution; *release* is the pinned one, None if there is none."""
 
     distribution: str
     release: str | None = None
-    beside: tuple[PinConstraint, ...] = ()
+    constraints: tuple[PinConstraint, ...] = ()
     registry: str = PYPI.name
 
     def requirements(self, version: str) -> tuple[str, ...]:
         """
-        Gives what an environment with a release needs, that release first.
+        Return what an environment with a release needs, that release first.
 
         >>> some = Beside(versions="<2", extras=("mcp",), requirements=("core=={version}",))
-        >>> Pin(distribution="frame", beside=(some,)).requirements("1.4")
+        >>> Pin(distribution="frame", constraints=(some,)).requirements("1.4")
         ('frame[mcp]==1.4', 'core==1.4')
         """
         names = ",".join(self.extras(version))
         first = get_registry(self.registry).release.format(
             distribution=self.distribution, extras=f"[{names}]" if names else "", version=version
         )
-        others = [text.format(version=version) for one in self._concerned(version) for text in one.requirements]
+        others = [
+            text.format(version=version)
+            for constraint in self._constraints_of(version)
+            for text in constraint.requirements
+        ]
         return (first, *others)
 
     def extras(self, version: str) -> tuple[str, ...]:
-        """Gives the extras that a release is installed with."""
-        return tuple(extra for one in self._concerned(version) for extra in one.extras)
+        """Return the extras that a release is installed with."""
+        return tuple(extra for constraint in self._constraints_of(version) for extra in constraint.extras)
 
-    def beside_checkout(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def checkout_requirements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """
-        Gives what a checkout is installed with, extras and requirements: as the pinned release, but for what has to be
-        of the same version.
+        Return the extras and the requirements of a checkout.
+
+        They are those of the pinned release, except for what has to be of the same version.
 
         >>> some = Beside(versions=">=0", extras=("mcp",), requirements=("core=={version}", "store"))
-        >>> Pin(distribution="frame", release="1.4", beside=(some,)).beside_checkout()
+        >>> Pin(distribution="frame", release="1.4", constraints=(some,)).checkout_requirements()
         (('mcp',), ('store',))
         """
         if self.release is None:
             return (), ()
-        texts = (text for one in self._concerned(self.release) for text in one.requirements)
+        texts = (text for constraint in self._constraints_of(self.release) for text in constraint.requirements)
         return self.extras(self.release), tuple(text for text in texts if "{version}" not in text)
 
-    def _concerned(self, version: str) -> list[PinConstraint]:
-        return [one for one in self.beside if one.concerns(version)]
+    def _constraints_of(self, version: str) -> list[PinConstraint]:
+        return [constraint for constraint in self.constraints if constraint.applies_to(version)]
 
 
 @cache
 def load_pins() -> Mapping[str, Pin]:
-    """Gives what is known, by distribution."""
+    """Return all pins, by distribution."""
     import yaml
 
     return {
@@ -98,22 +101,22 @@ def load_pins() -> Mapping[str, Pin]:
 
 
 def get_pin(distribution: str, registry: str = PYPI.name) -> Pin:
-    """Gives what is known of a distribution of a registry, which may be nothing."""
-    known = load_pins().get(distribution)
-    return known if known and known.registry == registry else Pin(distribution=distribution, registry=registry)
+    """Return the pin of a distribution of a registry, which may be empty."""
+    pin = load_pins().get(distribution)
+    return pin if pin and pin.registry == registry else Pin(distribution=distribution, registry=registry)
 
 
 def get_pinned_release(distribution: str, registry: str = PYPI.name) -> str | None:
-    """Gives the pinned release of a distribution; None where it has none."""
+    """Return the pinned release of a distribution; None if it has none."""
     return get_pin(distribution, registry).release
 
 
 def _parse_pin(distribution: str, entry: Mapping[str, Any]) -> Pin:
-    beside = tuple(
+    constraints = tuple(
         PinConstraint(
             versions=one["versions"], extras=tuple(one.get("extras", ())), requirements=tuple(one.get("with", ()))
         )
         for one in entry.get("beside", ())
     )
     registry = entry.get("registry", PYPI.name)
-    return Pin(distribution=distribution, release=entry["pin"], beside=beside, registry=registry)
+    return Pin(distribution=distribution, release=entry["pin"], constraints=constraints, registry=registry)

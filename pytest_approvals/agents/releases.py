@@ -1,8 +1,7 @@
-"""
-The releases of an agent: those that it plays itself, or those of its distribution, as uv or npm finds them: whatever
-registry it is set up for, no other client is needed.
+"""Releases of an agent: those that it simulates, or those of its distribution, as uv or npm finds them.
 
-uv lists nothing, but it names the newest release that fits; the next one is the newest below that.
+No other client is needed, whatever registry the two are configured for. uv cannot list releases, but it names the newest
+one that fits; the next one is the newest below that.
 """
 
 from __future__ import annotations
@@ -13,15 +12,14 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from pytest_approvals.agents.adapters import get_adapter
-from pytest_approvals.agents.environments import installers
-from pytest_approvals.agents.environments.installers import INSTALL_TIMEOUT, find_uv
+from pytest_approvals.agents.environments.installers import INSTALL_TIMEOUT, find_uv, list_npm_versions
 from pytest_approvals.agents.package_registries import NPM, PYPI
 from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.agents.versions import is_in_range
+from pytest_approvals.agents.versions import is_in_range, parse_specifier
 from pytest_approvals.errors import AgentUnavailable, UsageError
 
 _COMPILED_LINE = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)
@@ -29,27 +27,28 @@ _COMPILED_LINE = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)
 
 def find_releases(distribution: str, wanted: str, *, python: str = "", registry: str = PYPI.name) -> tuple[str, ...]:
     """
-    Gives the releases of a distribution that fit a specifier, the oldest first.
+    Return the releases of a distribution in a range, the oldest first.
 
-    Arguments:
-        wanted: A version specifier: `>=0.8`, `>=1.0,<2`, `~=1.4`. Pre-releases count where it names one.
-        python: The version of Python that they must run on; empty: the one that runs this.
-        registry: Where the distribution is installed from; npm's releases run on any Python.
+    Args:
+        distribution: The distribution.
+        wanted: A version specifier: `>=0.8`, `>=1.0,<2`, `~=1.4`. Pre-releases count if it names one.
+        python: The version of Python that they must run on; empty for the one that runs this.
+        registry: The name of its package registry; npm's releases run on any Python.
 
-    Errors:
-        UsageError: *wanted* is no specifier, or no release fits it.
-        AgentUnavailable: There is no uv, or no npm.
+    Raises:
+        UsageError: The specifier is invalid, or no release is in its range.
+        AgentUnavailable: uv or npm is missing.
     """
-    client, look = _RELEASE_FINDERS[registry]
-    found = tuple(sorted(look(distribution, parse_specifier(wanted), python), key=Version))
-    if not found:
+    client, find = _RELEASE_FINDERS[registry]
+    releases = tuple(sorted(find(distribution, parse_specifier(wanted), python), key=Version))
+    if not releases:
         raise UsageError(f"no release of {distribution} fits {wanted!r}, as far as {client} can see")
-    return found
+    return releases
 
 
 def _find_npm_releases(distribution: str, specifier: SpecifierSet, python: str) -> Iterator[str]:
-    """Gives those that fit; npm allows any word in a pre-release, and no specifier can speak of most of them."""
-    for text in installers.list_npm_versions(distribution):
+    # npm allows any word in a pre-release; those that are no versions for Python are in no range.
+    for text in list_npm_versions(distribution):
         with suppress(InvalidVersion):
             if specifier.contains(Version(text)):
                 yield text
@@ -57,56 +56,45 @@ def _find_npm_releases(distribution: str, specifier: SpecifierSet, python: str) 
 
 def find_agent_releases(spec: AgentSpec, wanted: str | None, *, python: str = "") -> tuple[str, ...]:
     """
-    Gives the releases of an agent that fit a specifier, the oldest first.
+    Return the releases of an agent in a range, the oldest first.
 
-    Arguments:
-        spec: The agent; what release it names does not matter.
-        wanted: A version specifier; None for all releases of an agent that plays them itself.
+    Args:
+        spec: The agent; the release that it names does not matter.
+        wanted: A version specifier; None for all releases of an agent that simulates them.
         python: As for `find_releases`.
 
-    Errors:
-        UsageError: The agent has no releases, or none fits; or nothing is wanted of a distribution's.
-        AgentUnavailable: There is no uv.
+    Raises:
+        UsageError: The agent has no releases, or none in the range; or the specifier is missing.
+        AgentUnavailable: uv or npm is missing.
     """
     adapter = get_adapter(AgentSpec(name=spec.name, flavour=spec.flavour))
     if adapter.framework is None:
-        return _select_simulated_releases(spec, [each.release or "" for each in adapter.releases], wanted)
+        return _select_simulated_releases(
+            spec, [release_class.release or "" for release_class in adapter.releases], wanted
+        )
     if wanted is None:
-        raise UsageError(f"say which releases of {adapter.framework}: --versions '>=1.0'")
+        raise UsageError(f"Missing range of the releases of {adapter.framework}: expected --versions '>=1.0', say")
     return find_releases(adapter.framework, wanted, python=python, registry=adapter.registry)
 
 
 def _select_simulated_releases(spec: AgentSpec, known: Sequence[str], wanted: str | None) -> tuple[str, ...]:
     if not known:
-        raise UsageError(f"--agent: {spec.base!r} has no framework, and so no releases")
-    found = tuple(
+        raise UsageError(f"--agent: {spec.base!r} has no framework, so no releases")
+    releases = tuple(
         known if wanted is None else (name for name in known if is_in_range(name, str(parse_specifier(wanted))))
     )
-    if not found:
+    if not releases:
         raise UsageError(f"no release of {spec.base} fits {wanted!r}; there are {', '.join(known)}")
-    return found
-
-
-def parse_specifier(text: str) -> SpecifierSet:
-    """
-    Reads a version specifier.
-
-    Errors:
-        UsageError: It is none.
-    """
-    try:
-        return SpecifierSet(text)
-    except InvalidSpecifier:
-        raise UsageError(f"{text!r} is no version specifier; write '>=0.8', '>=1.0,<2' or '==1.*'") from None
+    return releases
 
 
 def _find_uv_releases(distribution: str, specifier: SpecifierSet, python: str) -> Iterator[str]:
-    ask = _build_uv_command(distribution, python, prereleases=bool(specifier.prereleases))
-    newest = _find_newest(ask, distribution, str(specifier))
+    command = _build_uv_command(distribution, python, prereleases=bool(specifier.prereleases))
+    newest = _find_newest(command, distribution, str(specifier))
     while newest is not None:
         yield newest
-        # `<1.2b1` would leave out 1.2a1 only by convention; what uv names must be older, or the walk would not end.
-        older = _find_newest(ask, distribution, f"{specifier},<{newest}".lstrip(","))
+        # A specifier such as `<1.2b1` excludes 1.2 only by convention; uv must name something older, or this loops.
+        older = _find_newest(command, distribution, f"{specifier},<{newest}".lstrip(","))
         newest = older if older is not None and Version(older) < Version(newest) else None
 
 
@@ -114,19 +102,19 @@ _RELEASE_FINDERS: dict[str, tuple[str, Callable[[str, SpecifierSet, str], Iterat
     PYPI.name: ("uv", _find_uv_releases),
     NPM.name: ("npm", _find_npm_releases),
 }
-"""Who is asked for releases, by the registry, and how."""
+"""The client that finds releases, by the registry, and how."""
 
 
 def _build_uv_command(distribution: str, python: str, *, prereleases: bool) -> list[str]:
-    words = [find_uv(distribution), "pip", "compile", "--quiet", "--no-deps", "--no-header", "--no-annotate"]
-    words += ["--python-version", python] if python else []
-    return [*words, "--prerelease", "allow" if prereleases else "if-necessary", "-"]
+    command = [find_uv(distribution), "pip", "compile", "--quiet", "--no-deps", "--no-header", "--no-annotate"]
+    command += ["--python-version", python] if python else []
+    return [*command, "--prerelease", "allow" if prereleases else "if-necessary", "-"]
 
 
-def _find_newest(ask: list[str], distribution: str, specifier: str) -> str | None:
+def _find_newest(command: list[str], distribution: str, specifier: str) -> str | None:
     try:
         done = subprocess.run(
-            ask,
+            command,
             input=f"{distribution}{specifier}\n",
             capture_output=True,
             text=True,
@@ -136,5 +124,5 @@ def _find_newest(ask: list[str], distribution: str, specifier: str) -> str | Non
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise AgentUnavailable(distribution, f"uv cannot be asked for its releases ({error})", "try again") from None
-    found = _COMPILED_LINE.search(done.stdout)
-    return found[1] if found else None
+    match = _COMPILED_LINE.search(done.stdout)
+    return match[1] if match else None

@@ -1,4 +1,4 @@
-"""Agent specifications: `NAME[.FLAVOUR][==VERSION|@PATH]`."""
+"""Agent specs: `NAME[.FLAVOUR][==VERSION|@PATH]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPEC_PATTERN = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
     """
-    What names an agent: `NAME`, `NAME.FLAVOUR`, either with `==VERSION` or `@PATH` of a checkout.
+    Spec of an agent: `NAME`, `NAME.FLAVOUR`, either with `==VERSION` or `@PATH` of a checkout.
 
     >>> str(AgentSpec.parse("langgraph.per_call==1.2.0"))
     'langgraph.per_call==1.2.0'
@@ -32,14 +32,14 @@ class AgentSpec:
     @classmethod
     def parse(cls, text: str) -> AgentSpec:
         """
-        Reads a spec; whether such an agent exists is not asked.
+        Parse a spec, whether or not such an agent exists.
 
-        Errors:
-            UsageError: The text is no spec.
+        Raises:
+            UsageError: The text is not a spec.
         """
         match = _SPEC_PATTERN.fullmatch(text.strip())
         if match is None:
-            raise UsageError(f"{text!r} names no agent; write NAME, NAME.FLAVOUR, NAME==VERSION or NAME@PATH")
+            raise UsageError(f"Invalid agent spec {text!r}: expected NAME[.FLAVOUR][==VERSION|@PATH]")
         parts = match.groupdict()
         return cls(
             name=parts["name"],

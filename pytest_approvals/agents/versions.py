@@ -1,16 +1,16 @@
-"""
-Versions of releases: their order, and the ranges that they are in. A release may have a name that is no version.
-"""
+"""Versions of releases: their order, and the ranges that contain them. A release may have a name that is no version."""
 
 from __future__ import annotations
 
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
+
+from pytest_approvals.errors import UsageError
 
 
 def release_sort_key(release: str) -> tuple[bool, Version, str]:
     """
-    Gives what releases are sorted by: versions, and after them what is none.
+    Return the key that releases are sorted by: versions first, then all other names.
 
     >>> sorted(["robust", "10.9", "9.9"], key=release_order)
     ['9.9', '10.9', 'robust']
@@ -23,7 +23,7 @@ def release_sort_key(release: str) -> tuple[bool, Version, str]:
 
 def is_in_range(release: str, specifier: str) -> bool:
     """
-    Says whether a release is in a range of versions; what is no version is in none.
+    Return whether a release is in a range of versions; a name that is no version is in none.
 
     >>> [fits(release, ">=10") for release in ("10.4", "robust")]
     [True, False]
@@ -32,3 +32,16 @@ def is_in_range(release: str, specifier: str) -> bool:
         return SpecifierSet(specifier).contains(Version(release), prereleases=True)
     except InvalidVersion:
         return False
+
+
+def parse_specifier(text: str) -> SpecifierSet:
+    """
+    Parse a version specifier.
+
+    Raises:
+        UsageError: It is invalid.
+    """
+    try:
+        return SpecifierSet(text)
+    except InvalidSpecifier:
+        raise UsageError(f"Invalid version range {text!r}: expected '>=0.8', '>=1.0,<2' or '==1.*', say") from None

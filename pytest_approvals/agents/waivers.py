@@ -1,7 +1,7 @@
 """
 Waivers: known failures of one framework, each with its reason and its issue.
 
-They stand beside the adapter, in `NAME.waivers.yaml`, as a list:
+They are in the folder of the adapter, in `NAME.waivers.yaml`, as a list:
 
     - scenario: parallel/*                  # an id, or a pattern with * and ?
       check: decision-survives
@@ -11,8 +11,8 @@ They stand beside the adapter, in `NAME.waivers.yaml`, as a list:
       reason: The restored state has new agent objects, so that a decision on a held item is lost.
       issue: https://github.com/owner/repository/issues/1
 
-An issue that was not reported yet is `unreported: docs/findings/NAME.md`. A waiver whose failure did not come although
-all that it covers ran is stale, unless it says why the failure comes only `sometimes`.
+An issue that was not reported yet is `unreported: docs/findings/NAME.md`. A waiver is stale if all that it covers ran
+without the failure, unless it says why the failure occurs only `sometimes`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pytest_approvals.errors import UnknownName, WaiverError
+from pytest_approvals.errors import UnknownName, UsageError, WaiverError
 
 _KEYS = ("scenario", "check", "variant", "flavour", "version", "sometimes", "reason", "issue")
 _REQUIRED_KEYS = ("scenario", "check", "reason", "issue")
@@ -39,10 +39,10 @@ class Waiver:
     Attributes:
         scenario: The id of a scenario, or a pattern.
         variant: The id of a variant, or a pattern.
-        flavour: The flavour of the adapter, or a pattern; None: every flavour.
-        version: Version specifiers of the framework; empty: every version.
-        sometimes: Why a run can end without the failure; empty: it cannot.
-        path, line: Where it stands.
+        flavour: The flavour of the adapter, or a pattern; None for every flavour.
+        version: Version specifiers of the framework; empty for every version.
+        sometimes: Why a run can end without the failure; empty if it cannot.
+        path, line: The place in its file.
     """
 
     scenario: str
@@ -57,7 +57,7 @@ class Waiver:
     line: int = 0
 
     def covers(self, outcome: CheckOutcome) -> bool:
-        """Says whether *outcome* is within its range, failed or not."""
+        """Return whether it is about *outcome*, failed or not."""
         return (
             self.check == outcome.check
             and fnmatchcase(outcome.scenario, self.scenario)
@@ -73,7 +73,7 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """How one check ended on one run, as far as waivers care; *failed* says that it needs one."""
+    """Outcome of one check on one run; if *failed*, it needs a waiver."""
 
     scenario: str
     variant: str
@@ -84,7 +84,7 @@ class CheckOutcome:
 
 
 def get_waiver_file(name: str) -> Path:
-    """Gives the file with the waivers of the adapter called *name*; it need not be there."""
+    """Return the path of the waivers of the adapter called *name*; the file need not exist."""
     from pytest_approvals.agents.adapters import get_adapter_folder
 
     return get_adapter_folder(name) / f"{name}.waivers.yaml"
@@ -92,36 +92,37 @@ def get_waiver_file(name: str) -> Path:
 
 def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
     """
-    Reads a file of waivers; one that is not there holds none.
+    Load a file of waivers; a missing one holds none.
 
-    Arguments:
+    Args:
+        path: The file.
         checks: The slugs of all checks.
 
-    Errors:
-        WaiverError: The file has a mistake; file and line are named.
+    Raises:
+        WaiverError: The file is invalid; file and line are named.
     """
     from pytest_approvals.yaml_files import Diagnostic
     from pytest_approvals.yaml_files.document import parse_yaml
 
     if not path.exists():
         return ()
-    text, shown = path.read_text(encoding="utf-8"), _display_path(path)
+    text, display_path = path.read_text(encoding="utf-8"), _display_path(path)
     if not _strip_comments(text):
         return ()
     try:
         document = parse_yaml(text)
-    except Diagnostic as mistake:
-        raise WaiverError(shown, mistake.line, mistake.message) from None
+    except Diagnostic as diagnostic:
+        raise WaiverError(display_path, diagnostic.line, diagnostic.message) from None
     if not isinstance(document.value, list):
-        raise WaiverError(shown, 1, "the file must hold a list of waivers")
+        raise WaiverError(display_path, 1, "Invalid file: expected a list of waivers")
     return tuple(
-        _parse_waiver(entry, _WaiverLocation(shown, at, document.lines), checks)
-        for at, entry in enumerate(document.value)
+        _parse_waiver(entry, _WaiverLocation(display_path, index, document.lines), checks)
+        for index, entry in enumerate(document.value)
     )
 
 
 def find_waiver(outcome: CheckOutcome, waivers: Iterable[Waiver]) -> Waiver | None:
-    """Gives the first waiver that covers a failed outcome; None for one that did not fail."""
+    """Return the first waiver that covers a failed outcome; None for one that did not fail."""
     return next((waiver for waiver in waivers if waiver.covers(outcome)), None) if outcome.failed else None
 
 
@@ -129,15 +130,16 @@ def find_stale_waivers(
     waivers: Iterable[Waiver], outcomes: Sequence[CheckOutcome], complete: Collection[str], known: Collection[str]
 ) -> tuple[Waiver, ...]:
     """
-    Gives the waivers whose failure did not come although all that they cover ran; none of those that say `sometimes`.
+    Return the waivers whose failure did not occur although all that they cover ran; none that say `sometimes`.
 
-    Arguments:
-        outcomes: Of all runs of one agent.
+    Args:
+        waivers: The waivers of one agent.
+        outcomes: The outcomes of all its runs.
         complete: The ids of the scenarios that ran in all their variants.
-        known: The ids of all scenarios that there are.
+        known: The ids of all scenarios.
     """
-    due = [waiver for waiver in waivers if not waiver.sometimes]
-    return tuple(waiver for waiver in due if _is_stale(waiver, outcomes, complete, known))
+    expected = [waiver for waiver in waivers if not waiver.sometimes]
+    return tuple(waiver for waiver in expected if _is_stale(waiver, outcomes, complete, known))
 
 
 def _is_stale(
@@ -151,19 +153,21 @@ def _is_stale(
 
 def rewrite_waivers(text: str, stale: Iterable[Waiver], new: Iterable[CheckOutcome]) -> str:
     """
-    Gives the text of a file of waivers without those that are *stale*, and with one for each check and scenario that is
-    *new*. Comments stay; a new waiver has no reason yet, so that loading the file refuses it.
+    Return the text of a file of waivers without the *stale* ones, and with one for each *new* check and scenario.
+
+    Comments stay; a new waiver has no reason yet, so that loading the file fails.
     """
     lines = text.splitlines()
-    for waiver in sorted(stale, key=lambda one: -one.line):
+    for waiver in sorted(stale, key=lambda waiver: -waiver.line):
         del lines[waiver.line - 1 : _find_entry_end(lines, waiver.line)]
     return "\n".join([*lines, *_format_new_entries(new)]) + "\n"
 
 
 def _format_new_entries(new: Iterable[CheckOutcome]) -> list[str]:
     groups: dict[tuple[str, str, str, str | None], set[str]] = {}
-    for one in new:
-        groups.setdefault((one.scenario, one.check, one.flavour, one.version), set()).add(one.variant)
+    for outcome in new:
+        key = (outcome.scenario, outcome.check, outcome.flavour, outcome.version)
+        groups.setdefault(key, set()).add(outcome.variant)
     entries = []
     for (scenario, check, flavour, version), variants in sorted(groups.items(), key=lambda item: str(item[0])):
         entries += [f"- scenario: {scenario}", f"  check: {check}"]
@@ -175,7 +179,7 @@ def _format_new_entries(new: Iterable[CheckOutcome]) -> list[str]:
 
 
 def _find_entry_end(lines: Sequence[str], start: int) -> int:
-    """Gives the number of the last line of the entry that starts in line *start*; comments below belong to the next."""
+    """Return the number of the last line of the entry that starts in line *start*; comments below are the next one's."""
     end = start
     for number, line in enumerate(lines[start:], start + 1):
         if line.startswith("-") or (line and not line[0].isspace() and not line.startswith("#")):
@@ -187,48 +191,48 @@ def _find_entry_end(lines: Sequence[str], start: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _WaiverLocation:
-    """Where one entry stands, for errors."""
+    """Place of one entry, for error messages."""
 
     path: str
-    at: int
+    index: int
     lines: Mapping[str, int]
 
     def line(self, key: str = "") -> int:
-        return self.lines.get(f"{self.at}.{key}", self.lines[str(self.at)])
+        return self.lines.get(f"{self.index}.{key}", self.lines[str(self.index)])
 
-    def error(self, what: str, key: str = "") -> WaiverError:
-        return WaiverError(self.path, self.line(key), what)
+    def error(self, message: str, key: str = "") -> WaiverError:
+        return WaiverError(self.path, self.line(key), message)
 
 
 def _parse_waiver(entry: Any, place: _WaiverLocation, checks: Collection[str]) -> Waiver:
     if not isinstance(entry, dict):
-        raise place.error("a waiver is a mapping with scenario, check, reason and issue")
+        raise place.error("Invalid waiver: expected a mapping with scenario, check, reason and issue")
     for key, value in entry.items():
         if key not in _KEYS:
             raise place.error(str(UnknownName("key of a waiver", key, _KEYS)), key)
         if not isinstance(value, str):
-            raise place.error(f"{key} must be text; put it into quotes", key)
+            raise place.error(f"Invalid {key}: expected text; put it into quotes", key)
     for key in _REQUIRED_KEYS:
         if key not in entry:
-            raise place.error(f"the {key} is missing")
+            raise place.error(f"Missing {key}")
     for key in (*_REQUIRED_KEYS, "sometimes"):
         if not entry.get(key, "filled").strip():
-            raise place.error(f"the text of {key} is empty", key)
+            raise place.error(f"Invalid {key}: expected a text that is not empty", key)
     if entry["check"] not in checks:
         raise place.error(str(UnknownName("check", entry["check"], checks)), "check")
     if not _ISSUE.fullmatch(entry["issue"]):
-        raise place.error("the issue must be an address, or `unreported: docs/findings/NAME.md`", "issue")
+        raise place.error("Invalid issue: expected a URL, or `unreported: docs/findings/NAME.md`", "issue")
     _validate_specifier(entry.get("version", ""), place)
     return Waiver(**{key: str(value) for key, value in entry.items()}, path=place.path, line=place.line())
 
 
 def _validate_specifier(text: str, place: _WaiverLocation) -> None:
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from pytest_approvals.agents.versions import parse_specifier
 
     try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        raise place.error(f"{text!r} is no version range; write >=1.2,<1.5", "version") from None
+        parse_specifier(text)
+    except UsageError as error:
+        raise place.error(str(error), "version") from None
 
 
 def _matches_version(specifiers: str, version: str | None) -> bool:

@@ -22,6 +22,10 @@ from pytest_approvals.agents.pins import get_pinned_release
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import AdapterError, UsageError
+from pytest_approvals.scenario.catalogue import stock_folder
+
+TRAIT_TIME_LIMIT = 5.0
+"""Seconds for one run of an agent whose traits are observed."""
 
 
 def add_agents_arguments(parser: CommandParser) -> None:
@@ -29,13 +33,22 @@ def add_agents_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "agents", nargs="*", metavar="SPEC", help="show everything about these agents (default: a line for each)"
     )
+    parser.add_argument(
+        "--traits", action="store_true", help="run the catalogue on these agents, and show their design choices"
+    )
 
 
 def execute_agents(args: argparse.Namespace) -> int:
     """Print a line for each agent, or everything about the named ones."""
     if args.agents:
-        print("\n\n".join(_describe_agent(find_local_agent(AgentSpec.parse(spec))) for spec in args.agents))
+        for number, text in enumerate(args.agents):
+            agent = find_local_agent(AgentSpec.parse(text))
+            print("\n" * bool(number) + _describe_agent(agent))
+            if args.traits:
+                print("\n".join(_list_traits(agent.spec)))
         return 0
+    if args.traits:
+        raise UsageError("--traits: name the agents: pytest-approvals agents SPEC --traits")
     rows = [row for name in list_adapter_names() for row in _agent_rows(name)]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     for name, state, more in rows:
@@ -81,6 +94,19 @@ def _describe_agent(agent: LocalAgent) -> str:
     lines += ["  cannot:"] if adapter.missing else []
     lines += [_wrap(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
     return "\n".join(lines)
+
+
+def _list_traits(spec: AgentSpec) -> Iterator[str]:
+    """Yield the design choices of an agent that are neither right nor wrong."""
+    from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+    from pytest_approvals.checks import TRAITS
+    from pytest_approvals.scenario.load import load_catalogue
+
+    catalogue = {scenario.id: scenario for scenario in load_catalogue([stock_folder()])}
+    runs = AgentRuns(AgentRelease(spec=spec), catalogue, TRAIT_TIME_LIMIT)
+    yield "  traits:"
+    for name, values in runs.traits().items():
+        yield _wrap(f"{name}: {', '.join(values)}. {TRAITS[name].description}", "    ")
 
 
 def _describe_protocol(protocol: str, lacks: Mapping[str, str]) -> str:

@@ -78,7 +78,7 @@ def test_what_is_no_spec_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as error:
         AgentSpec.parse(text)
 
-    assert f"{text!r} names no agent; write NAME, NAME.FLAVOUR, NAME==VERSION or NAME@PATH" == str(error.value)
+    assert f"Invalid agent spec {text!r}: expected NAME[.FLAVOUR][==VERSION|@PATH]" == str(error.value)
 
 
 def test_the_reference_agent_comes_first() -> None:
@@ -129,7 +129,8 @@ def test_a_version_of_an_agent_without_framework_is_refused() -> None:
         resolve_local_agent(AgentSpec.parse("reference==1.0"))
 
     assert (
-        "agent 'reference==1.0' cannot be started: it has no framework, and so no version of its own; write reference"
+        "agent 'reference==1.0' cannot be started: it has no framework, so neither releases nor checkouts; "
+        "use reference"
     ) == str(error.value)
 
 

@@ -50,7 +50,7 @@ def test_extras_belong_to_releases() -> None:
 
 def test_a_checkout_gets_what_the_pinned_release_gets() -> None:
     """Its extras and what stands beside it, but for what must have its version."""
-    assert (("mcp", "ag-ui"), ()) == get_pin("pydantic-ai-slim").beside_checkout()
+    assert (("mcp", "ag-ui"), ()) == get_pin("pydantic-ai-slim").checkout_requirements()
 
 
 def test_an_unknown_distribution_needs_nothing() -> None:

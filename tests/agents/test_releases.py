@@ -33,7 +33,7 @@ def test_the_releases_of_a_javascript_framework_are_npms() -> None:
 @pytest.mark.parametrize(
     ("wanted", "what"),
     [
-        ("0.8", "'0.8' is no version specifier; write '>=0.8', '>=1.0,<2' or '==1.*'"),
+        ("0.8", "Invalid version range '0.8': expected '>=0.8', '>=1.0,<2' or '==1.*', say"),
         (">=99", "no release of openai-agents fits '>=99', as far as uv can see"),
     ],
 )

@@ -92,31 +92,34 @@ def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("scenario: x\n", "1: the file must hold a list of waivers"),
-        ("- x\n", "1: a waiver is a mapping with scenario, check, reason and issue"),
+        ("scenario: x\n", "1: Invalid file: expected a list of waivers"),
+        ("- x\n", "1: Invalid waiver: expected a mapping with scenario, check, reason and issue"),
         (
             "- scenario: a/b\n  chek: runs-at-most-once\n",
             "2: Unknown key of a waiver 'chek'; did you mean 'check'?",
         ),
-        ("- scenario: a/b\n  check: runs-at-most-once\n", "1: the reason is missing"),
-        ('- scenario: a/b\n  check: runs-at-most-once\n  reason: " "\n  issue: x\n', "3: the text of reason is empty"),
+        ("- scenario: a/b\n  check: runs-at-most-once\n", "1: Missing reason"),
+        (
+            '- scenario: a/b\n  check: runs-at-most-once\n  reason: " "\n  issue: x\n',
+            "3: Invalid reason: expected a text that is not empty",
+        ),
         (
             "- scenario: a/b\n  check: run-at-most-once\n  reason: r\n  issue: https://e.org/1\n",
             "2: Unknown check 'run-at-most-once'; did you mean 'runs-at-most-once'?",
         ),
         (
             "- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: later\n",
-            "4: the issue must be an address, or `unreported: docs/findings/NAME.md`",
+            "4: Invalid issue: expected a URL, or `unreported: docs/findings/NAME.md`",
         ),
         (
             "- scenario: a/b\n  check: runs-at-most-once\n  version: new\n  reason: r\n  issue: https://e.org/1\n",
-            "3: 'new' is no version range; write >=1.2,<1.5",
+            "3: Invalid version range 'new': expected '>=0.8', '>=1.0,<2' or '==1.*', say",
         ),
         (
             '- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: https://e.org/1\n  sometimes: ""\n',
-            "5: the text of sometimes is empty",
+            "5: Invalid sometimes: expected a text that is not empty",
         ),
-        ("- scenario: [a]\n", "1: scenario must be text; put it into quotes"),
+        ("- scenario: [a]\n", "1: Invalid scenario: expected text; put it into quotes"),
         ("- scenario: 'a\n", "2: invalid YAML: while scanning a quoted scalar: found unexpected end of stream"),
     ],
 )
@@ -207,7 +210,7 @@ def test_a_new_waiver_is_refused_until_it_has_a_reason(tmp_path: Path) -> None:
         '  reason: ""\n'
         '  issue: ""\n'
     ) == text.removeprefix(GOOD)
-    with pytest.raises(WaiverError, match="the text of reason is empty"):
+    with pytest.raises(WaiverError, match="Invalid reason: expected a text"):
         load_waivers(written(tmp_path, text), CHECKS)
 
 

@@ -36,7 +36,7 @@ def test_it_tells_its_version(command_line) -> None:
         (["lst"], "Unknown command 'lst'; did you mean 'list'?"),
         (["agents", "refrence"], "Unknown agent 'refrence'; did you mean 'reference'?"),
         (["agents", "reference.chatt"], "Unknown flavour of reference 'chatt'; did you mean 'chat'?"),
-        (["agents", "=="], "'==' names no agent; write NAME, NAME.FLAVOUR, NAME==VERSION or NAME@PATH"),
+        (["agents", "=="], "Invalid agent spec '==': expected NAME[.FLAVOUR][==VERSION|@PATH]"),
         (["agents", "--hlp"], "Unknown option '--hlp'; did you mean '--help'?"),
         (["list", "basic"], "Unknown scenario 'basic'; did you mean 'basics'?"),
         (["new-adapter"], "pytest-approvals new-adapter: the following arguments are required: NAME"),

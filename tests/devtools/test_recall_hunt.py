@@ -135,7 +135,7 @@ def test_an_agent_that_cannot_be_started_is_the_reason(catalogue: dict[str, Scen
     """Other rows go on."""
     answer = hunted(catalogue, "reference==9", None, "rejected-never-runs")
 
-    assert "missed bug: agent 'reference==9' cannot be started: it has no framework, and so no version" in str(answer)
+    assert "missed bug: agent 'reference==9' cannot be started: it has no framework, so neither releases" in str(answer)
 
 
 def test_an_unknown_flavour_is_the_reason(catalogue: dict[str, Scenario]) -> None:

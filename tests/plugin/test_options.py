@@ -95,7 +95,7 @@ def test_an_agent_that_cannot_run_here_is_an_error(project) -> None:
     result = project.run("scenarios", agents="reference==1.0.0")
 
     assert 2 == result.ret
-    result.stdout.fnmatch_lines(["agent 'reference==1.0.0' cannot be started: it has no framework, * write reference"])
+    result.stdout.fnmatch_lines(["agent 'reference==1.0.0' cannot be started: it has no framework, * use reference"])
 
 
 def test_the_other_agents_go_on(project) -> None:

@@ -1,8 +1,7 @@
-"""
-Environments for agents whose framework is not here in the release that is asked for: made by uv or npm, once, and kept.
+"""Environments for agents whose framework is not installed in the wanted release: built by uv or npm, once, and cached.
 
-A recipe says what an environment consists of; the cache makes it and keeps it under a name made from the recipe; the
-agent's side of this package is copied beside it.
+A recipe describes an environment; the cache builds it and keeps it under a name made from the recipe; the agent side of
+this package is copied next to it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Where this package keeps what it can make again: environments, and scenarios that were read.
+"""Cache of environments, in one folder that only its user can access:
 
-Locks between processes: whoever builds an environment is alone, whoever uses it keeps it from being removed.
-
-The environments that were made, in one folder:
-
-    environments/KEY/           an environment; complete once environment.json is in it
-    locks/KEY.make              taken by whoever makes or removes it
-    locks/KEY.use               shared by whoever uses it, for as long as it runs; taken by whoever removes it
-    copies/DIGEST/NAME          code of ours that runs in environments
+environments/KEY/           an environment; complete once environment.json is in it
+locks/KEY.make              locked by the process that builds or removes it
+locks/KEY.use               shared by the processes that use it, while they run; locked by the one that removes it
+copies/DIGEST/NAME          our code that runs in environments
 """
 
 from __future__ import annotations
@@ -22,7 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_approvals.agents.environments import installers
+from pytest_approvals.agents.environments.installers import (
+    build_npm_environment,
+    build_python_environment,
+    get_interpreter,
+)
 from pytest_approvals.agents.environments.recipe import Recipe
 from pytest_approvals.agents.package_registries import NPM, PYPI
 from pytest_approvals.errors import AgentUnavailable
@@ -32,64 +32,75 @@ CACHE_FOLDER_VARIABLE = "PYTEST_APPROVALS_CACHE"
 
 
 def get_cache_folder() -> Path:
-    """Gives the folder of the cache: the one that the variable names, else one among the person's caches."""
+    """Return the folder that the environment variable names, or else `pytest-approvals` in the user's cache folder."""
     if named := os.environ.get(CACHE_FOLDER_VARIABLE):
         return Path(named).expanduser().absolute()
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(caches).expanduser().absolute() / "pytest-approvals"
 
 
+def create_private_folder(folder: Path) -> None:
+    """Create a folder and its missing parents with mode 0700."""
+    # `Path.mkdir(parents=True)` applies the mode to the last folder only.
+    for path in (*reversed(folder.parents), folder):
+        if not path.is_dir():
+            path.mkdir(mode=0o700, exist_ok=True)
+
+
 class FileLock:
     """
-    A lock on a file, held by this process until it is let go or the process ends.
+    A lock on a file, held until it is released or this process ends.
 
-    Arguments:
-        path: The file, which is made where it is not there.
+    Args:
+        path: The file; created if it does not exist.
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        create_private_folder(path.parent)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def share(self) -> None:
-        """Waits until nobody is alone with it; others may share it then."""
+    def acquire_shared(self) -> None:
+        """Wait until no other process has it exclusively."""
         fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
-    def take(self) -> None:
-        """Waits until nobody else has it."""
+    def acquire(self) -> None:
+        """Wait until no other process has it."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
-    def try_take(self) -> bool:
-        """Takes it if nobody else has it; says whether."""
+    def try_acquire(self) -> bool:
+        """Acquire it if no other process has it; return whether."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
 
-    def let_go(self) -> None:
-        """Lets it go for good."""
+    def release(self) -> None:
+        """Release it; it cannot be acquired again."""
         os.close(self._descriptor)
 
 
 COMPLETION_MARK = "environment.json"
-"""The file that says that an environment is complete, and what is in it; its time is that of the latest use."""
+"""File that marks a complete environment and names its contents; its modification time is that of the latest use."""
 
 ReportProgress = Callable[[str], None]
+"""Shows a line of progress."""
+
 BuildEnvironment = Callable[[Recipe, Path, str], None]
+"""Builds an environment in a folder that does not exist, for an agent."""
 
 _BUILDERS: dict[str, BuildEnvironment] = {
-    PYPI.name: installers.build_python_environment,
-    NPM.name: installers.build_npm_environment,
+    PYPI.name: build_python_environment,
+    NPM.name: build_npm_environment,
 }
 
 
 def build_environment(recipe: Recipe, folder: Path, agent: str) -> None:
     """
-    Makes an environment in *folder*, which must not be there.
+    Build an environment in *folder*, which must not exist.
 
-    Errors:
-        AgentUnavailable: What makes it is not here, or cannot make it; its reason is told.
+    Raises:
+        AgentUnavailable: The installer is missing, or fails; the message holds its reason.
     """
     _BUILDERS[recipe.registry](recipe, folder, agent)
 
@@ -97,12 +108,12 @@ def build_environment(recipe: Recipe, folder: Path, agent: str) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedEnvironment:
     """
-    An environment that was made.
+    An environment in the cache.
 
     Attributes:
         recipe: Its recipe in words.
-        used: When it was used last, in seconds.
-        complete: Whether it was made to the end.
+        used: The time of the latest use, in seconds.
+        complete: Whether its build was completed.
     """
 
     folder: Path
@@ -112,26 +123,26 @@ class CachedEnvironment:
 
     @property
     def key(self) -> str:
-        """Its name."""
+        """The name of its folder."""
         return self.folder.name
 
     @property
     def python(self) -> Path:
         """Its interpreter."""
-        return installers.get_interpreter(self.folder)
+        return get_interpreter(self.folder)
 
     def size(self) -> int:
-        """Adds up its files, in bytes."""
+        """Return the size of its files, in bytes."""
         return sum(path.lstat().st_size for path in self.folder.rglob("*") if not path.is_dir())
 
 
 class EnvironmentCache:
     """
-    Makes environments and keeps them; several processes may use one folder at a time.
+    Cache of environments; several processes may use one folder at a time.
 
-    Arguments:
-        folder: Where; by default as `get_cache_folder` says.
-        build: Makes an environment in a folder that is not there, for an agent.
+    Args:
+        folder: The folder of the cache; by default that of `get_cache_folder`.
+        build: Builds an environment.
     """
 
     def __init__(self, folder: Path | None = None, build: BuildEnvironment = build_environment) -> None:
@@ -142,20 +153,21 @@ class EnvironmentCache:
 
     def get(self, recipe: Recipe, agent: str, progress: ReportProgress | None = None) -> CachedEnvironment:
         """
-        Gives the environment of a recipe, made now if it is not there; it stays as long as this process runs.
+        Return the environment of a recipe, built if it is missing; it is kept while this process runs.
 
-        Arguments:
-            agent: Who it is for, for messages.
-            progress: Is told a line before something that takes long.
+        Args:
+            recipe: Its contents.
+            agent: The agent that needs it, for messages.
+            progress: Shows a line before something that takes long.
 
-        Errors:
-            AgentUnavailable: It cannot be made; what failed once is not tried again.
+        Raises:
+            AgentUnavailable: It cannot be built; what failed once is not tried again.
         """
         if recipe.key in self._failed:
             raise self._failed[recipe.key]
         try:
-            while (built := self._ready(recipe.key)) is None:
-                self._make(recipe, agent, progress or print_progress)
+            while (environment := self._find(recipe.key)) is None:
+                self._create(recipe, agent, progress or print_progress)
         except AgentUnavailable as failure:
             self._failed[recipe.key] = failure
             raise
@@ -164,69 +176,70 @@ class EnvironmentCache:
             raise AgentUnavailable(
                 agent, f"its environment cannot be kept in {self.folder} ({error})", remedy
             ) from None
-        return built
+        return environment
 
-    def built(self) -> list[CachedEnvironment]:
-        """Lists the environments that are there, the latest used first; those that were never completed, too."""
+    def list_environments(self) -> list[CachedEnvironment]:
+        """Return all environments, the latest used first; those that were never completed, too."""
         folders = sorted((self.folder / "environments").glob("*"))
-        return sorted(map(self._look, folders), key=lambda one: (-one.used, one.key))
+        return sorted(map(self._read, folders), key=lambda environment: (-environment.used, environment.key))
 
     def prune(self, unused_for: float) -> Iterator[CachedEnvironment]:
-        """Removes environments that nobody uses and nobody used for that many seconds, and incomplete ones."""
+        """Remove, and yield, incomplete environments and those that no process has used for that many seconds."""
         limit = time.time() - unused_for
-        for built in self.built():
-            if (built.used > limit and built.complete) or not self._remove(built):
+        for environment in self.list_environments():
+            if (environment.used > limit and environment.complete) or not self._remove(environment):
                 continue
-            yield built
+            yield environment
 
-    def let_go(self) -> None:
-        """Gives up what was asked for: it may be removed from now on."""
+    def release(self) -> None:
+        """Stop using all environments: they may be removed from now on."""
         for lock in self._used.values():
-            lock.let_go()
+            lock.release()
         self._used.clear()
 
-    def _ready(self, key: str) -> CachedEnvironment | None:
-        """Gives the environment if it is complete, and keeps it from being removed."""
+    def _find(self, key: str) -> CachedEnvironment | None:
+        """Return the environment if it is complete, and keep it from being removed."""
         if key not in self._used:
             lock = self._lock(f"{key}.use")
-            lock.share()
+            lock.acquire_shared()
             if not self._mark(key).is_file():
-                lock.let_go()
+                lock.release()
                 return None
             self._used[key] = lock
         os.utime(self._mark(key))
-        return self._look(self._mark(key).parent)
+        return self._read(self._mark(key).parent)
 
-    def _make(self, recipe: Recipe, agent: str, progress: ReportProgress) -> None:
+    def _create(self, recipe: Recipe, agent: str, progress: ReportProgress) -> None:
         lock = self._lock(f"{recipe.key}.make")
-        lock.take()
+        lock.acquire()
         try:
             mark = self._mark(recipe.key)
             if mark.is_file():
                 return
             progress(f"making an environment for {agent}: {recipe}")
             shutil.rmtree(mark.parent, ignore_errors=True)
-            mark.parent.parent.mkdir(parents=True, exist_ok=True)
+            create_private_folder(mark.parent.parent)
             self._build(recipe, mark.parent, agent)
+            # Renamed at last: a mark that exists is complete.
             unfinished = mark.with_suffix(".unfinished")
             unfinished.write_text(json.dumps({"recipe": str(recipe)}), encoding="utf-8")
             unfinished.replace(mark)
         finally:
-            lock.let_go()
+            lock.release()
 
-    def _remove(self, built: CachedEnvironment) -> bool:
-        locks = [self._lock(f"{built.key}.{why}") for why in ("make", "use")]
+    def _remove(self, environment: CachedEnvironment) -> bool:
+        locks = [self._lock(f"{environment.key}.{why}") for why in ("make", "use")]
         try:
-            if not all(lock.try_take() for lock in locks):
+            if not all(lock.try_acquire() for lock in locks):
                 return False
-            self._mark(built.key).unlink(missing_ok=True)
-            shutil.rmtree(built.folder, ignore_errors=True)
+            self._mark(environment.key).unlink(missing_ok=True)
+            shutil.rmtree(environment.folder, ignore_errors=True)
             return True
         finally:
             for lock in locks:
-                lock.let_go()
+                lock.release()
 
-    def _look(self, folder: Path) -> CachedEnvironment:
+    def _read(self, folder: Path) -> CachedEnvironment:
         mark = folder / COMPLETION_MARK
         if not mark.is_file():
             return CachedEnvironment(
@@ -243,6 +256,6 @@ class EnvironmentCache:
 
 
 def print_progress(line: str) -> None:
-    """Tells a line of progress where it is not mistaken for a result."""
+    """Print a line of progress to standard error, where it is not mistaken for a result."""
     sys.stderr.write(f"pytest-approvals: {line}\n")
     sys.stderr.flush()

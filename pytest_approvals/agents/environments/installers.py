@@ -1,9 +1,4 @@
-"""The programs that install what an environment has: how one is run, and what is told when it fails.
-
-What npm is asked for: the packages of an environment, in a folder of its own.
-
-What uv is asked for: an interpreter in a folder of its own, and what is installed beside it.
-"""
+"""Installers of environments: uv for Python, npm for JavaScript, and their error messages."""
 
 from __future__ import annotations
 
@@ -21,19 +16,19 @@ from pytest_approvals.agents.environments.recipe import Recipe
 from pytest_approvals.errors import AgentUnavailable
 
 INSTALL_TIMEOUT = 900.0
-"""How many seconds an installer may take for one step."""
+"""Seconds that an installer may take for one step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installer:
     """
-    One such program.
+    A program that installs packages.
 
     Attributes:
-        name: What people call it.
-        remedy: What to do where it cannot provide something.
-        anew: What to do where it cannot be started.
-        reason: Gives, of what it wrote to stderr, what it says about a failure.
+        name: Its name.
+        remedy: What to do if it cannot provide something.
+        anew: What to do if it cannot be started.
+        reason: Extracts the reason of a failure from what it wrote to standard error.
     """
 
     name: str
@@ -51,14 +46,17 @@ class Installer:
         variables: Mapping[str, str] | None = None,
     ) -> None:
         """
-        Lets it provide *what*.
+        Run it to provide *what*.
 
-        Arguments:
-            folder: Where it runs; None where this process does.
-            variables: Its environment variables; None: those of this process.
+        Args:
+            command: The program and its arguments.
+            agent: The agent that needs it, for error messages.
+            what: What it provides, for error messages.
+            folder: The current folder; by default that of this process.
+            variables: The environment variables; by default those of this process.
 
-        Errors:
-            AgentUnavailable: It cannot; its reason is told.
+        Raises:
+            AgentUnavailable: It fails; the message holds its reason.
         """
         try:
             done = subprocess.run(
@@ -71,8 +69,8 @@ class Installer:
         except OSError as error:
             raise AgentUnavailable(agent, f"{self.name} cannot be started ({error})", self.anew) from None
         if done.returncode:
-            told = f"{self.remedy}; {self.name} says:\n{self.reason(done.stderr) or '  it says nothing'}"
-            raise AgentUnavailable(agent, f"{self.name} cannot provide {what}", told)
+            remedy = f"{self.remedy}; {self.name} says:\n{self.reason(done.stderr) or '  it says nothing'}"
+            raise AgentUnavailable(agent, f"{self.name} cannot provide {what}", remedy)
 
 
 MIN_NODE_VERSION = 20
@@ -84,10 +82,10 @@ _NPM_ERROR_LINE = re.compile(r"npm (?:error|ERR!) ?")
 
 def build_npm_environment(recipe: Recipe, folder: Path, agent: str) -> None:
     """
-    Makes an environment in *folder*, which must not be there.
+    Build an environment in *folder*, which must not exist.
 
-    Errors:
-        AgentUnavailable: There is no node or no npm, or npm cannot make it; its reason is told.
+    Raises:
+        AgentUnavailable: node or npm is missing, or npm fails; the message holds its reason.
     """
     find_node(agent)
     npm = _find_program("npm", agent)
@@ -99,16 +97,16 @@ def build_npm_environment(recipe: Recipe, folder: Path, agent: str) -> None:
 
 
 def is_npm_available() -> bool:
-    """Says whether node and npm are on PATH."""
+    """Return whether node and npm are on PATH."""
     return all(map(shutil.which, ("node", "npm")))
 
 
 def list_npm_versions(package: str) -> tuple[str, ...]:
     """
-    Gives all versions of a package that its registry has.
+    Return all versions of a package in the registry.
 
-    Errors:
-        AgentUnavailable: There is no npm, or it cannot be asked.
+    Raises:
+        AgentUnavailable: npm is missing, or fails.
     """
     command = [_find_program("npm", package), "view", package, "versions", "--json", "--loglevel=error"]
     try:
@@ -121,19 +119,17 @@ def list_npm_versions(package: str) -> tuple[str, ...]:
 
 def find_node(agent: str) -> str:
     """
-    Gives the path of node.
+    Return the path of node.
 
-    Errors:
+    Raises:
         AgentUnavailable: It is not on PATH, cannot be started, or is too old.
     """
     node = _find_program("node", agent)
     try:
-        said = subprocess.run(
-            [node, "--version"], capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False
-        ).stdout
+        done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False)
     except OSError as error:
         raise AgentUnavailable(agent, f"node cannot be started ({error})", "install Node anew") from None
-    version = said.strip().removeprefix("v")
+    version = done.stdout.strip().removeprefix("v")
     if not version.partition(".")[0].isdigit() or int(version.partition(".")[0]) < MIN_NODE_VERSION:
         raise AgentUnavailable(
             agent, f"node is {version or 'of no version'}", f"install Node {MIN_NODE_VERSION} or newer"
@@ -142,18 +138,18 @@ def find_node(agent: str) -> str:
 
 
 def _find_program(program: str, agent: str) -> str:
-    found = shutil.which(program)
-    if found is None:
+    path = shutil.which(program)
+    if path is None:
         why = f"it is written in JavaScript, which needs node and npm, and {program} is not on PATH"
         raise AgentUnavailable(agent, why, f"install Node {MIN_NODE_VERSION} or newer, with npm")
-    return found
+    return path
 
 
 def _npm_reason(stderr: str) -> str:
-    """Gives what npm says about a failure, without where it logs it."""
+    """Return npm's reason of a failure, without the path of its log."""
     lines = [_NPM_ERROR_LINE.sub("", line).rstrip() for line in stderr.splitlines() if _NPM_ERROR_LINE.match(line)]
-    told = [line for line in lines if line.strip() and "complete log of this run" not in line]
-    return "\n".join(f"  {line}" for line in told)
+    reasons = [line for line in lines if line.strip() and "complete log of this run" not in line]
+    return "\n".join(f"  {line}" for line in reasons)
 
 
 NPM_INSTALLER = Installer(
@@ -163,26 +159,26 @@ NPM_INSTALLER = Installer(
 
 def build_python_environment(recipe: Recipe, folder: Path, agent: str) -> None:
     """
-    Makes an environment in *folder*, which must not be there.
+    Build an environment in *folder*, which must not exist.
 
-    Errors:
-        AgentUnavailable: There is no uv, or uv cannot make it; its reason is told.
+    Raises:
+        AgentUnavailable: uv is missing, or fails; the message holds its reason.
     """
     uv = find_uv(agent)
     python = recipe.python or sys.executable
     variables = build_uv_variables()
-    made = [uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)]
-    UV_INSTALLER.run(made, agent, f"Python {python}", variables=variables)
-    command = [uv, "pip", "install", "--quiet", "--python", str(get_interpreter(folder)), *recipe.words]
+    create = [uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)]
+    UV_INSTALLER.run(create, agent, f"Python {python}", variables=variables)
+    command = [uv, "pip", "install", "--quiet", "--python", str(get_interpreter(folder)), *recipe.install_arguments]
     UV_INSTALLER.run(command, agent, str(recipe), variables=variables)
 
 
 def build_uv_variables() -> dict[str, str]:
     """
-    Gives the environment variables that uv runs with: every version that pyenv has is switched on.
+    Return the environment variables of uv, in which every version of pyenv is activated.
 
-    pyenv's shims stand on PATH for all of its versions, and fail for those that are not switched on, so that uv finds
-    an interpreter and cannot use it.
+    pyenv's shims are on PATH for all of its versions, and fail for those that are not activated, so that uv would find
+    an interpreter that it cannot use.
     """
     variables = dict(os.environ)
     pyenv = shutil.which("pyenv")
@@ -193,27 +189,27 @@ def build_uv_variables() -> dict[str, str]:
 
 
 def get_interpreter(folder: Path) -> Path:
-    """Gives the interpreter of an environment."""
+    """Return the path of the interpreter of an environment."""
     return folder / "bin" / "python"
 
 
 def find_uv(agent: str) -> str:
     """
-    Gives the path of uv: on PATH, or beside this interpreter.
+    Return the path of uv: on PATH, or next to this interpreter.
 
-    Errors:
+    Raises:
         AgentUnavailable: It is in neither place.
     """
     beside = Path(sys.executable).with_name("uv")
-    found = shutil.which("uv") or (str(beside) if os.access(beside, os.X_OK) else None)
-    if found is None:
-        why = "it needs an environment of its own, which uv makes, and uv is neither on PATH nor beside this Python"
+    path = shutil.which("uv") or (str(beside) if os.access(beside, os.X_OK) else None)
+    if path is None:
+        why = "it needs an environment built by uv, and uv is neither on PATH nor next to this Python"
         raise AgentUnavailable(agent, why, "to install it: pip install uv")
-    return found
+    return path
 
 
 def _uv_reason(stderr: str) -> str:
-    """Gives what uv says about a failure, without what it tells before."""
+    """Return uv's reason of a failure, without its progress messages."""
     lines = [line.rstrip() for line in stderr.splitlines() if line.strip()]
     first = next((at for at, line in enumerate(lines) if line.lstrip().startswith("error")), 0)
     return "\n".join(f"  {line}" for line in lines[first:])

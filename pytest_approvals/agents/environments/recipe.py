@@ -1,4 +1,4 @@
-"""What an environment consists of, and the name that follows from it."""
+"""Recipes of environments, and the names that follow from them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pytest_approvals.agents.pins import get_pin
 from pytest_approvals.errors import UsageError
 
 RECIPE_FORMAT = 1
-"""Changes when environments made before would not do any more."""
+"""Changed when environments that were built before must not be used any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """
-    What an environment consists of.
+    Contents of an environment.
 
     Attributes:
-        requirements: What is to be installed, as the registry's installer is told.
-        python: The version of Python that was asked for; empty: the one that runs this.
-        checkout: A folder with sources that are installed as they stand there.
+        requirements: What is installed, as the registry's installer takes it.
+        python: The version of Python; empty for the one that runs this.
+        checkout: A folder with sources that are installed in editable mode.
         extras: The extras that the checkout is installed with.
-        registry: Where it is installed from.
+        registry: The name of the package registry.
     """
 
     requirements: tuple[str, ...]
@@ -51,14 +51,14 @@ class Recipe:
 
     @property
     def _interpreter(self) -> dict[str, str]:
-        """What the environment holds for, besides what is in it."""
+        """The interpreter or the registry that the environment is for."""
         if self.registry != PYPI.name:
             return {"registry": self.registry}
         return {"python": self.python or f"{platform.python_implementation()} {platform.python_version()}"}
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """What uv is told to install."""
+    def install_arguments(self) -> tuple[str, ...]:
+        """Arguments of `uv pip install`."""
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
         return (*(("--editable", f"{self.checkout}{extras}") if self.checkout else ()), *self.requirements)
 
@@ -77,44 +77,52 @@ def create_recipe(
     registry: str = PYPI.name,
 ) -> Recipe:
     """
-    Gives the recipe for a release of a distribution, or for a checkout of it.
+    Return the recipe for a release of a distribution, or for a checkout of it.
 
-    A person's requirements take the place of those that the pins have for the same distributions.
+    The user's requirements replace those that the pins have for the same distributions.
 
-    Errors:
-        UsageError: A requirement is none, or the checkout is no folder with a project.
+    Args:
+        distribution: The framework's distribution.
+        version: The release; not used for a checkout.
+        checkout: A folder with sources.
+        requirements: What the user wants in addition.
+        python: The version of Python; empty for the one that runs this.
+        registry: The name of the package registry.
+
+    Raises:
+        UsageError: A requirement is invalid, or the checkout is not the folder of a project.
     """
     source = get_registry(registry)
     pin = get_pin(distribution, registry)
-    wished = [source.read(text) for text in requirements]
-    texts = [one.text for one in wished]
+    wanted = [source.parse(text) for text in requirements]
+    texts = [requirement.text for requirement in wanted]
     if checkout is not None:
-        extras, others = pin.beside_checkout()
-        every = (*_drop_overridden(wished, others, source), *texts)
+        extras, others = pin.checkout_requirements()
+        every = (*_drop_overridden(wanted, others, source), *texts)
         folder = _find_project(checkout, source)
         return Recipe(requirements=every, python=python, checkout=folder, extras=extras, registry=registry)
     assert version is not None
-    first, *beside = pin.requirements(version)
+    first, *others_of_pin = pin.requirements(version)
     return Recipe(
-        requirements=(first, *_drop_overridden(wished, beside, source), *texts), python=python, registry=registry
+        requirements=(first, *_drop_overridden(wanted, others_of_pin, source), *texts), python=python, registry=registry
     )
 
 
-def _drop_overridden(wished: Iterable[Requirement], others: Iterable[str], source: PackageRegistry) -> tuple[str, ...]:
-    """Those of *others* that are about distributions that are not among the *wished*."""
-    names = {one.name for one in wished}
-    return tuple(text for text in others if source.read(text).name not in names)
+def _drop_overridden(wanted: Iterable[Requirement], pinned: Iterable[str], source: PackageRegistry) -> tuple[str, ...]:
+    """Return those of the *pinned* requirements whose distributions are not *wanted* in another form."""
+    names = {requirement.name for requirement in wanted}
+    return tuple(text for text in pinned if source.parse(text).name not in names)
 
 
 def _find_project(checkout: str, source: PackageRegistry) -> str:
     folder = Path(checkout).expanduser().absolute()
     if not any((folder / name).is_file() for name in source.checkout):
-        raise UsageError(f"{checkout} is no checkout of a distribution: there is no {source.checkout[0]}")
+        raise UsageError(f"Invalid checkout {checkout!r}: expected a folder with {source.checkout[0]}")
     return str(folder)
 
 
 def _hash_metadata(folder: Path) -> str:
-    """Gives a digest of what the checkout says of itself; its sources may change without a new environment."""
+    """Return a digest of a checkout's metadata; its sources may change without a new environment."""
     digest = hashlib.sha256()
     for name in ("pyproject.toml", "setup.py", "setup.cfg", "package.json"):
         path = folder / name

@@ -18,7 +18,8 @@ from pytest_approvals.agents.adapters import get_adapter, is_installed
 from pytest_approvals.agents.environments import installers
 from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
 from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
@@ -145,9 +146,9 @@ def play_elsewhere() -> Callable[..., Played]:
         assert recipe is not None
         source = create_environment_source(spec, recipe, progress=lambda line: None)
         loop = get_session_loop()
-        loop.wait_for(source.ask())
+        loop.run(source.fetch_facts())
         story = Scenario(title="A story", model=list(replies), tools=list(tools), **parts)
-        return Played(loop.wait_for(run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))))
+        return Played(loop.run(run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))))
 
     return played
 

@@ -130,7 +130,7 @@ def source(project: Path, loop: SessionLoop, pool: ProcessPool) -> SharedProcess
     recipe = resolve_recipe(spec)
     assert recipe is not None
     source = create_environment_source(spec, recipe, progress=lambda line: None, pool=pool)
-    loop.wait_for(source.ask())
+    loop.run(source.fetch_facts())
     return source
 
 
@@ -138,7 +138,7 @@ def played(source: SharedProcessSource, loop: SessionLoop, variant: Variant | No
     """Plays the plainest scenario."""
     root = stock_folder()
     scenario = load_scenario(root / "basics" / "no-call-at-all.approval.yaml", root=root)
-    return loop.wait_for(run_scenario(scenario, variant or Variant(), source))
+    return loop.run(run_scenario(scenario, variant or Variant(), source))
 
 
 def starts(run: RecordedRun) -> list[AgentStart]:

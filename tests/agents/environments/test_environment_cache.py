@@ -1,6 +1,7 @@
 """The cache of environments: made once, whole or not at all, kept while used, pruned afterwards."""
 
 import os
+import stat
 import subprocess
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from pytest_approvals.agents.environments.cache import (
     CACHE_FOLDER_VARIABLE,
     COMPLETION_MARK,
     FileLock,
+    create_private_folder,
     get_cache_folder,
 )
 from pytest_approvals.errors import AgentUnavailable
@@ -76,7 +78,7 @@ def test_an_environment_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         EnvironmentCache(tmp_path, dies).get(RECIPE, "frame", quiet)
-    [cut_off] = EnvironmentCache(tmp_path).built()
+    [cut_off] = EnvironmentCache(tmp_path).list_environments()
     built = EnvironmentCache(tmp_path, Builds()).get(RECIPE, "frame", quiet)
 
     assert not cut_off.complete
@@ -116,13 +118,13 @@ def test_pruning_removes_what_nobody_used_for_long(tmp_path: Path) -> None:
     cache = EnvironmentCache(tmp_path, Builds())
     for recipe in (RECIPE, OTHER):
         cache.get(recipe, "frame", quiet)
-    cache.let_go()
+    cache.release()
     os.utime(tmp_path / "environments" / RECIPE.key / COMPLETION_MARK, (1000, 1000))
 
     gone = [one.recipe for one in cache.prune(unused_for=3600)]
 
     assert ["frame==1.0"] == gone
-    assert ["frame==2.0"] == [one.recipe for one in cache.built()]
+    assert ["frame==2.0"] == [one.recipe for one in cache.list_environments()]
 
 
 def test_pruning_leaves_what_is_used(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ def test_pruning_removes_what_was_cut_off(tmp_path: Path) -> None:
     (tmp_path / "environments" / "half").mkdir(parents=True)
 
     assert ["half"] == [one.key for one in EnvironmentCache(tmp_path).prune(unused_for=3600)]
-    assert [] == EnvironmentCache(tmp_path).built()
+    assert [] == EnvironmentCache(tmp_path).list_environments()
 
 
 def test_a_lock_is_shared_or_alone(tmp_path: Path) -> None:
@@ -160,13 +162,13 @@ def test_a_lock_is_shared_or_alone(tmp_path: Path) -> None:
     users = [FileLock(tmp_path / "lock") for _ in range(2)]
     builder = FileLock(tmp_path / "lock")
     for user in users:
-        user.share()
+        user.acquire_shared()
 
-    refused = builder.try_take()
+    refused = builder.try_acquire()
     for user in users:
-        user.let_go()
-    taken = builder.try_take()
-    builder.let_go()
+        user.release()
+    taken = builder.try_acquire()
+    builder.release()
 
     assert (False, True) == (refused, taken)
 
@@ -180,3 +182,12 @@ def test_the_folder_is_named_by_a_variable(tmp_path: Path, monkeypatch: pytest.M
 
     assert tmp_path / "mine" == named
     assert tmp_path / "caches" / "pytest-approvals" == get_cache_folder()
+
+
+def test_only_its_user_can_open_the_cache(tmp_path: Path) -> None:
+    """Code in it is run: the folder and all that are made on the way to it have mode 0700."""
+    create_private_folder(tmp_path / "new" / "cache" / "environments")
+
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert 3 == len(folders)
+    assert {0o700} == {stat.S_IMODE(path.stat().st_mode) for path in folders}

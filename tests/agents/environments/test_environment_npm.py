@@ -103,7 +103,7 @@ def test_a_requirement_of_python_is_none_of_npm() -> None:
     with pytest.raises(UsageError) as caught:
         create_recipe("ai", "6.0.326", requirements=["openai==2.26.0"], registry=NPM.name)
 
-    assert "'openai==2.26.0' is no requirement of npm; write NAME, NAME@VERSION or NAME@RANGE" == str(caught.value)
+    assert "Invalid requirement 'openai==2.26.0' of npm: use NAME, NAME@VERSION or NAME@RANGE" == str(caught.value)
 
 
 def test_a_checkout_is_a_folder_with_a_package(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_checkout_is_a_folder_with_a_package(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         create_recipe("ai", checkout=str(tmp_path), registry=NPM.name)
 
-    assert f"{tmp_path} is no checkout of a distribution: there is no package.json" == str(caught.value)
+    assert f"Invalid checkout '{tmp_path}': expected a folder with package.json" == str(caught.value)
 
 
 def test_the_same_name_in_two_registries_is_two_things() -> None:

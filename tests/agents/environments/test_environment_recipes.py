@@ -25,7 +25,7 @@ def test_what_is_no_requirement_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         create_recipe("openai-agents", "0.9.0", requirements=["open ai"])
 
-    assert "'open ai' is no requirement; write NAME, NAME==VERSION or NAME>=VERSION,<VERSION" == str(caught.value)
+    assert "Invalid requirement 'open ai': use NAME, NAME==VERSION or NAME>=VERSION,<VERSION" == str(caught.value)
 
 
 def test_equal_recipes_have_equal_names() -> None:
@@ -58,7 +58,7 @@ def test_a_checkout_is_installed_as_it_stands(tmp_path: Path) -> None:
     same = create_recipe("frame", checkout=str(tmp_path)).key
     project.write_text("[project]\nname = 'frame'\n")
 
-    assert ("--editable", str(tmp_path)) == before.words
+    assert ("--editable", str(tmp_path)) == before.install_arguments
     assert key == same
     assert key != create_recipe("frame", checkout=str(tmp_path)).key
 
@@ -68,7 +68,7 @@ def test_a_checkout_has_the_extras_of_the_pinned_release(tmp_path: Path) -> None
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     recipe = create_recipe("pydantic-ai-slim", checkout=str(tmp_path))
 
-    assert ("--editable", f"{tmp_path}[mcp,ag-ui]") == recipe.words
+    assert ("--editable", f"{tmp_path}[mcp,ag-ui]") == recipe.install_arguments
 
 
 def test_a_folder_without_a_project_is_no_checkout(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_a_folder_without_a_project_is_no_checkout(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         create_recipe("frame", checkout=str(tmp_path))
 
-    assert f"{tmp_path} is no checkout of a distribution: there is no pyproject.toml" == str(caught.value)
+    assert f"Invalid checkout '{tmp_path}': expected a folder with pyproject.toml" == str(caught.value)

@@ -45,8 +45,8 @@ def test_without_uv_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         installers.find_uv("frame==9.9")
 
     assert (
-        "agent 'frame==9.9' cannot be started: it needs an environment of its own, which uv makes, and uv is neither "
-        "on PATH nor beside this Python; to install it: pip install uv"
+        "agent 'frame==9.9' cannot be started: it needs an environment built by uv, and uv is neither "
+        "on PATH nor next to this Python; to install it: pip install uv"
     ) == str(caught.value)
 
 
