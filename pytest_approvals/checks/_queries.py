@@ -168,6 +168,7 @@ def settled_position(call: RecordedCall, decision: RecordedDecision) -> int | No
     places += [delivery.n for delivery in call.deliveries if delivery.n < taken]
     if len(call.decisions) > 1:
         places += _rejection_positions(call, taken)
+    # A call that was asked about again is open again.
     if not places or call.is_requested_between(min(places), taken):
         return None
     return min(places)

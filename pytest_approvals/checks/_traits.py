@@ -127,6 +127,7 @@ def order_of_results(history: History) -> Iterator[str]:
         for calls in _group_by_reply(exchange):
             ran = sorted(calls, key=lambda call: call.executions[-1].ended or 0 if call.executions else 0)
             delivery = sorted(calls, key=lambda call: call.deliveries[0].item or 0)
+            # Calls that ran in their own order show no choice.
             if not all(call.executions for call in calls) or ran == calls:
                 continue
             yield "order of the calls" if delivery == calls else "order of the runs" if delivery == ran else "another"

@@ -78,6 +78,10 @@ class CheckFailed(ApprovalsError, AssertionError):
         super().__init__(text)
 
 
+# Tracebacks name the place from which tests import it.
+CheckFailed.__module__ = "pytest_approvals"
+
+
 def count_statuses(verdicts: Iterable[Verdict]) -> dict[str, int]:
     """Return the number of verdicts by status, in the order in which the statuses first come."""
     counts: dict[str, int] = {}

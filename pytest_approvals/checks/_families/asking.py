@@ -307,6 +307,7 @@ def _find_second_listing(history: History, call: RecordedCall, decision: Recorde
     listed = sorted(n for request in call.requests for n, _ in request.listings if n > taken)
     if not listed:
         return None
+    # Only the end of a turn asks; a restore and the end of the run merely list.
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
     asking = [execution.ended or 0 for execution in call.executions if execution.how == "asked" and execution.n > taken]
     return next((n for n in listed if n in ends and not any(request < n for request in asking)), None)

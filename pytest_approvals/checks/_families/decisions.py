@@ -118,7 +118,7 @@ def invalid_decision_refused(history: History) -> Evaluations:
             yield Failure(
                 call=decision.call,
                 expected="the caller is told",
-                actual=f"{what} is taken without a sound",
+                actual=f"{what} is accepted silently",
                 witness=(decision.n, turn.ended),
                 level="should",
             )
@@ -326,7 +326,7 @@ def _find_effect(call: RecordedCall, decision: RecordedDecision, settled: int) -
         return Failure(call=call, expected=expected, actual=actual, witness=(settled, decision.n, delivery.n))
     closed_by_message = not call.executions and all(other is decision or other.refused for other in call.decisions)
     if decision.approves and closed_by_message and not turn.failed:
-        actual = "the approval is taken without a sound, and nothing runs"
+        actual = "the approval is accepted silently, and nothing runs"
         return Failure(call=call, expected="it is refused", actual=actual, witness=(settled, decision.n, turn.ended))
     return OK
 

@@ -89,7 +89,7 @@ def run_ends(history: History) -> Evaluations:
         actual = f"the model was asked {endless.limit} times and once more"
         yield Failure(expected="the run ends", actual=actual, witness=(endless.n,), session=endless.session)
     elif mute is not None and mute.end is not None:
-        actual = "the last turn pauses, and shows no request"
+        actual = "the last turn pauses without a request"
         yield Failure(expected="the run ends", actual=actual, witness=(mute.end.n,), session=mute.session)
     elif stuck is not None:
         actual = f"the same requests are there after they were answered {stuck.rounds} times"
@@ -479,7 +479,7 @@ def _foreign_requests(history: History) -> Evaluations:
             other = _find_call_of_other_session(history, request.session, tool, arguments)
             if other is not None:
                 actual = f"a request about {format_call(tool, arguments)} of session {other.session or 'main'}"
-                expected = "requests of its own calls"
+                expected = "only requests about its own calls"
                 witness = (other.n, request.n)
                 yield Failure(expected=expected, actual=actual, witness=witness, session=request.session)
 
@@ -493,7 +493,7 @@ def _foreign_executions(history: History) -> Evaluations:
                 actual = f"{format_call(execution.tool, execution.arguments)} of session {other.session or 'main'} runs"
                 witness = (other.n, execution.n)
                 yield Failure(
-                    expected="runs of its own calls", actual=actual, witness=witness, session=execution.session
+                    expected="only runs of its own calls", actual=actual, witness=witness, session=execution.session
                 )
         elif call.is_gated_at(execution.n) and call.decision_at(execution.n) is None:
             decision = next((decision for decision in history.decisions if _may_have_leaked(decision.call, call)), None)

@@ -287,6 +287,7 @@ def _report_missing_execution(call: RecordedCall, decision: RecordedDecision) ->
 def _was_executed_after(call: RecordedCall, decision: RecordedDecision) -> bool:
     taken = decision.handed_in_at or 0
     ran = any(execution.n > taken for execution in call.executions)
+    # A standing decision was made about another call; when it was handed in says little about this one.
     if decision.call is not call:
         return ran or bool(call.executions) or bool(call.requests)
     return ran
@@ -429,6 +430,7 @@ def runs_at_most_once(history: History) -> Evaluations:
             continue
         first, second, why = again
         yield Failure(call=call, expected="1 run", actual=why, witness=(first.n, first.ended or 0, second.n))
+    # More branches than sessions means that some save was restored twice.
     if len(history.branches) > len(history.sessions):
         yield from _executions_on_two_branches(history)
 

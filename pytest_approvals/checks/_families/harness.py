@@ -32,7 +32,7 @@ def journal_well_formed(history: History) -> Evaluations:
         yield OK
     for violation in violations:
         yield Failure(
-            expected="a journal as it can be recorded",
+            expected="a well-formed journal",
             actual=violation.text,
             witness=violation.witness,
             status="harness-error",

@@ -99,7 +99,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
     expected = "it is pending after the restore"
     if restore.event.error is not None:
         if pending.calls and not _was_changed(history, save, restore):
-            actual = f"taking it up fails: {_format_error_pair(restore.event.error)}"
+            actual = f"restoring fails: {_format_error_pair(restore.event.error)}"
             yield Failure(call=pending.calls[0], expected=expected, actual=actual, witness=witness)
         return
     listed = {call.label for call in restore.requested_calls}
@@ -342,6 +342,7 @@ def stream_shows_everything(history: History) -> Evaluations:
     some_text = any(text is not None for _, text, _ in streamed)
     some_calls = any(ids for _, _, ids in streamed)
     ends = {turn.end.n for turn in history.turns if turn.end is not None}
+    # Requests that no turn listed at its end: the stream's consumer may never have seen them.
     late = [request for request in history.requests if request.n not in ends]
     for turn, text, ids in streamed:
         if not turn.start.stream or turn.outcome not in ("paused", "finished") or turn.overlaps:

@@ -70,6 +70,7 @@ def same_outcome_in_every_mode(histories: Sequence[History]) -> Evaluations:
         done
     """
     for group in _group_comparable(histories):
+        # Compare with the plainest variant: it has the fewest causes for a difference.
         base, *others = sorted(group, key=_count_deviations)
         outcome = extract_outcome(base.events)
         for other in others:

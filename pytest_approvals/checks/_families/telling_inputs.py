@@ -67,6 +67,7 @@ def model_input_well_formed(history: History) -> Evaluations:
         broken = _violations(exchange, rules, last)
         for rule, ids, text in broken:
             key = (exchange.session, exchange.branch, exchange.conversation, rule)
+            # One failure per rule and conversation: later inputs repeat what the first one did wrong.
             if key not in known:
                 known.add(key)
                 call = _find_named_call(exchange, ids)
@@ -224,6 +225,7 @@ def _find_missing_message(history: History, exchange: Exchange, complete: set[in
         index = next((at for at, text in enumerate(texts) if (turn.start.text or "") in text), None)
         if index is None:
             return turn
+        # Each message may be used once, and only in order.
         del texts[: index + 1]
     return None
 
@@ -238,7 +240,7 @@ def _find_invented_message(history: History, exchange: Exchange) -> Failure | No
     sent = [turn.start.text for turn in history.turns if turn.session == session and turn.start.n < exchange.n]
     for item in new:
         if not any(text and text in str(item.get("text") or "") for text in sent):
-            actual = f"{item.get('text')!r} stands there in the caller's name"
+            actual = f"{item.get('text')!r} is there in the caller's name"
             witness = (exchange.n,)
             return Failure(
                 expected="the caller's messages", actual=actual, witness=witness, session=session, level="should"
@@ -323,8 +325,8 @@ def history_not_rewritten(history: History) -> Evaluations:
 
 def _find_rewrite(before: Exchange, exchange: Exchange) -> Failure | None:
     if exchange.first_difference is not None:
-        actual = f"item {exchange.first_difference + 1} of the input before is another one or missing"
-        expected = "the input before, and what came since"
+        actual = f"item {exchange.first_difference + 1} of the previous input is different or missing"
+        expected = "the previous input, and what came since"
         witness = (before.n, exchange.n)
         return Failure(expected=expected, actual=actual, witness=witness, session=exchange.session)
     changed = _find_changed_call(before, exchange)
