@@ -100,9 +100,9 @@ class AgentGraph:
         """Return the tools of all agents."""
         return self.blueprint.tools
 
-    async def calls_reaching_tools(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
+    async def calls_reaching_tools(self, calls: Sequence[Any], workbenches: Sequence[Any]) -> list[tuple[str, str]]:
         """Return those of *calls* that reach a tool."""
-        return await calls_reaching_tools(calls, benches)
+        return await calls_reaching_tools(calls, workbenches)
 
     @property
     def speakers(self) -> list[str]:
@@ -202,9 +202,9 @@ class AgentGraph:
         )
 
 
-async def calls_reaching_tools(calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
+async def calls_reaching_tools(calls: Sequence[Any], workbenches: Sequence[Any]) -> list[tuple[str, str]]:
     """Return the calls that reach a tool in *workbenches*, an id and a tool each."""
-    known = {tool["name"] for bench in benches for tool in await bench.list_tools()}
+    known = {tool["name"] for workbench in workbenches for tool in await workbench.list_tools()}
     return [(call.id, call.name) for call in calls if call.name in known and is_json(call.arguments)]
 
 

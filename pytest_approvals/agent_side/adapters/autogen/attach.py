@@ -56,8 +56,8 @@ class AttachedAgents:
         before = agent._model_client, agent._workbench
         agent._model_client = ScriptedClient(self._world, label, self._progress.expect)
         agent._workbench = [
-            ProbedWorkbench(bench, label, approvals, self._progress, self._world, self._stubs)
-            for bench in agent._workbench
+            ProbedWorkbench(workbench, label, approvals, self._progress, self._world, self._stubs)
+            for workbench in agent._workbench
         ]
 
         def undo() -> None:
@@ -78,12 +78,12 @@ class AttachedAgents:
 
     def get_workbenches(self, name: str, *, stream: bool) -> Sequence[Any]:
         """Return the workbenches of the agent."""
-        benches: Sequence[Any] = self._main._workbench
-        return benches
+        workbenches: Sequence[Any] = self._main._workbench
+        return workbenches
 
-    async def calls_reaching_tools(self, calls: Sequence[Any], benches: Sequence[Any]) -> list[tuple[str, str]]:
+    async def calls_reaching_tools(self, calls: Sequence[Any], workbenches: Sequence[Any]) -> list[tuple[str, str]]:
         """Return those of *calls* that reach a tool."""
-        return await calls_reaching_tools(calls, benches)
+        return await calls_reaching_tools(calls, workbenches)
 
     def tools(self) -> tuple[ToolSpec, ...]:
         """Return the tools that were found."""

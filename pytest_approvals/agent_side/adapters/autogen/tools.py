@@ -47,7 +47,7 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
     async def run_json(
         self, args: Mapping[str, Any], cancellation_token: CancellationToken, call_id: str | None = None
     ) -> Any:
-        """See `BaseTool.run_json`; a tool may know the id of its call, which its body is not told."""
+        """See `BaseTool.run_json`; a tool may know the id of its call, which its body does not receive."""
         reset_token = _CALL_ID.set(call_id)
         try:
             return await super().run_json(args, cancellation_token)
