@@ -152,10 +152,10 @@ class DocumentNote:
     """An irregularity of a document that is not a mistake; *path* says where."""
 
     path: JsonPath
-    what: str
+    text: str
 
     def __str__(self) -> str:
-        return f"{format_path(self.path)}: {self.what}" if self.path else self.what
+        return f"{format_path(self.path)}: {self.text}" if self.path else self.text
 
 
 def verdict_from_flag(approved: bool) -> Verdict:

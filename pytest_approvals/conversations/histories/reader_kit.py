@@ -210,9 +210,9 @@ class ConversationBuilder:
         except HistoryError as error:
             raise prefix_error(names if place < 0 else (*names, place), error) from None
 
-    def add_note(self, path: JsonPath, what: str) -> None:
+    def add_note(self, path: JsonPath, text: str) -> None:
         """Add a note about an irregularity."""
-        self.conversation.notes.append(DocumentNote(path, what))
+        self.conversation.notes.append(DocumentNote(path, text))
 
 
 def prefix_error(path: JsonPath, error: HistoryError) -> HistoryError:

@@ -37,7 +37,7 @@ class LintMessage:
 
     rule: str
     is_mistake: bool
-    what: str
+    text: str
     file: str
     line: int | None = None
     where: str = ""
@@ -53,7 +53,7 @@ def finding_message(finding: LintFinding, stored: LocatedConversation) -> LintMe
     return LintMessage(
         rule=finding.rule,
         is_mistake=finding.is_mistake,
-        what=finding.what,
+        text=finding.text,
         file=stored.file,
         line=stored.line_of(finding.path),
         where=finding.where,
@@ -70,7 +70,7 @@ def error_message(error: HistoryError) -> LintMessage:
     return LintMessage(
         rule=UNREADABLE,
         is_mistake=True,
-        what=error.what,
+        text=error.what,
         file=error.file or "",
         line=error.line,
         where=format_path(error.at),
@@ -80,17 +80,17 @@ def error_message(error: HistoryError) -> LintMessage:
 
 def skip_message(skipped: SkippedFile) -> LintMessage:
     """Return the message about a file of a folder that was left out."""
-    return LintMessage(rule=SKIPPED, is_mistake=False, what="no conversation of a known format", file=skipped.file)
+    return LintMessage(rule=SKIPPED, is_mistake=False, text="no conversation of a known format", file=skipped.file)
 
 
 def format_text(message: LintMessage) -> str:
     r"""Return a line for people: place, rule, sentence.
 
-    >>> format_text(LintMessage(rule="odd", is_mistake=False, what="it rings \x07", file="a.json", line=3))
+    >>> format_text(LintMessage(rule="odd", is_mistake=False, text="it rings \x07", file="a.json", line=3))
     'a.json:3: odd: it rings \\x07'
     """
     place = message.file if message.line is None else f"{message.file}:{message.line}"
-    parts = (place, message.where, message.rule, message.what)
+    parts = (place, message.where, message.rule, message.text)
     return escape_control_characters(": ".join(part for part in parts if part))
 
 
@@ -106,7 +106,7 @@ def format_json(message: LintMessage) -> str:
         "message": message.message,
         "content": message.content,
         "path": list(message.path),
-        "what": message.what,
+        "what": message.text,
     }
     return json.dumps({name: value for name, value in facts.items() if value is not None})
 
@@ -115,7 +115,7 @@ def format_annotation(message: LintMessage) -> str:
     """Return a message as an annotation that GitHub shows next to the line."""
     level = "error" if message.is_mistake else "notice"
     place = f"file={_escape_property(message.file)}" + (f",line={message.line}" if message.line is not None else "")
-    text = escape_control_characters(f"{message.where}: {message.what}" if message.where else message.what)
+    text = escape_control_characters(f"{message.where}: {message.text}" if message.where else message.text)
     return f"::{level} {place},title={_escape_property(message.rule)}::{text.replace('%', '%25')}"
 
 

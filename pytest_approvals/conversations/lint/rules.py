@@ -65,7 +65,7 @@ class LintFinding:
 
     Attributes:
         rule: The slug of the rule; `waits` or `odd` for notices, which are not mistakes.
-        what: The problem, in one sentence.
+        text: The problem, in one sentence.
         where: The place, for people.
         path: The place in the document.
         message: The number of the message; None for what is outside of messages.
@@ -73,7 +73,7 @@ class LintFinding:
     """
 
     rule: str
-    what: str
+    text: str
     where: str
     path: JsonPath
     message: int | None = None
@@ -83,7 +83,7 @@ class LintFinding:
     def at(
         cls,
         rule: str,
-        what: str,
+        text: str,
         conversation: StoredConversation,
         entry: ConversationEntry,
         other: ConversationEntry | None = None,
@@ -92,7 +92,7 @@ class LintFinding:
         in_state = entry.message in conversation.state_paths
         return cls(
             rule=rule,
-            what=what if other is None else f"{what} ({conversation.where(other)})",
+            text=text if other is None else f"{text} ({conversation.where(other)})",
             where=conversation.where(entry),
             path=conversation.path(entry),
             message=None if in_state else entry.message,
@@ -102,7 +102,7 @@ class LintFinding:
     @classmethod
     def of_note(cls, note: DocumentNote) -> LintFinding:
         """Create the notice of an irregularity."""
-        return cls(rule=ODD, what=note.what, where=format_path(note.path), path=note.path)
+        return cls(rule=ODD, text=note.text, where=format_path(note.path), path=note.path)
 
     @property
     def is_mistake(self) -> bool:
@@ -161,8 +161,8 @@ class _ConversationLinter:
         self.findings += map(LintFinding.of_note, self.conversation.notes)
         return self.findings
 
-    def _report(self, rule: str, what: str, entry: ConversationEntry, other: ConversationEntry | None = None) -> None:
-        self.findings.append(LintFinding.at(rule, what, self.conversation, entry, other))
+    def _report(self, rule: str, text: str, entry: ConversationEntry, other: ConversationEntry | None = None) -> None:
+        self.findings.append(LintFinding.at(rule, text, self.conversation, entry, other))
 
     def _continue_response(self) -> None:
         """Begin a response of the model, or continue it."""
@@ -186,14 +186,14 @@ class _ConversationLinter:
             tool, arguments = lifecycle.decided_call
             if tool != entry.tool or not arguments_match(arguments, entry.arguments):
                 decided = format_short_call(tool, arguments)
-                what = f"the call is {format_stored_call(entry)}, and {decided} was decided about"
-                self._report("arguments-as-approved", what, entry, lifecycle.decision or lifecycle.origin)
+                text = f"the call is {format_stored_call(entry)}, and {decided} was decided about"
+                self._report("arguments-as-approved", text, entry, lifecycle.decision or lifecycle.origin)
             return
         if not self.is_model_speaking:
             self._continue_response()
         if entry.id in lifecycles.open and entry.id is not None:
-            what = f"call id {entry.id!r} is used again while the call before has no result"
-            self._report("call-ids-unique", what, entry, lifecycles.open[entry.id][0].origin)
+            text = f"call id {entry.id!r} is used again while the call before has no result"
+            self._report("call-ids-unique", text, entry, lifecycles.open[entry.id][0].origin)
         lifecycles.begin(entry.id, CallLifecycle(entry, self.round, None, entry))
 
     def read_request(self, entry: RequestEntry) -> None:
@@ -205,11 +205,11 @@ class _ConversationLinter:
             lifecycle.request = entry
             self.by_request[entry.id] = lifecycle
         elif not is_in_state or not is_same_call(entry, known.origin):
-            what = f"request id {entry.id!r} is used again while the request before is open"
-            self._report("request-ids-unique", what, entry, known.request)
+            text = f"request id {entry.id!r} is used again while the request before is open"
+            self._report("request-ids-unique", text, entry, known.request)
         elif known.result is not None:
-            what = f"request {entry.id!r} is still kept as open, and its call has a result"
-            self._report("settled-stays-settled", what, entry, known.result)
+            text = f"request {entry.id!r} is still kept as open, and its call has a result"
+            self._report("settled-stays-settled", text, entry, known.result)
 
     def _lifecycle_of_request(self, entry: RequestEntry, *, is_in_state: bool) -> CallLifecycle:
         call_id = entry.call_id if entry.call_id is not None else entry.id
@@ -217,12 +217,12 @@ class _ConversationLinter:
         if lifecycle is not None:
             if not is_same_call(entry, lifecycle.origin):
                 call = format_stored_call(lifecycle.origin)
-                what = f"the request shows {format_stored_call(entry)}, and the call is {call}"
-                self._report("request-shows-the-call", what, entry, lifecycle.origin)
+                text = f"the request shows {format_stored_call(entry)}, and the call is {call}"
+                self._report("request-shows-the-call", text, entry, lifecycle.origin)
             return lifecycle
         if not entry.replaces_call and not self.conversation.is_continuation:
-            what = f"the request is about call {call_id!r}, which nobody made, or which has its result"
-            self._report("request-shows-the-call", what, entry)
+            text = f"the request is about call {call_id!r}, which nobody made, or which has its result"
+            self._report("request-shows-the-call", text, entry)
         if not is_in_state:
             self._continue_response()
         lifecycle = CallLifecycle(entry, self.round)
@@ -237,14 +237,14 @@ class _ConversationLinter:
         lifecycle = self.by_request.get(entry.id)
         if lifecycle is None:
             if not self.conversation.is_continuation:
-                what = f"a decision to {entry.verdict} answers request {entry.id!r}, which nobody made before it"
-                self._report("invalid-decision-refused", what, entry)
+                text = f"a decision to {entry.verdict} answers request {entry.id!r}, which nobody made before it"
+                self._report("invalid-decision-refused", text, entry)
             return
         if lifecycle.decision is not None:
             self._check_repeated_decision(lifecycle, lifecycle.decision, entry)
         elif lifecycle.result is not None:
-            what = f"request {entry.id!r} is decided after its call has a result"
-            self._report("settled-stays-settled", what, entry, lifecycle.result)
+            text = f"request {entry.id!r} is decided after its call has a result"
+            self._report("settled-stays-settled", text, entry, lifecycle.result)
         lifecycle.decision = entry
         assert lifecycle.request is not None
         self._check_decided_call(lifecycle.request, entry)
@@ -252,11 +252,11 @@ class _ConversationLinter:
     def _check_repeated_decision(self, lifecycle: CallLifecycle, before: DecisionEntry, entry: DecisionEntry) -> None:
         same = before.verdict == entry.verdict and arguments_match(before.arguments, entry.arguments)
         if same or lifecycle.result is not None:
-            what = f"request {entry.id!r} is decided again: {entry.verdict} after {before.verdict}"
-            self._report("settled-stays-settled", what, entry, before)
+            text = f"request {entry.id!r} is decided again: {entry.verdict} after {before.verdict}"
+            self._report("settled-stays-settled", text, entry, before)
         else:
-            what = f"request {entry.id!r} has decisions that contradict each other: {before.verdict}, {entry.verdict}"
-            self._report("contradiction-not-executed", what, entry, before)
+            text = f"request {entry.id!r} has decisions that contradict each other: {before.verdict}, {entry.verdict}"
+            self._report("contradiction-not-executed", text, entry, before)
 
     def _check_decided_call(self, request: RequestEntry, entry: DecisionEntry) -> None:
         if entry.flagged is not None and request.flagged is not None and entry.flagged != request.flagged:
@@ -265,12 +265,12 @@ class _ConversationLinter:
         if entry.verdict == "edit" or entry.arguments is None:
             return
         if entry.call_id is not None and request.call_id is not None and entry.call_id != request.call_id:
-            what = f"the decision holds call {entry.call_id!r}, and the request is about {request.call_id!r}"
-            self._report("arguments-as-approved", what, entry, request)
+            text = f"the decision holds call {entry.call_id!r}, and the request is about {request.call_id!r}"
+            self._report("arguments-as-approved", text, entry, request)
         elif entry.tool != request.tool or not arguments_match(entry.arguments, request.arguments):
             decided = format_short_call(entry.tool or request.tool, entry.arguments)
-            what = f"the decision is about {decided}, and the request shows {format_stored_call(request)}"
-            self._report("arguments-as-approved", what, entry, request)
+            text = f"the decision is about {decided}, and the request shows {format_stored_call(request)}"
+            self._report("arguments-as-approved", text, entry, request)
 
     # --- results ---
 
@@ -282,8 +282,8 @@ class _ConversationLinter:
             self._report_orphan(entry)
             return
         if entry.tool is not None and entry.tool != lifecycle.origin.tool:
-            what = f"the result says to be of {entry.tool}, and call {entry.call_id!r} is of {lifecycle.origin.tool}"
-            self._report("result-matches-its-call", what, entry, lifecycle.origin)
+            text = f"the result says to be of {entry.tool}, and call {entry.call_id!r} is of {lifecycle.origin.tool}"
+            self._report("result-matches-its-call", text, entry, lifecycle.origin)
         if entry.outcome != "denied":
             self._check_approval(lifecycle, entry)
 
@@ -292,22 +292,22 @@ class _ConversationLinter:
         if before is not None:
             self._report("result-delivered-once", f"call {entry.call_id!r} has a second result", entry, before.result)
         elif not self.conversation.is_continuation:
-            what = f"a result is for call {entry.call_id!r}, which nobody made before it"
-            self._report("result-matches-its-call", what, entry)
+            text = f"a result is for call {entry.call_id!r}, which nobody made before it"
+            self._report("result-matches-its-call", text, entry)
 
     def _check_approval(self, lifecycle: CallLifecycle, entry: ResultEntry) -> None:
         if lifecycle.decision is not None:
             verdict = lifecycle.decision.verdict
             if verdict not in APPROVING_VERDICTS and entry.outcome == "returned":
-                what = f"{format_stored_call(lifecycle.origin)} was decided with {verdict}, and has the result of a run"
-                self._report("rejected-never-runs", what, entry, lifecycle.decision)
+                text = f"{format_stored_call(lifecycle.origin)} was decided with {verdict}, and has the result of a run"
+                self._report("rejected-never-runs", text, entry, lifecycle.decision)
         elif lifecycle.request is not None and lifecycle.request.needs_decision and self._shows_decisions(lifecycle):
-            what = f"{format_stored_call(lifecycle.origin)} has a result, and nobody decided about its request"
-            self._report("approval-before-execution", what, entry, lifecycle.request)
+            text = f"{format_stored_call(lifecycle.origin)} has a result, and nobody decided about its request"
+            self._report("approval-before-execution", text, entry, lifecycle.request)
         elif self.gated and any(fnmatchcase(lifecycle.origin.tool, pattern) for pattern in self.gated):
             nowhere = "" if self.conversation.shows_decisions else "; this format never tells who approved a call"
-            what = f"{format_stored_call(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
-            self._report("approval-before-execution", what, entry, lifecycle.origin)
+            text = f"{format_stored_call(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
+            self._report("approval-before-execution", text, entry, lifecycle.origin)
 
     def _shows_decisions(self, lifecycle: CallLifecycle) -> bool:
         """Return whether the format would show a decision about a call.

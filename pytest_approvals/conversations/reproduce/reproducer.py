@@ -19,6 +19,7 @@ from pytest_approvals.errors import AgentUnavailable, ScenarioError, UsageError
 from pytest_approvals.journal.coverage import count_reached
 from pytest_approvals.journal.history import History
 from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content
@@ -135,7 +136,7 @@ def build_scenario(draft: ScenarioDraft) -> Scenario:
         ScenarioError: The draft is not a valid scenario.
     """
     text: Any = format_yaml(build_document(draft))
-    return parse_scenario(text, name=SCENARIO_NAME, path=f"{SCENARIO_NAME}.approval.yaml")
+    return parse_scenario(text, name=SCENARIO_NAME, path=f"{SCENARIO_NAME}{SCENARIO_SUFFIX}")
 
 
 REFERENCE = "reference"

@@ -148,7 +148,7 @@ def test_what_a_library_stored_has_no_mistake(document, stored, name, how) -> No
     """Lint finds nothing in it; what waits for a person is told."""
     found = lint_conversation(FormatDetector().read(document(stored, how)))
 
-    assert [] == [(each.rule, each.what) for each in found if each.is_mistake]
+    assert [] == [(each.rule, each.text) for each in found if each.is_mistake]
     assert (how in (*FINISHED, "sent", "input_list")) == (not found)
 
 

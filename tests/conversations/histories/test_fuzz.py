@@ -81,7 +81,7 @@ def looked_at(name, document):
         return
     assert [] == find_violations(build_journal(read))
     for finding in lint_conversation(read, ["p*"]):
-        assert finding.what
+        assert finding.text
         assert finding.where is not None
     for entry in read.entries:
         assert read.where(entry)

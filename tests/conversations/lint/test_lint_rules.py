@@ -32,7 +32,7 @@ def test_an_open_request_at_the_end_is_told_and_no_mistake(words, whole) -> None
     """The conversation is paused."""
     (found,) = words.lint(words.messages(*whole[:2]))
 
-    assert ("waits", False, "pay(amount=5) waits for a decision") == (found.rule, found.is_mistake, found.what)
+    assert ("waits", False, "pay(amount=5) waits for a decision") == (found.rule, found.is_mistake, found.text)
 
 
 def test_a_request_without_a_decision(words, whole) -> None:
@@ -145,7 +145,7 @@ def test_arguments_that_changed_between_request_and_decision(words, whole) -> No
             "arguments-as-approved",
             "the decision is about pay(amount=500), and the request shows pay(amount=5) (message 1, content 0)",
         ),
-    ] == [(each.rule, each.what) for each in found]
+    ] == [(each.rule, each.text) for each in found]
 
 
 def test_arguments_that_changed_between_decision_and_execution(words, whole) -> None:
@@ -266,7 +266,7 @@ def test_a_format_without_approvals_says_so(words) -> None:
     ]
     (found,) = words.lint(document, "pay")
 
-    assert "; this format never tells who approved a call" in found.what
+    assert "; this format never tells who approved a call" in found.text
 
 
 def test_a_session_that_keeps_a_settled_request(words, whole) -> None:
@@ -311,7 +311,7 @@ def test_an_unknown_type_is_told(words) -> None:
     """It is no mistake; the nearest known one is named."""
     (found,) = words.lint(words.messages((MODEL, words.text("Hi."), {"$type": "functionCal"})))
 
-    assert ("odd", "$type 'functionCal' is not known; did you mean 'functionCall'?") == (found.rule, found.what)
+    assert ("odd", "$type 'functionCal' is not known; did you mean 'functionCall'?") == (found.rule, found.text)
 
 
 def test_a_known_type_that_no_approval_needs_is_not_told(words) -> None:
