@@ -11,7 +11,7 @@ from pytest_approvals.agents.adapters import resolve_local_agent
 from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.checks import judge, judge_group
+from pytest_approvals.checks import judge, judge_group, merge_traits, observe_traits
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
@@ -121,6 +121,13 @@ class AgentRuns:
         clean = self._runs[scenario].clean if scenario in self._runs else []
         verdicts = judge_group(clean) if len(clean) > 1 else []
         return frozenset(one.check for one in verdicts if one.status in FAILED_STATUSES)
+
+    def traits(self) -> dict[str, tuple[str, ...]]:
+        """Return the design choices that the agent shows in the plainest variant of each scenario."""
+        plainest = [(scenario, self.variants(scenario)[:1]) for scenario in self._catalogue]
+        return merge_traits(
+            observe_traits(self.history(scenario, variant)) for scenario, variants in plainest for variant in variants
+        )
 
     def failure_counts(self) -> dict[str, int]:
         """Return the number of runs in which each check failed, the most frequent first."""

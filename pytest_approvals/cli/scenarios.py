@@ -115,16 +115,18 @@ def _reference_transcript(scenario: Scenario) -> str:
 
 
 def _list_variants(scenario: Scenario, agent: LocalAgent, *, by_name: bool) -> Iterator[str]:
+    from pytest_approvals.agent_side.contract.metadata import get_facts
     from pytest_approvals.scenario.variants import missing_capabilities, plan_variants
 
-    found = plan_variants(scenario, agent.adapter)
+    facts = get_facts(agent.adapter)
+    variants = plan_variants(scenario, facts)
     name = f"  {agent.spec!s:20}"
-    if not found:
-        missing = ", ".join(sorted(missing_capabilities(scenario, agent.adapter)))
+    if not variants:
+        missing = ", ".join(sorted(missing_capabilities(scenario, facts)))
         yield f"{name} not applicable: it lacks {missing}"
     else:
-        yield f"{name} {len(found)}"
-        yield from (f"    {variant.id}" for variant in found if by_name)
+        yield f"{name} {len(variants)}"
+        yield from (f"    {variant.id}" for variant in variants if by_name)
 
 
 def _relative_path(scenario: Scenario) -> str:

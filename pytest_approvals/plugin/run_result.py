@@ -23,18 +23,23 @@ class ToolCalls:
     Attributes:
         made: The calls that the model made, in order.
         requests: The approval requests that surfaced.
-        runs: The executions, with `.arguments`, `.result` and `.error`.
+        executions: The executions, with `.arguments`, `.result` and `.error`.
     """
 
     def __init__(
-        self, made: Sequence[RecordedCall], requests: Sequence[SurfacedRequest], runs: Sequence[Execution]
+        self, made: Sequence[RecordedCall], requests: Sequence[SurfacedRequest], executions: Sequence[Execution]
     ) -> None:
         self.made = list(made)
         self.requests = list(requests)
-        self.runs = list(runs)
+        self.executions = list(executions)
+
+    @property
+    def runs(self) -> list[Execution]:
+        """The same as `executions`, under its former name."""
+        return self.executions
 
     def __repr__(self) -> str:
-        return f"<{len(self.made)} made, {len(self.requests)} asked about, {len(self.runs)} run>"
+        return f"<{len(self.made)} made, {len(self.requests)} asked about, {len(self.executions)} run>"
 
 
 class CallsByTool(Mapping[str, ToolCalls]):
@@ -98,7 +103,7 @@ class RunResult:
 
     @property
     def calls(self) -> CallsByTool:
-        """The calls by tool: `run.calls["refund"].runs`."""
+        """The calls by tool: `run.calls["refund"].executions`."""
         return CallsByTool(self.history)
 
     @property

@@ -31,3 +31,21 @@ def test_the_releases_that_an_agent_plays_are_told(command_line: Any) -> None:
     lines = command_line("agents", "meai").out.splitlines()
 
     assert ["meai: ready", "  plays its releases: 10.2, 10.4, 10.6, 10.7, 10.9, robust"] == [lines[0], lines[2]]
+
+
+def test_traits_are_observed_on_request(command_line) -> None:
+    """The catalogue runs on the agent, and what it chose where good agents differ is listed with its meaning."""
+    said = command_line("agents", "reference", "--traits")
+
+    assert 0 == said.code
+    assert "    unknown-request: refused. A decision about an unknown request is `refused`, or `ignored`.\n" in said.out
+
+
+def test_traits_need_an_agent(command_line) -> None:
+    """Nobody waits for runs on all agents by mistake."""
+    said = command_line("agents", "--traits")
+
+    assert (2, "pytest-approvals: --traits: name the agents: pytest-approvals agents SPEC --traits\n") == (
+        said.code,
+        said.err,
+    )

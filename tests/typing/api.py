@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from typing import assert_type
 
 from pytest_approvals import (
+    Approvals,
     CheckFailed,
+    ModelServer,
     Oracle,
     Request,
+    RunResult,
     Scenario,
+    ScriptedModel,
     allowlist,
     approve,
     approve_all,
@@ -32,10 +36,6 @@ from pytest_approvals import (
 from pytest_approvals.checks import Finding
 from pytest_approvals.journal.history import Exchange, Execution, SurfacedRequest
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.plugin.user_runs import Approvals
-from pytest_approvals.plugin.run_result import RunResult
-from pytest_approvals.plugin.model_script import ScriptedModel
-from pytest_approvals.plugin.servers import ModelServer
 from pytest_approvals.scenario import model
 from pytest_approvals.simulation import ReferenceAgent
 from pytest_approvals.testing import AdapterTests, FakeWorld
@@ -55,7 +55,7 @@ def a_test_of_ones_own(approvals: Approvals, scripted_model: ScriptedModel, fact
         stream=True,
     )
     assert_type(run, RunResult)
-    assert_type(run.calls["refund"].runs, list[Execution])
+    assert_type(run.calls["refund"].executions, list[Execution])
     assert_type(run.requests, list[SurfacedRequest])
     assert_type(run.transcript, Transcript)
     approvals.run(factory, model=scripted_model.calls("refund", order=42).says("Refunded."))
