@@ -207,6 +207,7 @@ class MeaiAgent(Agent):
         self.answers = 0
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        """Run a turn."""
         sent = [*self.history, *self._new_messages(text, decisions)]
         produced = await (self._streamed(sent) if stream else self._respond(sent))
         self.history = [*sent, *produced]
@@ -218,14 +219,17 @@ class MeaiAgent(Agent):
         )
 
     async def pending(self) -> Sequence[Request]:
+        """Return the open requests that need confirmation."""
         return [to_request(request) for request in self._unanswered() if request.requires_confirmation]
 
     async def dump(self) -> str:
+        """Return the state as text."""
         first = self.written if self.blueprint.history == "append" else 0
         self.written = len(self.history)
         return write_json({"messages": write_messages(self.history[first:]), **self._session()})
 
     async def load(self, parts: Sequence[str]) -> None:
+        """Restore the state from the saved *parts*."""
         documents = [read_json(part) for part in (parts if self.blueprint.history == "append" else parts[-1:])]
         for document in documents:
             self.history += MessageReader().messages(document["messages"])
@@ -233,12 +237,14 @@ class MeaiAgent(Agent):
         self._take_session(documents[-1])
 
     async def copy_from(self, other: Agent) -> None:
+        """Take over a copy of the state of *other*."""
         assert isinstance(other, MeaiAgent)
         document = read_json(write_json({"messages": write_messages(other.history), **other._session()}))
         self.history = MessageReader().messages(document["messages"])
         self._take_session(document)
 
     async def another_session(self, world: World) -> Agent:
+        """Build an agent for another session."""
         return type(self)(world, self.blueprint)
 
     # --- what a flavour adds ------------------------------------------------------------------------------------------
@@ -338,6 +344,7 @@ class BoundMeaiAgent(MeaiAgent):
         self.binding = ApprovalBinding()
 
     def client(self) -> BoundClient:
+        """Build the client behind the binding layer."""
         inner = super().client()
         assert isinstance(inner, FunctionInvokingClient)
         return BoundClient(inner, self.binding)

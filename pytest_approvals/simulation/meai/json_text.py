@@ -24,6 +24,7 @@ class ExactNumber(float):
     digits: str
 
     def __new__(cls, digits: str) -> Self:
+        """Keep the digits."""
         number = super().__new__(cls, digits)
         number.digits = digits
         return number

@@ -98,6 +98,7 @@ class StatefulAgent(Agent):
         return session_from_fields(json.loads(written))
 
     async def dump(self) -> str:
+        """Return the state as text."""
         if self.is_durable:
             return self.open_store().name
         self._dumped = True
@@ -106,6 +107,7 @@ class StatefulAgent(Agent):
         return self.encode(self.state)
 
     async def load(self, parts: Sequence[str]) -> None:
+        """Restore the state from the saved *parts*."""
         if self.is_durable:
             self._store = Store(self.blueprint.directory, parts[-1])
             self.reload_state()
@@ -115,13 +117,16 @@ class StatefulAgent(Agent):
             self.state = self.decode(parts[-1])
 
     async def copy_from(self, other: Agent) -> None:
+        """Take over a copy of the state of *other*."""
         assert isinstance(other, StatefulAgent)
         self.state = self.decode(self.encode(other.state))
 
     async def another_session(self, world: World) -> Agent:
+        """Build an agent for another session."""
         return type(self)(world, self.blueprint)
 
     async def close(self) -> None:
+        """Close the store."""
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -154,6 +159,7 @@ class StatefulAgent(Agent):
     # --- trimming -----------------------------------------------------------------------------------------------------
 
     async def trim(self, keep: int) -> None:
+        """Remove old messages, so that about *keep* remain."""
         with self.exclusive_input():
             main = self.state.main
             count = self.count_trimmable_items(main, keep)
