@@ -33,8 +33,7 @@ _SIMULATIONS = {"reference": "pytest_approvals.simulation", "meai": "pytest_appr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAgent:
-    """
-    An agent as it is in this environment.
+    """An agent as it is in this environment.
 
     Attributes:
         spec: The spec that names it.
@@ -66,8 +65,7 @@ def list_adapter_names() -> tuple[str, ...]:
 
 
 def load_flavours(name: str) -> Mapping[str, type[Agent]]:
-    """
-    Return the flavours of the adapter called *name*, the default one first under `""`.
+    """Return the flavours of the adapter called *name*, the default one first under `""`.
 
     Raises:
         UnknownName: No adapter has that name.
@@ -88,8 +86,7 @@ def load_flavours(name: str) -> Mapping[str, type[Agent]]:
 
 
 def get_adapter(spec: AgentSpec) -> type[Agent]:
-    """
-    Return the adapter class that *spec* names; if it simulates releases, the class for that release.
+    """Return the adapter class that *spec* names, or its class for a simulated release.
 
     Raises:
         UnknownName: There is no such agent, no such flavour, or no such simulated release.
@@ -123,7 +120,7 @@ def get_adapter_folder(name: str) -> Path:
 
 
 def find_local_agent(spec: AgentSpec) -> LocalAgent:
-    """Return the agent that *spec* names as it is in this environment, whatever version *spec* asks for."""
+    """Return the agent that *spec* names as it is here, whatever version *spec* asks for."""
     adapter = get_adapter(spec)
     if adapter.framework is None:
         return LocalAgent(spec=spec, adapter=adapter, version=adapter.release, where=str(get_adapter_folder(spec.name)))
@@ -145,8 +142,7 @@ def is_installed(adapter: type[Agent]) -> bool:
 
 
 def resolve_local_agent(spec: AgentSpec) -> LocalAgent:
-    """
-    Return the agent that *spec* names, if it can run in this environment as *spec* asks.
+    """Return the agent that *spec* names, if it can run in this environment as *spec* asks.
 
     Raises:
         AgentUnavailable: Its framework is not installed, or in another version, or from another folder.
@@ -170,8 +166,7 @@ def resolve_local_agent(spec: AgentSpec) -> LocalAgent:
 
 
 def check_installable(spec: AgentSpec, adapter: type[Agent]) -> None:
-    """
-    Validate the spec of an agent that has no framework.
+    """Validate the spec of an agent that has no framework.
 
     Raises:
         AgentUnavailable: It asks for a checkout, or for a release that the agent does not simulate.
@@ -190,9 +185,9 @@ def list_local_agents() -> tuple[LocalAgent, ...]:
 
 
 def list_default_agents() -> tuple[str, ...]:
-    """
-    Return the agents that run if none is named: the default flavour of each adapter that can run here.
+    """Return the agents that run if none is named.
 
+    They are the default flavours of the adapters that can run here.
     One that simulates the releases of some framework runs only when named.
     """
     return tuple(
@@ -203,9 +198,9 @@ def list_default_agents() -> tuple[str, ...]:
 
 
 def list_all_agents() -> tuple[str, ...]:
-    """
-    Return every flavour of every adapter, wherever it runs: here, or in an environment with its pinned release.
+    """Return every flavour of every adapter, wherever it runs.
 
+    That is here, or in an environment with its pinned release.
     A flavour with two names is listed once.
     """
     classes: dict[type[Agent], AgentSpec] = {}

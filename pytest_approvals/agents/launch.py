@@ -1,4 +1,4 @@
-"""Launch of released agents: the environment that a spec needs, and the source of its agents there.
+"""Launch of released agents: the environment of a spec, and the source of its agents.
 
 `NAME==VERSION` and `NAME@PATH` always need an environment, unless the agent simulates its releases; `NAME` alone means
 the installed framework, or else an environment with the pinned release.
@@ -32,8 +32,7 @@ _JAVASCRIPT_SUFFIXES = (".mjs",)
 
 
 def resolve_recipe(spec: AgentSpec, requirements: Iterable[str] = (), python: str = "") -> Recipe | None:
-    """
-    Return the recipe of the environment that *spec* needs; None if the agent runs in this one.
+    """Return the recipe of the environment that *spec* needs; None if the agent runs in this one.
 
     Args:
         spec: The agent.
@@ -69,8 +68,9 @@ def resolve_recipe(spec: AgentSpec, requirements: Iterable[str] = (), python: st
 def create_environment_source(
     spec: AgentSpec, recipe: Recipe, *, progress: ReportProgress | None = None, pool: ProcessPool | None = None
 ) -> SharedProcessSource:
-    """
-    Return the source of the agents that *spec* names, in the environment of *recipe*, built if it is missing.
+    """Return the source of the agents that *spec* names, in an environment.
+
+    The environment is built if it is missing.
 
     Args:
         spec: The agent.
@@ -124,8 +124,7 @@ def _create_python_launcher(environment: CachedEnvironment, adapter: type[Agent]
 
 
 def _create_node_launcher(environment: CachedEnvironment, adapter: type[Agent], agent: str) -> Launcher:
-    """
-    Return the launcher of agents in `agents.mjs`, in the folder of *adapter*, which holds their metadata.
+    """Return the launcher of the agents in `agents.mjs`, in the folder of *adapter*.
 
     Raises:
         AgentUnavailable: There is no node that can run them.

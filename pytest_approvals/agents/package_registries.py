@@ -16,8 +16,7 @@ _NPM_REQUIREMENT = re.compile(r"(?P<name>(?:@[a-z0-9~-][\w.~-]*/)?[a-z0-9~-][\w.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """
-    Requirement of an environment.
+    """Requirement of an environment.
 
     Attributes:
         name: The normalized name of the distribution.
@@ -30,8 +29,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageRegistry:
-    """
-    One kind of registry.
+    """One kind of registry.
 
     Attributes:
         name: Its name in adapters.
@@ -51,8 +49,7 @@ class PackageRegistry:
 
 
 def get_registry(name: str) -> PackageRegistry:
-    """
-    Return the registry that adapters call *name*.
+    """Return the registry that adapters call *name*.
 
     Raises:
         UnknownName: There is no such registry.

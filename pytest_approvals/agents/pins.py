@@ -1,4 +1,4 @@
-"""Pins: the pinned release of each framework's distribution, and what its releases need in addition.
+"""Pins: the pinned release of each framework, and what its releases need in addition.
 
 The pinned releases are those that this package is developed with: its stored transcripts are theirs. All pins are in
 `agent_side/adapters/pins.yaml`.
@@ -21,8 +21,7 @@ PINS_FILE = Path(__file__).parents[1] / "agent_side" / "adapters" / "pins.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinConstraint:
-    """
-    What some releases of a distribution need in addition.
+    """What some releases of a distribution need in addition.
 
     Attributes:
         versions: Version specifiers of the releases.
@@ -49,10 +48,9 @@ class Pin:
     registry: str = PYPI.name
 
     def requirements(self, version: str) -> tuple[str, ...]:
-        """
-        Return what an environment with a release needs, that release first.
+        """Return what an environment with a release needs, that release first.
 
-        >>> some = Beside(versions="<2", extras=("mcp",), requirements=("core=={version}",))
+        >>> some = PinConstraint(versions="<2", extras=("mcp",), requirements=("core=={version}",))
         >>> Pin(distribution="frame", constraints=(some,)).requirements("1.4")
         ('frame[mcp]==1.4', 'core==1.4')
         """
@@ -72,12 +70,11 @@ class Pin:
         return tuple(extra for constraint in self._constraints_of(version) for extra in constraint.extras)
 
     def checkout_requirements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """
-        Return the extras and the requirements of a checkout.
+        """Return the extras and the requirements of a checkout.
 
         They are those of the pinned release, except for what has to be of the same version.
 
-        >>> some = Beside(versions=">=0", extras=("mcp",), requirements=("core=={version}", "store"))
+        >>> some = PinConstraint(versions=">=0", extras=("mcp",), requirements=("core=={version}", "store"))
         >>> Pin(distribution="frame", release="1.4", constraints=(some,)).checkout_requirements()
         (('mcp',), ('store',))
         """

@@ -1,7 +1,7 @@
-"""Releases of an agent: those that it simulates, or those of its distribution, as uv or npm finds them.
+"""Releases of an agent: those that it simulates, or those of its distribution.
 
-No other client is needed, whatever registry the two are configured for. uv cannot list releases, but it names the newest
-one that fits; the next one is the newest below that.
+uv or npm finds the latter; no other client is needed, whatever registry the two are configured for. uv cannot list
+releases, but it names the newest one that fits; the next one is the newest below that.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ _COMPILED_LINE = re.compile(r"^[\w.-]+==([^\s;]+)", re.MULTILINE)
 
 
 def find_releases(distribution: str, wanted: str, *, python: str = "", registry: str = PYPI.name) -> tuple[str, ...]:
-    """
-    Return the releases of a distribution in a range, the oldest first.
+    """Return the releases of a distribution in a range, the oldest first.
 
     Args:
         distribution: The distribution.
@@ -55,8 +54,7 @@ def _find_npm_releases(distribution: str, specifier: SpecifierSet, python: str) 
 
 
 def find_agent_releases(spec: AgentSpec, wanted: str | None, *, python: str = "") -> tuple[str, ...]:
-    """
-    Return the releases of an agent in a range, the oldest first.
+    """Return the releases of an agent in a range, the oldest first.
 
     Args:
         spec: The agent; the release that it names does not matter.

@@ -17,8 +17,7 @@ _SPEC_PATTERN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """
-    Spec of an agent: `NAME`, `NAME.FLAVOUR`, either with `==VERSION` or `@PATH` of a checkout.
+    """Spec of an agent: `NAME`, `NAME.FLAVOUR`, either with `==VERSION` or `@PATH` of a checkout.
 
     >>> str(AgentSpec.parse("langgraph.per_call==1.2.0"))
     'langgraph.per_call==1.2.0'
@@ -31,8 +30,7 @@ class AgentSpec:
 
     @classmethod
     def parse(cls, text: str) -> AgentSpec:
-        """
-        Parse a spec, whether or not such an agent exists.
+        """Parse a spec, whether or not such an agent exists.
 
         Raises:
             UsageError: The text is not a spec.

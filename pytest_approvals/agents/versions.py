@@ -1,4 +1,4 @@
-"""Versions of releases: their order, and the ranges that contain them. A release may have a name that is no version."""
+"""Versions of releases: order and ranges. A release may have a name that is no version."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pytest_approvals.errors import UsageError
 
 
 def release_sort_key(release: str) -> tuple[bool, Version, str]:
-    """
-    Return the key that releases are sorted by: versions first, then all other names.
+    """Return the key that releases are sorted by: versions first, then all other names.
 
     >>> sorted(["robust", "10.9", "9.9"], key=release_order)
     ['9.9', '10.9', 'robust']
@@ -22,8 +21,7 @@ def release_sort_key(release: str) -> tuple[bool, Version, str]:
 
 
 def is_in_range(release: str, specifier: str) -> bool:
-    """
-    Return whether a release is in a range of versions; a name that is no version is in none.
+    """Return whether a release is in a range of versions; a name that is no version is in none.
 
     >>> [fits(release, ">=10") for release in ("10.4", "robust")]
     [True, False]
@@ -35,8 +33,7 @@ def is_in_range(release: str, specifier: str) -> bool:
 
 
 def parse_specifier(text: str) -> SpecifierSet:
-    """
-    Parse a version specifier.
+    """Parse a version specifier.
 
     Raises:
         UsageError: It is invalid.

@@ -1,5 +1,4 @@
-"""
-Waivers: known failures of one framework, each with its reason and its issue.
+"""Waivers: known failures of one framework, each with its reason and its issue.
 
 They are in the folder of the adapter, in `NAME.waivers.yaml`, as a list:
 
@@ -33,8 +32,7 @@ _ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiver:
-    """
-    One known failure.
+    """One known failure.
 
     Attributes:
         scenario: The id of a scenario, or a pattern.
@@ -91,8 +89,7 @@ def get_waiver_file(name: str) -> Path:
 
 
 def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
-    """
-    Load a file of waivers; a missing one holds none.
+    """Load a file of waivers; a missing one holds none.
 
     Args:
         path: The file.
@@ -129,8 +126,9 @@ def find_waiver(outcome: CheckOutcome, waivers: Iterable[Waiver]) -> Waiver | No
 def find_stale_waivers(
     waivers: Iterable[Waiver], outcomes: Sequence[CheckOutcome], complete: Collection[str], known: Collection[str]
 ) -> tuple[Waiver, ...]:
-    """
-    Return the waivers whose failure did not occur although all that they cover ran; none that say `sometimes`.
+    """Return the waivers whose failure did not occur although all that they cover ran.
+
+    Those that say `sometimes` are never stale.
 
     Args:
         waivers: The waivers of one agent.
@@ -152,9 +150,9 @@ def _is_stale(
 
 
 def rewrite_waivers(text: str, stale: Iterable[Waiver], new: Iterable[CheckOutcome]) -> str:
-    """
-    Return the text of a file of waivers without the *stale* ones, and with one for each *new* check and scenario.
+    """Return the text of a file of waivers without the *stale* and with the *new* ones.
 
+    There is one new waiver for each check and scenario.
     Comments stay; a new waiver has no reason yet, so that loading the file fails.
     """
     lines = text.splitlines()
@@ -179,7 +177,7 @@ def _format_new_entries(new: Iterable[CheckOutcome]) -> list[str]:
 
 
 def _find_entry_end(lines: Sequence[str], start: int) -> int:
-    """Return the number of the last line of the entry that starts in line *start*; comments below are the next one's."""
+    """Return the last line of the entry that starts in line *start*, without comments below."""
     end = start
     for number, line in enumerate(lines[start:], start + 1):
         if line.startswith("-") or (line and not line[0].isspace() and not line.startswith("#")):

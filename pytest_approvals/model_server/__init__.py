@@ -1,1 +1,1 @@
-"""Scripted model as an HTTP server on the loopback interface, for agents in other processes and languages."""
+"""Scripted model as an HTTP server on the loopback interface."""

@@ -21,8 +21,7 @@ class BackgroundLoop:
         self._thread.start()
 
     def run(self, response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
-        """
-        Return a response, waiting for it.
+        """Return a response, waiting for it.
 
         Raises:
             ModelDown: It was cancelled.

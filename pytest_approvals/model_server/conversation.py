@@ -41,8 +41,7 @@ ANY_PROTOCOL = "any"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationOptions:
-    """
-    How a script is played.
+    """How a script is played.
 
     Attributes:
         protocol: The provider's protocol, whose rules apply; only its path is served. `any` is that of the first
@@ -73,8 +72,7 @@ class ConversationOptions:
 
 
 class ServedConversation:
-    """
-    One scripted model at one address.
+    """One scripted model at one address.
 
     Args:
         name: Its address, and the agent's name in the journal.
@@ -146,12 +144,12 @@ class ServedConversation:
         return await self._in_order(self._serve(method, path, raw))
 
     async def reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
-        """Refuse a request in the protocol of *codec*; recorded if the conversation's own protocol is known."""
+        """Refuse a request in the protocol of *codec*; record it if the own protocol is known."""
         return await self._in_order(self._reject(error, codec))
 
     @property
     def may_wait(self) -> bool:
-        """Whether a response may have to wait: for a tool that the provider executes, or because the model is slow."""
+        """Whether a response may have to wait: for a hosted tool, or because the model is slow."""
         scenario = self.scenario
         if scenario is not self._needs_loop[0]:
             self._needs_loop = scenario, _needs_event_loop(scenario)
@@ -248,8 +246,7 @@ def _needs_event_loop(scenario: Scenario) -> bool:
 
 @lru_cache(maxsize=256)
 def strip_base_path(path: str) -> str:
-    """
-    Return the part of a path behind the base address of a provider.
+    """Return the part of a path behind the base address of a provider.
 
     >>> [strip_base_path(path) for path in ("/v1/messages", "/openai/deployments/d/chat/completions", "/v1/files")]
     ['messages', 'chat/completions', 'files']

@@ -1,4 +1,4 @@
-"""Scripted model server: conversations below path prefixes, and an HTTP interface that begins and reads them.
+"""Scripted model server: conversations at paths, and an HTTP interface to manage them.
 
     POST   /conversations              begin one: {"scenario": ID, or "text": YAML, and its options}
     GET    /conversations              list them
@@ -59,8 +59,7 @@ class ListenAddress:
 
 
 class ScriptedModelServer:
-    """
-    Server of conversations on the loopback interface, IPv4 and IPv6.
+    """Server of conversations on the loopback interface, IPv4 and IPv6.
 
     Args:
         load: Loads scenarios for clients that begin conversations by themselves.
@@ -85,8 +84,7 @@ class ScriptedModelServer:
     # --- start and stop ---
 
     def start(self) -> ScriptedModelServer:
-        """
-        Listen.
+        """Listen.
 
         Raises:
             UsageError: The port is taken.
@@ -141,8 +139,7 @@ class ScriptedModelServer:
     def begin(
         self, scenario: Scenario, options: ConversationOptions | None = None, *, name: str = ""
     ) -> ServedConversation:
-        """
-        Begin a conversation.
+        """Begin a conversation.
 
         Args:
             scenario: What it plays.
@@ -158,8 +155,7 @@ class ScriptedModelServer:
         return self.add(ServedConversation(name, lambda: scenario, options or ConversationOptions()))
 
     def add(self, conversation: ServedConversation) -> ServedConversation:
-        """
-        Serve a conversation under its name.
+        """Serve a conversation under its name.
 
         Raises:
             UsageError: The name is taken, or invalid in a path.

@@ -1,1 +1,1 @@
-"""Agents in other processes: the pool, the connection, and the agent as its counterpart sees it here."""
+"""Agents in other processes: the pool, the connection, and the agent as its counterpart."""

@@ -31,8 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTimeouts:
-    """
-    Time limits of an agent process, in seconds.
+    """Time limits of an agent process, in seconds.
 
     Attributes:
         start: From its start to its first answer.
@@ -46,8 +45,7 @@ class ProcessTimeouts:
 
 
 class AgentProcess:
-    """
-    An agent process and the connection to it; it belongs to the event loop that it was started on.
+    """An agent process and the connection to it; it belongs to the event loop that it was started on.
 
     Args:
         agent: The name of the agent, for messages and for the process itself.
@@ -93,8 +91,7 @@ class AgentProcess:
         self._session_numbers = count(1)
 
     async def greet(self) -> None:
-        """
-        Exchange greetings with the process, which loads the agent.
+        """Exchange greetings with the process, which loads the agent.
 
         Raises:
             HostError: It broke the protocol.
@@ -132,7 +129,7 @@ class AgentProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code, negative for a signal; None before its end, and if it is not a child of this process."""
+        """Its exit code, negative for a signal; None before its end, and if it is not a child."""
         return self._child.returncode if self._child is not None else None
 
     @property
@@ -141,8 +138,7 @@ class AgentProcess:
         return not self._ended and self._stderr.is_loop_closed
 
     async def call(self, method: str, params: Any, kind: type[T], *, limit: float | None = None) -> T:
-        """
-        Call the process; what is raised there is raised here.
+        """Call the process; what is raised there is raised here.
 
         Args:
             method: One of `COMMANDS`.

@@ -1,4 +1,4 @@
-"""Agent sources: build the agents of runs, from a class in this process or from the same class in another one."""
+"""Agent sources: build the agents of runs, in this process or in another one."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ class ProcessFactory(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InProcessSource:
-    """
-    An `AgentSource` that builds agents of an adapter class in this process.
+    """An `AgentSource` that builds agents of an adapter class in this process.
 
     Attributes:
         elsewhere: Builds the fresh ones.

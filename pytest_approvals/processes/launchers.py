@@ -1,4 +1,4 @@
-"""Launchers of agent processes: a Python interpreter with the agent side of this package, or any program."""
+"""Launchers of agent processes: a Python interpreter with the agent side, or any program."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class Launcher(Protocol):
         """Whether a fork server can run on it."""
 
     def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:
-        """
-        Start a process in a session of its own, so that a Ctrl-C for this process does not end it.
+        """Start a process in a session of its own, so that a Ctrl-C for this process does not end it.
 
         Args:
             options: Options of the agent side.
@@ -40,8 +39,7 @@ class Launcher(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonLauncher:
-    """
-    Launcher of a Python interpreter, by default the one of this process.
+    """Launcher of a Python interpreter, by default the one of this process.
 
     Attributes:
         python: The interpreter.
@@ -68,8 +66,7 @@ class PythonLauncher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLauncher:
-    """
-    Launcher of a program in any language; it never forks.
+    """Launcher of a program in any language; it never forks.
 
     Attributes:
         words: The program and its arguments.

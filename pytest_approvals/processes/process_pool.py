@@ -92,8 +92,7 @@ class ForkServer:
 
 
 class ProcessPool:
-    """
-    Pool of agent processes: starts them, keeps fork servers warm, and ends all of them.
+    """Pool of agent processes: starts them, keeps fork servers warm, and ends all of them.
 
     It may be used on several event loops, one after the other; each process belongs to the loop it was started on.
 
@@ -131,8 +130,7 @@ class ProcessPool:
                 warm.end(self._timeouts.end)
 
     async def start_fresh(self, agent: str, launcher: Launcher | None = None) -> AgentProcess:
-        """
-        Start a process, forked if its language and the framework's threads allow that.
+        """Start a process, forked if its language and the framework's threads allow that.
 
         Raises:
             HostError: It breaks the protocol.
@@ -160,8 +158,7 @@ class ProcessPool:
             raise loss from None
 
     async def start_cold(self, agent: str, launcher: Launcher | None = None) -> AgentProcess:
-        """
-        Start a process in a new interpreter.
+        """Start a process in a new interpreter.
 
         Raises:
             HostError: It breaks the protocol.
@@ -213,7 +210,7 @@ class ProcessPool:
         await asyncio.to_thread(self.close_now)
 
     def close_now(self) -> None:
-        """End all processes, without an event loop; do nothing in a fork of the process that made the pool."""
+        """End all processes, without an event loop; do nothing in a fork of this process."""
         if os.getpid() != self._owner:
             return
         for process in self._processes.values():

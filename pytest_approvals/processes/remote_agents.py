@@ -1,4 +1,4 @@
-"""Remote agents: the contract over RPC, and the sources that build agents in other processes of this machine."""
+"""Remote agents: the contract over RPC, and sources that build agents in other processes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ T = TypeVar("T")
 
 
 class RemoteAgent(Agent):
-    """
-    One session of an agent in another process.
+    """One session of an agent in another process.
 
     Attributes:
         host: The process; it ends with the last of its sessions.
@@ -55,8 +54,7 @@ class RemoteAgent(Agent):
 
     @classmethod
     async def build(cls, host: AgentProcess, world: World, blueprint: Blueprint) -> RemoteAgent:
-        """
-        Build an agent in a process; what the adapter raises there is raised here.
+        """Build an agent in a process; what the adapter raises there is raised here.
 
         Raises:
             UsageError: The blueprint holds something that cannot be serialized.
@@ -142,8 +140,7 @@ class RemoteAgent(Agent):
 
 
 def make_importable(attachment: Attachment) -> Attachment:
-    """
-    Return the attachment with its subject as a name that another process can import.
+    """Return the attachment with its subject as a name that another process can import.
 
     That is `module:name`, or `FILE.py:name` if pytest has imported the module from its file.
 
@@ -191,8 +188,7 @@ def drop_remote_handles(agent: Agent, decisions: Sequence[Decision]) -> Sequence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubprocessFactory:
-    """
-    A `ProcessFactory` of agents in processes that know nothing of the run.
+    """A `ProcessFactory` of agents in processes that know nothing of the run.
 
     Attributes:
         agent: The agent's name on the agent side: `NAME.FLAVOUR`, or `module:Class`.
@@ -223,8 +219,7 @@ MAX_AGENTS_PER_PROCESS = 200
 
 
 class SharedProcessSource:
-    """
-    An `AgentSource` in an environment of its own.
+    """An `AgentSource` in an environment of its own.
 
     The agents of all runs share a process there; fresh ones get processes of their own. A process belongs to the event
     loop that it was started on, so runs on another loop have another process.
@@ -257,8 +252,7 @@ class SharedProcessSource:
         return None
 
     async def fetch_facts(self) -> None:
-        """
-        Fetch the agent's metadata, which starts its process.
+        """Fetch the agent's metadata, which starts its process.
 
         Raises:
             AgentUnavailable: There is no such agent.
@@ -290,7 +284,7 @@ class SharedProcessSource:
         return process
 
     async def _is_over(self, started: asyncio.Task[AgentProcess]) -> bool:
-        """Return whether another process is needed; one that has built enough agents is ended between two runs."""
+        """Return whether another process is needed; end one that has built enough agents."""
         if not started.done():
             return False
         if started.cancelled() or started.exception() is not None or not started.result().is_usable:

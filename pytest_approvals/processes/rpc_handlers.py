@@ -46,8 +46,7 @@ RunToolBody = Callable[[RunReal], Awaitable[Value]]
 
 
 class RpcHandlers:
-    """
-    The worlds of one process, as the process reaches them.
+    """The worlds of one process, as the process reaches them.
 
     Args:
         run_body: Calls the process for a body that it has announced.
@@ -67,8 +66,7 @@ class RpcHandlers:
         self._worlds[session] = world
 
     async def answer(self, method: str, params: Any) -> Any:
-        """
-        Return the world's answer as JSON; what the world raises is raised.
+        """Return the world's answer as JSON; what the world raises is raised.
 
         Raises:
             BrokenContract: The method or its parameters are invalid.
@@ -80,8 +78,7 @@ class RpcHandlers:
         return to_json(await self._handlers[method](world, request), answer_type)
 
     def handle_notice(self, method: str, params: Any) -> None:
-        """
-        Handle a notice.
+        """Handle a notice.
 
         Raises:
             BrokenContract: The notice or its parameters are invalid.

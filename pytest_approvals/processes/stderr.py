@@ -1,4 +1,4 @@
-"""Standard error of agent processes: drained, so that it never blocks them, with the end of the text kept.
+"""Standard error of agent processes: drained, so that it never blocks; its end is kept.
 
 A forked process is reaped by the fork server, which writes behind a zero byte how it ended.
 """

@@ -1,4 +1,4 @@
-"""Approval requests of one run: which call each belongs to, its number, and the copies of it that the caller holds.
+"""Approval requests of one run: their calls, their numbers, and the caller's copies.
 
 The framework's own request id is recorded but never used as a key: frameworks reuse it, share it between nested agents,
 or use the call id for it. The harness numbers every request as it surfaces (`q1`, `q2`, ...); one that is still open
@@ -19,8 +19,7 @@ from pytest_approvals.scenario.model import AnswerSource
 
 @dataclass(slots=True, kw_only=True)
 class TrackedRequest:
-    """
-    One request, with the copies that the caller has of it.
+    """One request, with the copies that the caller has of it.
 
     Attributes:
         q: Its number, as journals name it.
@@ -55,8 +54,7 @@ class ApprovalRequests:
         self._requests: list[TrackedRequest] = []
 
     def update(self, session: str, listed: Sequence[Request], state: ScriptState) -> list[TrackedRequest]:
-        """
-        Track a complete list of the open requests of one session, as the agent gave it.
+        """Track a complete list of the open requests of one session, as the agent gave it.
 
         Requests that are missing from it are closed; those that were open before keep their numbers.
 
@@ -77,7 +75,7 @@ class ApprovalRequests:
         return now
 
     def find_still_open(self, session: str, listed: Sequence[Request], state: ScriptState) -> list[TrackedRequest]:
-        """Return the open requests that are in a list, and track nothing new: what is new was shown to nobody."""
+        """Return the open requests that are in a list; ignore new ones, which were not shown."""
         taken: set[str] = set()
         still: list[TrackedRequest] = []
         for request in listed:

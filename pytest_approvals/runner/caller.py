@@ -39,8 +39,7 @@ _REPEATABLE_VERDICTS = ("approve", "reject", "edit", "always", "never")
 
 
 class Caller:
-    """
-    Player of one scenario's caller script.
+    """Player of one scenario's caller script.
 
     Attributes:
         has_left: The caller left on purpose; what is pending stays unanswered.
@@ -158,7 +157,7 @@ class Caller:
                 self._answers.pop((session.name, answer.label or ""), None)
 
     async def _play_together(self, step: TogetherStep) -> None:
-        """Begin each turn when the one before it is held in a tool or has ended, so that every run has one order."""
+        """Begin each turn when the one before is held in a tool or has ended, in a fixed order."""
         running: list[asyncio.Task[None]] = []
         sessions: list[Session] = []
         used: set[str] = set()
@@ -210,7 +209,7 @@ class Caller:
     # --- decisions ---
 
     def _decide(self, session: Session, answers: Sequence[ScriptedDecision]) -> tuple[list[Decision], list[int]]:
-        """Make decisions of the script's answers and record them; those that cannot be addressed are skipped."""
+        """Make decisions of the script's answers and record them; skip those without a request."""
         decisions, positions = [], []
         for answer in answers:
             tracked = self.context.requests.find_about(session.name, answer.label) if answer.label else None
@@ -325,7 +324,7 @@ class Caller:
         await session.turn(None, decisions, positions)
 
     def _ask_oracle(self, session: Session, tracked: TrackedRequest) -> tuple[ScriptedDecision, str, bool | None]:
-        """Return an answer, who gives it, and whether it stands for a missing one; what the script said comes first."""
+        """Return an answer of the script or else the oracle, its author, and whether it was missing."""
         scripted = self._answers.get((session.name, tracked.label)) if tracked.label else None
         if scripted is not None:
             return scripted, "script", None
@@ -348,8 +347,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepHandler:
-    """
-    How a step of one session is played.
+    """How a step of one session is played.
 
     Attributes:
         play: Plays the step in the session.
@@ -389,7 +387,7 @@ def _build_decision(answer: ScriptedDecision, request: Request | None) -> Decisi
 
 
 def _tamper_request(request: Request, answer: ScriptedDecision) -> Request:
-    """Return the request as the caller hands it over; a copy that was tampered with no longer has a handle."""
+    """Return the request as the caller hands it over; a changed copy has no handle."""
     if answer.shows is None and answer.shows_tool is None:
         return request
     arguments = request.arguments if answer.shows is None else answer.shows

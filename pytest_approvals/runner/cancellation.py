@@ -1,5 +1,6 @@
-"""Caller disconnects: turns that are cancelled while they run, as when a web client goes away or a time limit is over.
+"""Caller disconnects: turns that are cancelled while they run.
 
+That is what happens when a web client goes away, or a time limit around the run is over.
 Whatever reaches the place of the disconnect is held there until the turn has ended, so that the cancellation finds the
 agent where the story says, however fast the machine is.
 """
@@ -25,8 +26,7 @@ class CallerGone(Exception):
 
 
 class Disconnect:
-    """
-    A caller's disconnect in one turn.
+    """A caller's disconnect in one turn.
 
     Args:
         place: Where it happens: `started LABEL`, or `model`.
@@ -44,8 +44,7 @@ class Disconnect:
         self._turn: asyncio.Task[Any] | None = None
 
     async def run(self, turn: Coroutine[Any, Any, T]) -> T:
-        """
-        Run a turn and return its result, unless the caller disconnected.
+        """Run a turn and return its result, unless the caller disconnected.
 
         Raises:
             CallerGone: The turn was cancelled, or ended as if nobody had cancelled it.

@@ -1,7 +1,8 @@
-"""Hosted MCP: the provider executes the calls that the caller approved and reports them in its next reply.
+"""Hosted MCP: calls that the model's provider executes itself.
 
-As in the OpenAI Responses API: an approval request is answered by an approval response in the next input, and the
-provider then calls the server itself.
+The provider executes the calls that the caller approved and reports them in its next reply, as in the OpenAI Responses
+API: an approval request is answered by an approval response in the next input, and the provider then calls the server
+itself.
 """
 
 from __future__ import annotations

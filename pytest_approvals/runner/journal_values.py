@@ -1,4 +1,4 @@
-"""Values of a run as journals hold them: the header, tools, model items, calls, requests and errors."""
+"""Values of a run as journals hold them: header, tools, items, calls, requests, errors."""
 
 from __future__ import annotations
 
@@ -150,6 +150,6 @@ def request_to_dict(request: Request) -> dict[str, Any]:
 
 
 def describe_error(error: BaseException) -> list[str]:
-    """Return the type and the message of an error; one that crossed a process boundary keeps its original type."""
+    """Return the type of an error (the original one if it is remote) and its message."""
     name = getattr(error, "original_type", None) or type(error).__name__
     return [name, str(error)[:MAX_ERROR_LENGTH]]

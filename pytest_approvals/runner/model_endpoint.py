@@ -29,8 +29,7 @@ _CURRENT_MODEL: ContextVar[ModelHandler] = ContextVar("model that answers the re
 
 
 class ModelEndpoint:
-    """
-    The scripted model of one run.
+    """The scripted model of one run.
 
     Args:
         protocol: The protocol of its clients.
@@ -59,8 +58,7 @@ class ModelEndpoint:
             answer.cancel()
 
     def serve(self, name: str, method: str, path: str, raw: bytes) -> HttpResponse:
-        """
-        Answer one request, from any thread.
+        """Answer one request, from any thread.
 
         Raises:
             ModelDown: The connection breaks before there is an answer.

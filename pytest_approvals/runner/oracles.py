@@ -30,7 +30,7 @@ class Oracle(Protocol):
         """Its name in the journal."""
 
     def answer(self, request: Request, label: str | None) -> ScriptedDecision | None:
-        """Return the answer to one request, or None if it has none; *label* is the scenario's name of the call."""
+        """Return the answer to one request, or None; *label* is the scenario's name of the call."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -131,20 +131,28 @@ def never(reason: str | None = None) -> Oracle:
 
 
 def allowlist(*tools: str, otherwise: Oracle | None = None) -> Oracle:
-    """Approve requests of tools that match a pattern; *otherwise* answers the rest, by default with a rejection."""
+    """Approve requests of tools that match a pattern; reject the rest, or ask *otherwise*."""
     rest = otherwise or reject_all("not on the allowlist")
     name = _format_call("allowlist", *tools, **({"otherwise": rest} if otherwise else {}))
     return _FirstOfOracle(name, (*(_FilterOracle(tool, tool, {}, approve_all()) for tool in tools), rest))
 
 
 def scripted(answers: Mapping[str, ScriptedDecision | str | bool]) -> Oracle:
-    """Answer by the label of the call or else by the tool: a decision, a verdict (`approve`, `reject`), or a bool."""
+    """Answer by the label of the call or else by the tool.
+
+    Args:
+        answers: For each, a decision, a verdict (`approve`, `reject`), or a bool.
+    """
     name = _format_call("scripted", dict(answers))
     return _ScriptedOracle(name, {key: _require_answer(answer, name) for key, answer in answers.items()})
 
 
 def policy(decide: Callable[[Request], ScriptedDecision | str | bool | None]) -> Oracle:
-    """Ask a function of the request; it returns a decision, a verdict, a bool, or None if it has no answer."""
+    """Ask a function of the request.
+
+    Args:
+        decide: Returns a decision, a verdict, a bool, or None if it has no answer.
+    """
     return _PolicyOracle(_format_call("policy", _BareName(getattr(decide, "__name__", "function"))), decide)
 
 
@@ -159,8 +167,7 @@ def first_of(*oracles: Oracle) -> Oracle:
 
 
 def on(tool: str, then: Oracle, **arguments: Any) -> Oracle:
-    """
-    Let *then* answer requests of matching tools with matching arguments; have no answer to others.
+    """Let *then* answer requests of matching tools with matching arguments; have no answer to others.
 
     Args:
         tool: A pattern with `*` and `?`.
@@ -171,8 +178,7 @@ def on(tool: str, then: Oracle, **arguments: Any) -> Oracle:
 
 
 def create_oracle(name: str) -> Oracle:
-    """
-    Return the oracle that a variant or a command line names.
+    """Return the oracle that a variant or a command line names.
 
     That is `approve_all`, `reject_all`, `random:SEED`, `allowlist:TOOL,TOOL`, or the name of a third-party oracle,
     which gets the text behind the colon.

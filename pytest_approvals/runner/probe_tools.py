@@ -1,4 +1,4 @@
-"""Probe tools: what the scenario's tools do when they are executed, and the signals that they wait for."""
+"""Probe tools, which do what the scenario says, and the signals that they wait for."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 class Signals:
-    """
-    The signals of one run: how a scenario schedules what happens at the same time, without sleeping.
+    """The signals of one run, which schedule what happens at the same time.
 
     A signal, once sent, stays sent. The harness sends `started LABEL` and `ended LABEL` as calls are executed; the
     caller's script sends all others.
@@ -76,8 +75,7 @@ class ProbeTools:
 
 
 async def execute_behaviour(behaviour: ToolBehaviour, arguments: Mapping[str, Any], signals: Signals) -> Any:
-    """
-    Do what the scenario says.
+    """Do what the scenario says.
 
     Raises:
         AsksAgain: The tool wants a second approval.
@@ -93,8 +91,7 @@ async def execute_behaviour(behaviour: ToolBehaviour, arguments: Mapping[str, An
 
 
 def format_result(returns: Any, arguments: Mapping[str, Any]) -> Any:
-    """
-    Return what a tool returns, with its arguments filled into the text.
+    """Return what a tool returns, with its arguments filled into the text.
 
     >>> format_result("deleted {path}", {"path": "a.txt"})
     'deleted a.txt'

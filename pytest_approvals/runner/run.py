@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
-    """
-    A recorded run.
+    """A recorded run.
 
     Attributes:
         output: The output of the last turn that finished; the agent's own object if it runs in this process.
@@ -66,8 +65,7 @@ async def run_scenario(
     lenient: bool = False,
     seed: int = 0,
 ) -> RecordedRun:
-    """
-    Play a scenario and record it.
+    """Play a scenario and record it.
 
     Args:
         scenario: What is played.

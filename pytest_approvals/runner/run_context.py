@@ -59,8 +59,7 @@ class RunCounters:
 
 @dataclass(slots=True, kw_only=True)
 class RunLimits:
-    """
-    How far a run may go.
+    """How far a run may go.
 
     Attributes:
         seconds: The time a run may take; past it, the run ends as `timeout`.
@@ -76,8 +75,7 @@ class RunLimits:
 
 @dataclass(slots=True, kw_only=True)
 class RunContext:
-    """
-    One run of a scenario.
+    """One run of a scenario.
 
     Attributes:
         header: The first event; recorded once the agent is built, because an attached agent brings its own tools.
@@ -140,8 +138,7 @@ class RunContext:
         return declared is not None and declared.approval == spec.approval
 
     def build_blueprint(self, directory: str, execute: ExecuteCall) -> Blueprint:
-        """
-        Return what the agent is built from now, with the tools that it has at this point of the story.
+        """Return what the agent is built from now, with the tools that it has at this point of the story.
 
         Args:
             directory: Folder of durable stores; empty if the variant has none.

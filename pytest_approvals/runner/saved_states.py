@@ -1,4 +1,4 @@
-"""Saved states of a session: what its agent dumped, how it is loaded again, and what a scenario changes in its text.
+"""Saved states of a session: dumped, loaded again, and changed by the scenario.
 
 A state may say the same thing in several places. Which of them a framework shows to people is found out by trial: one
 place after the other is changed, and what the agent lists then is compared with what it listed before.
@@ -30,8 +30,7 @@ ListPending = Callable[[StateParts], Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedState:
-    """
-    What is kept of a session.
+    """What is kept of a session.
 
     Attributes:
         parts: What the agent dumped; several with history `append`.
@@ -51,8 +50,7 @@ class SavedState:
 
 
 class SavedStates:
-    """
-    The saved states of one session.
+    """The saved states of one session.
 
     Args:
         session: The name of the session in the journal.
@@ -90,8 +88,7 @@ class SavedStates:
     async def save(
         self, agent: Agent, script: ScriptState, build_agent: Callable[[], Awaitable[Agent]], name: str = ""
     ) -> None:
-        """
-        Save the state of *agent*, under *name* or under a number.
+        """Save the state of *agent*, under *name* or under a number.
 
         A save that fails is recorded, and the agent stays alive.
 
@@ -142,8 +139,9 @@ class SavedStates:
             await agent.load(save.parts)
 
     async def dump_again(self, agent: Agent) -> str | None:
-        """
-        Dump once more what was just loaded, and return its digest: it shows whether the round trip is stable.
+        """Dump once more what was just loaded, and return its digest.
+
+        It shows whether the round trip is stable.
 
         None if it need not be stable: for what another release saved, say.
         """
@@ -153,7 +151,7 @@ class SavedStates:
         return compute_digest(await agent.dump())
 
     def record_restored(self, save: SavedState, pending: Sequence[TrackedRequest], again: str | None) -> None:
-        """Record that an agent resumes from a state, with what it lists right after, and the digest of a new dump."""
+        """Record that an agent resumes from a state, what it lists, and the digest of a new dump."""
         self.latest, self.is_agent_outdated = save, False
         mode = self._context.variant.serialize
         listed = [request.to_dict() for request in pending]
@@ -165,8 +163,7 @@ class SavedStates:
         self._record(StateRestored(session=self._session, name=save.name, mode=mode, error=describe_error(error)))
 
     async def tamper(self, step: RewriteStep, list_pending: ListPending) -> bool:
-        """
-        Change the text of the latest state; return whether it contains what is to be changed.
+        """Change the text of the latest state; return whether it contains what is to be changed.
 
         If all places that contain it are shown to people, a change of what is hidden changes nothing.
         """
@@ -222,8 +219,7 @@ def replace_text(parts: StateParts, step: RewriteStep, positions: Collection[Sta
 
 
 async def select_positions(parts: StateParts, step: RewriteStep, list_pending: ListPending) -> list[StatePosition]:
-    """
-    Return the positions that *step* means.
+    """Return the positions that *step* means.
 
     If no position alone changes what is shown, those count as shown whose change is refused.
     """

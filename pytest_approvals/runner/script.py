@@ -25,8 +25,7 @@ from pytest_approvals.scenario.model import Call, Scenario, Script, ScriptedRepl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
-    """
-    A call that the model made.
+    """A call that the model made.
 
     Attributes:
         label: The full label, with the path of the calls that run its agent.
@@ -47,8 +46,7 @@ class ScriptedCall:
 
 @dataclass(slots=True, kw_only=True)
 class ScriptState:
-    """
-    How far the scripts of one session have got.
+    """How far the scripts of one session have got.
 
     Attributes:
         opening: The first message of its main conversation.
@@ -86,8 +84,7 @@ class ScriptState:
     def match_calls(
         self, tool: str, arguments: Any, call_id: str | None, agent: str | None = None
     ) -> Iterator[ScriptedCall]:
-        """
-        Yield the calls that an observation may belong to, the likeliest first.
+        """Yield the calls that an observation may belong to, the likeliest first.
 
         The same agent, id, tool and arguments come first, then the same id and tool, then (for ids that the framework
         renamed or made up) the same tool and arguments; calls of a later reply before those of an earlier one.
@@ -131,8 +128,7 @@ class ScriptState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConversation:
-    """
-    One conversation with a model.
+    """One conversation with a model.
 
     Attributes:
         name: As journals name it: `main`, or `o1/helper` for the helper that call `o1` runs.
@@ -150,8 +146,7 @@ class ModelConversation:
 
 
 def find_conversation(scenario: Scenario, agent: str, items: Sequence[Item], state: ScriptState) -> ModelConversation:
-    """
-    Return the conversation that a model input belongs to; a new one is recorded in *state*.
+    """Return the conversation that a model input belongs to; a new one is recorded in *state*.
 
     An agent that the scenario has no script for (one that was handed over to, say) speaks in the main conversation.
     """
@@ -217,7 +212,7 @@ def _select_replies(script: Script, prompt: str) -> tuple[ScriptedReply, ...]:
 
 
 def _find_outer_call(agent: str, items: Sequence[Item], state: ScriptState) -> str:
-    """Return the call that runs this conversation: the one that opened it, or for a new one the first to open none."""
+    """Return the call that opened this conversation, or for a new one the first free call."""
     messages = [item for item in items if item.kind != "other"]
     begins = not messages or messages[-1].kind == "user"
     for key in ((agent, prompt) for prompt in _possible_prompts(messages)):
@@ -232,13 +227,13 @@ def _find_outer_call(agent: str, items: Sequence[Item], state: ScriptState) -> s
 
 
 def _possible_prompts(messages: Sequence[Item]) -> list[str]:
-    """Return what a conversation can have begun with: the last message, behind what the agent keeps, or the first."""
+    """Return the user messages that may have opened the conversation: the last and the first."""
     prompts = [item.text or "" for item in messages if item.kind == "user"] or [""]
     return [prompts[-1], prompts[0]]
 
 
 def _find_call_behind_items(agent: str, items: Sequence[Item], state: ScriptState) -> str:
-    """Return the call that runs the conversation in which the calls of *items* were made, however it begins."""
+    """Return the call whose conversation made the calls of *items*, however it begins."""
     for item in items:
         for call in reversed(state.calls) if item.kind == "call" else ():
             outer = call.label.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Session: the turns of one agent object after the other, built anew from saved states as the variant says.
+"""Session: turns of one agent object after the other, each built from a saved state.
 
 After every turn the state is saved; the next agent is built and loads the save only when the story continues, so that
 nothing is restored after the last turn.
@@ -36,8 +36,7 @@ from pytest_approvals.scenario.model import RewriteStep
 
 
 class Session:
-    """
-    One session of a run.
+    """One session of a run.
 
     Args:
         directory: Folder of durable stores; empty if the variant has none.
@@ -76,7 +75,7 @@ class Session:
             self._use_agent(agent, "built")
 
     async def ensure_agent(self) -> bool:
-        """Restore the latest save if the variant keeps no agent alive; return False if the session is lost."""
+        """Restore the latest save if no agent is kept alive; return False if that failed."""
         if self.states.is_agent_outdated and self.states.latest is not None and not self.is_lost:
             await self._restore(self.states.latest)
         return not self.is_lost
@@ -129,8 +128,7 @@ class Session:
         *,
         hangs_up: str | None = None,
     ) -> None:
-        """
-        Take one turn and record it; a failed turn is a result, not an error.
+        """Take one turn and record it; a failed turn is a result, not an error.
 
         Args:
             text: The user's message; None for a turn that only answers requests.
@@ -201,8 +199,7 @@ class Session:
         self._record(HistoryTrimmed(session=self.name, keep=keep, error=await self._attempt(self._agent.trim(keep))))
 
     async def pending(self) -> list[TrackedRequest]:
-        """
-        Ask the agent what is pending.
+        """Ask the agent what is pending.
 
         Raises:
             AdapterError: It lists something else than requests.
@@ -213,8 +210,7 @@ class Session:
         return self._track(listed)
 
     async def list_answerable(self) -> list[TrackedRequest]:
-        """
-        Return the requests that can be answered now.
+        """Return the requests that can be answered now.
 
         A failed turn shows nothing: of what was shown before, that is open which the agent still lists; if it cannot
         list anything, nothing is.
@@ -260,8 +256,7 @@ class Session:
         return await self.states.tamper(step, self._list_on_trial)
 
     async def fork(self) -> Session:
-        """
-        Return a second session object on the same state, for turns at the same time.
+        """Return a second session object on the same state, for turns at the same time.
 
         If the state is saved between turns, it is restored a second time; otherwise both drive the same live agent.
         """

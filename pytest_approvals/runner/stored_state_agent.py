@@ -34,8 +34,7 @@ _REPLAYED_EVENTS = (ModelRequest, ToolStart, PolicyAsked)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PausedState:
-    """
-    What an agent saved when it was paused for the first time, and what it had done until then.
+    """What an agent saved when it was paused for the first time, and what it had done until then.
 
     Attributes:
         agent, framework, version, scenario, serialize: What saved it, and in which scenario.
@@ -61,8 +60,7 @@ class PausedState:
 
     @classmethod
     def read(cls, path: Path) -> PausedState:
-        """
-        Read a stored state.
+        """Read a stored state.
 
         Raises:
             UsageError: The file does not hold one.
@@ -79,8 +77,7 @@ class PausedState:
 async def capture_paused_state(
     scenario: Scenario, serialize: str, source: AgentSource, agent: str, folder: str
 ) -> PausedState:
-    """
-    Play a scenario until the first turn has ended, and return what the agent saved then.
+    """Play a scenario until the first turn has ended, and return what the agent saved then.
 
     Args:
         scenario: What is played.
@@ -138,8 +135,7 @@ def _write_files(files: Mapping[str, str], folder: Path) -> None:
 
 
 class StoredStateSource:
-    """
-    An `AgentSource` whose first agent replays the record of an older release.
+    """An `AgentSource` whose first agent replays the record of an older release.
 
     Args:
         source: Builds the agents that follow.

@@ -15,8 +15,7 @@ from pytest_approvals.errors import UnknownName
 
 
 def split_reply(say: str | None, calls: tuple[ModelCall, ...], style: str) -> tuple[Chunk, ...]:
-    """
-    Split a reply into chunks.
+    """Split a reply into chunks.
 
     Args:
         say: The text of the reply.

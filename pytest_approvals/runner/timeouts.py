@@ -1,6 +1,7 @@
-"""Time limits of a run: a deadline that does not count the building of agents, and a watchdog for agents that block.
+"""Time limits of a run: a deadline, and a watchdog for agents that block.
 
-Importing a framework or starting a process can take longer than any turn, and says nothing about the agent.
+Building agents is not counted: importing a framework or starting a process can take longer than any turn, and says
+nothing about the agent.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     import asyncio
 
 
-# Not an Exception, because agents catch those. Its name is written into journals as the error of the run.
+# Raised wherever the agent is then, and not an Exception, because agents catch those. Its name is written into journals
+# as the error of the run.
 class AgentBlocks(BaseException):
-    """The agent blocked the event loop past the run's time limit; raised by the watchdog wherever the agent is then."""
+    """The agent blocked the event loop past the run's time limit."""
 
 
 class Deadline:
@@ -30,8 +32,7 @@ class Deadline:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """
-        Limit the time of what is inside.
+        """Limit the time of what is inside.
 
         Raises:
             TimeoutError: It took too long.
@@ -61,8 +62,7 @@ class Deadline:
 
 @contextlib.contextmanager
 def watchdog(seconds: float) -> Iterator[None]:
-    """
-    Raise `AgentBlocks` inside after so many seconds of real time, in whatever blocks the event loop then.
+    """Raise `AgentBlocks` in whatever blocks the event loop after so many seconds.
 
     An idle loop is not blocked: processes may take long to start. It needs the alarm signal: outside the main thread,
     and if the alarm is already set, it does nothing.

@@ -1,4 +1,4 @@
-"""World of a session: the model, the tools and the policy as the agent under test sees them, recorded."""
+"""World of a session: records the model, the tools and the policy that the agent uses."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
 
 
 class RecordingWorld:
-    """
-    Implementation of `contract.World` for one agent object in one session.
+    """Implementation of `contract.World` for one agent object in one session.
 
     Attributes:
         state: How far the session's script has got.
@@ -124,7 +123,7 @@ class RecordingWorld:
         return self._address
 
     async def answer_request(self, items: Sequence[Item], request: ParsedRequest) -> Reply:
-        """Answer a request over a protocol; if its model is named after an agent, it comes from that agent."""
+        """Answer a request over a protocol; its model is named after the agent that asks."""
         agent = request.model if request.model in list_agents(self.context.scenario) else MAIN
         return await self.model(
             items,
@@ -145,8 +144,7 @@ class RecordingWorld:
         violations: Sequence[RuleViolation] | None = None,
         is_readable: bool = True,
     ) -> Reply:
-        """
-        See `contract.World.model`.
+        """See `contract.World.model`.
 
         Args:
             items: The complete input.
@@ -291,7 +289,7 @@ class RecordingWorld:
         return result
 
     async def _disconnect_in(self, call: ScriptedCall | None) -> None:
-        """Hold an execution in which the caller disconnects; if the agent does not cancel it, it then continues."""
+        """Hold an execution in which the caller disconnects; it continues unless it is cancelled."""
         if call is not None and self.disconnect is not None and self.disconnect.trigger(f"started {call.label}"):
             await self.disconnect.hold()
 
@@ -404,8 +402,7 @@ class RecordingWorld:
 
 
 def create_world_dispatcher(world: RecordingWorld) -> ExecuteCall:
-    """
-    Return the function that executes the calls of an agent object's MCP servers.
+    """Return the function that executes the calls of an agent object's MCP servers.
 
     A server is told neither the id of a call nor who made it: if several sessions share the agent object, it is the one
     whose turn runs and whose model made such a call.

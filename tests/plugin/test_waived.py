@@ -137,7 +137,7 @@ def test_updating_writes_what_fails_and_a_person_says_why(forgetful) -> None:
     assert 1 == updated.ret
     assert text.startswith("- scenario: mine/one\n  check: ")
     assert text.endswith('  reason: ""\n  issue: ""\n')
-    refused.stdout.fnmatch_lines(["*forgetful.waivers.yaml:*: the text of reason is empty"])
+    refused.stdout.fnmatch_lines(["*forgetful.waivers.yaml:*: Invalid reason: expected a text *"])
 
 
 def test_updating_removes_what_is_stale(forgetful) -> None:

@@ -1,7 +1,7 @@
-"""Environments for agents whose framework is not installed in the wanted release: built by uv or npm, once, and cached.
+"""Environments for agents whose framework is not installed in the wanted release.
 
-A recipe describes an environment; the cache builds it and keeps it under a name made from the recipe; the agent side of
-this package is copied next to it.
+They are built by uv or npm, once, and cached. A recipe describes an environment; the cache builds it and keeps it under
+a name made from the recipe; the agent side of this package is copied next to it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Cache of environments, in one folder that only its user can access:
+"""Cache of environments, in one folder that only its user can access.
+
+The folder holds:
 
 environments/KEY/           an environment; complete once environment.json is in it
 locks/KEY.make              locked by the process that builds or removes it
@@ -32,7 +34,7 @@ CACHE_FOLDER_VARIABLE = "PYTEST_APPROVALS_CACHE"
 
 
 def get_cache_folder() -> Path:
-    """Return the folder that the environment variable names, or else `pytest-approvals` in the user's cache folder."""
+    """Return the folder that the variable names, or `pytest-approvals` in the user's cache."""
     if named := os.environ.get(CACHE_FOLDER_VARIABLE):
         return Path(named).expanduser().absolute()
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -48,8 +50,7 @@ def create_private_folder(folder: Path) -> None:
 
 
 class FileLock:
-    """
-    A lock on a file, held until it is released or this process ends.
+    """A lock on a file, held until it is released or this process ends.
 
     Args:
         path: The file; created if it does not exist.
@@ -96,8 +97,7 @@ _BUILDERS: dict[str, BuildEnvironment] = {
 
 
 def build_environment(recipe: Recipe, folder: Path, agent: str) -> None:
-    """
-    Build an environment in *folder*, which must not exist.
+    """Build an environment in *folder*, which must not exist.
 
     Raises:
         AgentUnavailable: The installer is missing, or fails; the message holds its reason.
@@ -107,8 +107,7 @@ def build_environment(recipe: Recipe, folder: Path, agent: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedEnvironment:
-    """
-    An environment in the cache.
+    """An environment in the cache.
 
     Attributes:
         recipe: Its recipe in words.
@@ -137,8 +136,7 @@ class CachedEnvironment:
 
 
 class EnvironmentCache:
-    """
-    Cache of environments; several processes may use one folder at a time.
+    """Cache of environments; several processes may use one folder at a time.
 
     Args:
         folder: The folder of the cache; by default that of `get_cache_folder`.
@@ -152,8 +150,7 @@ class EnvironmentCache:
         self._failed: dict[str, AgentUnavailable] = {}
 
     def get(self, recipe: Recipe, agent: str, progress: ReportProgress | None = None) -> CachedEnvironment:
-        """
-        Return the environment of a recipe, built if it is missing; it is kept while this process runs.
+        """Return the environment of a recipe, built if it is missing; it is kept while this process runs.
 
         Args:
             recipe: Its contents.
@@ -184,7 +181,7 @@ class EnvironmentCache:
         return sorted(map(self._read, folders), key=lambda environment: (-environment.used, environment.key))
 
     def prune(self, unused_for: float) -> Iterator[CachedEnvironment]:
-        """Remove, and yield, incomplete environments and those that no process has used for that many seconds."""
+        """Remove, and yield, incomplete environments and those not used for that many seconds."""
         limit = time.time() - unused_for
         for environment in self.list_environments():
             if (environment.used > limit and environment.complete) or not self._remove(environment):

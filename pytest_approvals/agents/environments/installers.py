@@ -21,8 +21,7 @@ INSTALL_TIMEOUT = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installer:
-    """
-    A program that installs packages.
+    """A program that installs packages.
 
     Attributes:
         name: Its name.
@@ -45,8 +44,7 @@ class Installer:
         folder: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """
-        Run it to provide *what*.
+        """Run it to provide *what*.
 
         Args:
             command: The program and its arguments.
@@ -81,8 +79,7 @@ _NPM_ERROR_LINE = re.compile(r"npm (?:error|ERR!) ?")
 
 
 def build_npm_environment(recipe: Recipe, folder: Path, agent: str) -> None:
-    """
-    Build an environment in *folder*, which must not exist.
+    """Build an environment in *folder*, which must not exist.
 
     Raises:
         AgentUnavailable: node or npm is missing, or npm fails; the message holds its reason.
@@ -102,8 +99,7 @@ def is_npm_available() -> bool:
 
 
 def list_npm_versions(package: str) -> tuple[str, ...]:
-    """
-    Return all versions of a package in the registry.
+    """Return all versions of a package in the registry.
 
     Raises:
         AgentUnavailable: npm is missing, or fails.
@@ -118,8 +114,7 @@ def list_npm_versions(package: str) -> tuple[str, ...]:
 
 
 def find_node(agent: str) -> str:
-    """
-    Return the path of node.
+    """Return the path of node.
 
     Raises:
         AgentUnavailable: It is not on PATH, cannot be started, or is too old.
@@ -158,8 +153,7 @@ NPM_INSTALLER = Installer(
 
 
 def build_python_environment(recipe: Recipe, folder: Path, agent: str) -> None:
-    """
-    Build an environment in *folder*, which must not exist.
+    """Build an environment in *folder*, which must not exist.
 
     Raises:
         AgentUnavailable: uv is missing, or fails; the message holds its reason.
@@ -174,8 +168,7 @@ def build_python_environment(recipe: Recipe, folder: Path, agent: str) -> None:
 
 
 def build_uv_variables() -> dict[str, str]:
-    """
-    Return the environment variables of uv, in which every version of pyenv is activated.
+    """Return the environment variables of uv, in which every version of pyenv is activated.
 
     pyenv's shims are on PATH for all of its versions, and fail for those that are not activated, so that uv would find
     an interpreter that it cannot use.
@@ -194,8 +187,7 @@ def get_interpreter(folder: Path) -> Path:
 
 
 def find_uv(agent: str) -> str:
-    """
-    Return the path of uv: on PATH, or next to this interpreter.
+    """Return the path of uv: on PATH, or next to this interpreter.
 
     Raises:
         AgentUnavailable: It is in neither place.

@@ -20,8 +20,7 @@ RECIPE_FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """
-    Contents of an environment.
+    """Contents of an environment.
 
     Attributes:
         requirements: What is installed, as the registry's installer takes it.
@@ -76,8 +75,7 @@ def create_recipe(
     python: str = "",
     registry: str = PYPI.name,
 ) -> Recipe:
-    """
-    Return the recipe for a release of a distribution, or for a checkout of it.
+    """Return the recipe for a release of a distribution, or for a checkout of it.
 
     The user's requirements replace those that the pins have for the same distributions.
 

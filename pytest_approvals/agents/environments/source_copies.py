@@ -1,4 +1,4 @@
-"""Copies of our code for environments, below a digest of its content, so that a change makes a new copy."""
+"""Copies of our code for environments, one for each digest of its content."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ PYTHON_SUFFIXES = (".py", ".json")
 
 
 def copy_sources(source: Path, folder: Path, suffixes: Iterable[str] = PYTHON_SUFFIXES) -> Path:
-    """
-    Copy a module or a package below *folder*, unless a copy exists, and return the copy.
+    """Copy a module or a package below *folder*, unless a copy exists, and return the copy.
 
     Several processes may do so at a time.
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of the host protocol, made from the same tables that both ends read and write by."""
+"""JSON Schema of the host protocol, generated from the tables that both ends use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ _NUMBER_SCHEMA = {"type": "integer"}
 
 
 def build_protocol_schema() -> dict[str, Any]:
-    """
-    Gives the schema of one line; below `$defs`, of what each side sends, and of the answer to each method.
+    """Return the schema of one line; below `$defs`, what each side sends and answers.
 
-    >>> protocol_schema()["$defs"]["answer-to-dump"]["properties"]["ok"]
+    >>> build_protocol_schema()["$defs"]["answer-to-dump"]["properties"]["ok"]
     {'$ref': '#/$defs/State'}
     """
     named: dict[str, Any] = {}
@@ -48,24 +47,24 @@ def _call_schemas(
         _add_message(
             named,
             f"call-{name}",
-            {"id": _NUMBER_SCHEMA, "m": {"const": name}, "p": get_codec(asked).schema(named)},
+            {"id": _NUMBER_SCHEMA, "m": {"const": name}, "p": get_codec(params).schema(named)},
             optional,
         )
-        for name, (asked, _) in methods.items()
+        for name, (params, _) in methods.items()
     ]
 
 
 def _answer_schemas(methods: dict[str, tuple[type[Any], type[Any]]], named: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        _add_message(named, f"answer-to-{name}", {"re": _NUMBER_SCHEMA, "ok": get_codec(answered).schema(named)})
-        for name, (_, answered) in methods.items()
+        _add_message(named, f"answer-to-{name}", {"re": _NUMBER_SCHEMA, "ok": get_codec(answer).schema(named)})
+        for name, (_, answer) in methods.items()
     ]
 
 
 def _notice_schemas(notices: dict[str, type[Any]], named: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        _add_message(named, f"notice-{name}", {"m": {"const": name}, "p": get_codec(told).schema(named)})
-        for name, told in notices.items()
+        _add_message(named, f"notice-{name}", {"m": {"const": name}, "p": get_codec(params).schema(named)})
+        for name, params in notices.items()
     ]
 
 

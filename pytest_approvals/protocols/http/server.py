@@ -1,8 +1,8 @@
-"""HTTP server of scripted models: the standard library's connections and threads, with requests parsed by `httptools`.
+"""HTTP server of scripted models: a thread for each connection, requests parsed by `httptools`.
 
-`httptools` wraps llhttp, the parser of Node.js. Nagle's algorithm is off, and a response is one write: with it on, a
-response in two writes waits 40 ms for the client's acknowledgement. A stream is one write too, unless its style wants
-pieces.
+Connections and threads are the standard library's. `httptools` wraps llhttp, the parser of Node.js. Nagle's algorithm
+is off, and a response is one write: with it on, a response in two writes waits 40 ms for the client's acknowledgement.
+A stream is one write too, unless its style wants pieces.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ class RequestTooLarge(Exception):
 
 
 class RequestUnreadable(Exception):
-    """
-    What was received is not HTTP.
+    """What was received is not HTTP.
 
     Attributes:
         in_body: The head of the request was readable.
@@ -55,8 +54,7 @@ class RequestUnreadable(Exception):
 
 
 class HttpRequestReader:
-    """
-    Parser of the requests of one connection.
+    """Parser of the requests of one connection.
 
     Args:
         send_continue: Called if a client waits for `100 Continue` before it sends a body.
@@ -73,8 +71,7 @@ class HttpRequestReader:
         self.on_message_begin()
 
     def read(self, data: bytes) -> list[HttpRequest]:
-        """
-        Parse what was received, and return the requests that are complete with it.
+        """Parse what was received, and return the requests that are complete with it.
 
         A request that is followed by something unreadable is the last one.
 
@@ -154,8 +151,7 @@ RefuseRequest = Callable[[str], HttpResponse]
 
 
 class HttpServer(ThreadingTCPServer):
-    """
-    Server on one address, with a thread for each connection.
+    """Server on one address, with a thread for each connection.
 
     Args:
         family: IPv4 or IPv6.

@@ -18,8 +18,9 @@ ExecuteCall = Callable[[ToolSpec, Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 
 class RunMcpServers:
-    """
-    Servers of the tools of kind `mcp` of one run; calls are executed in the event loop that it is made in.
+    """Servers of the tools of kind `mcp` of one run.
+
+    Calls are executed in the event loop in which it is made.
 
     Args:
         transports: The transport of each server, by name; `http` unless it is `stdio`.
@@ -31,8 +32,7 @@ class RunMcpServers:
         self._loop = asyncio.get_running_loop()
 
     def open_servers(self, specs: Iterable[ToolSpec], execute: ExecuteCall) -> tuple[ServerAddress, ...]:
-        """
-        Serve the tools of an agent object, and return the address of each of its servers.
+        """Serve the tools of an agent object, and return the address of each of its servers.
 
         Raises:
             UsageError: The MCP SDK is not installed.

@@ -28,8 +28,7 @@ MAX_LINE_LENGTH = 16 * 1024 * 1024
 
 @dataclass(slots=True)
 class _HostedServer:
-    """
-    A server that is being served.
+    """A server that is being served.
 
     Attributes:
         stop: Set to end it.
@@ -46,8 +45,7 @@ class _HostedServer:
 
 
 class McpHost:
-    """
-    Thread that serves MCP servers, from the first use until the process ends.
+    """Thread that serves MCP servers, from the first use until the process ends.
 
     Attributes:
         http_port: The port of streamable HTTP; the path is `/KEY/mcp`.
@@ -173,8 +171,7 @@ class _LineStreams:
 
 @cache
 def get_mcp_host() -> McpHost:
-    """
-    Return the host of this process.
+    """Return the host of this process.
 
     Raises:
         UsageError: The MCP SDK is not installed.

@@ -1,4 +1,4 @@
-"""MCP servers made from Python functions: their tools, their addresses, and the server of either major SDK release."""
+"""MCP servers made from Python functions, for either major release of the SDK."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpTool:
-    """
-    One tool of a server.
+    """One tool of a server.
 
     Attributes:
         run: Executes a call, given its arguments; what it raises is reported to the client as a failure of the tool. It
@@ -50,8 +49,7 @@ def _parameter_schema(parameter: Parameter) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpAddress:
-    """
-    Address of a server; a client takes either of the two forms.
+    """Address of a server; a client takes either of the two forms.
 
     Attributes:
         url: For streamable HTTP.
@@ -69,8 +67,7 @@ class McpServers:
         self._keys: list[str] = []
 
     def open(self, name: str, tools: Iterable[McpTool]) -> McpAddress:
-        """
-        Serve *tools* as the server called *name*.
+        """Serve *tools* as the server called *name*.
 
         Raises:
             UsageError: The MCP SDK is not installed.

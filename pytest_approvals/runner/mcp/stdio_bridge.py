@@ -1,4 +1,4 @@
-"""Stdio bridge: command that connects its standard streams to an MCP server on the loopback interface.
+"""Stdio bridge: command that connects its standard streams to an MCP server.
 
 It runs in the interpreter of the server, needs the standard library only, and is started as a file.
 """
