@@ -66,12 +66,12 @@ class OpenAIAgents(Agent):
         """See `Agent.turn`."""
         with use_world(self.world):
             async with self._agents.connect():
-                results = await self._results(text, decisions, stream)
-        return self._outcome(results)
+                results = await self._run_turn(text, decisions, stream)
+        return self._to_outcome(results)
 
-    async def _results(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
+    async def _run_turn(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
         if decisions:
-            return await self._answer(text, decisions, stream)
+            return await self._resume_decided(text, decisions, stream)
         return [await (self._continue(stream) if text is None else self._send(text, stream))]
 
     async def _send(self, text: str, stream: bool) -> Any:
@@ -97,8 +97,8 @@ class OpenAIAgents(Agent):
         self._state.note_end(result, resumed)
         return result
 
-    async def _answer(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
-        return [await self._resume(run, stream) for run in self._put(decisions, text)]
+    async def _resume_decided(self, text: str | None, decisions: Sequence[Decision], stream: bool) -> list[Any]:
+        return [await self._resume(run, stream) for run in self._put_decisions(decisions, text)]
 
     async def _continue(self, stream: bool) -> Any:
         state = self._state
@@ -126,7 +126,7 @@ class OpenAIAgents(Agent):
         session = self._state.session
         return self._agents.options if session is None else {**self._agents.options, "session": session}
 
-    def _put(self, decisions: Sequence[Decision], text: str | None = None) -> list[SdkRun]:
+    def _put_decisions(self, decisions: Sequence[Decision], text: str | None = None) -> list[SdkRun]:
         """Put the decisions into the runs that they are about, and *text* into the newest of these.
 
         The conversation continues with the runs that were decided about.
@@ -135,7 +135,7 @@ class OpenAIAgents(Agent):
 
         if not self._state.runs:
             raise Unsupported("unknown_request", "there is no RunState before a run has ended")
-        pairs = [(self._run_of(decision), decision) for decision in decisions]
+        pairs = [(self._find_run(decision), decision) for decision in decisions]
         runs = [run for run in self._state.runs if any(run is decided for decided, _ in pairs)]
         if text is not None:
             runs[-1].state.add_input(text)
@@ -144,7 +144,7 @@ class OpenAIAgents(Agent):
         self._state.make_newest(runs)
         return runs
 
-    def _run_of(self, decision: Decision) -> SdkRun:
+    def _find_run(self, decision: Decision) -> SdkRun:
         from .requests import find_pending_item
 
         newest = self._state.runs[-1]
@@ -155,7 +155,7 @@ class OpenAIAgents(Agent):
         )
         return next(candidates, newest)
 
-    def _outcome(self, results: Sequence[Any]) -> Outcome:
+    def _to_outcome(self, results: Sequence[Any]) -> Outcome:
         from .requests import to_request
         from .state import read_output, read_text
 
@@ -173,7 +173,7 @@ class OpenAIAgents(Agent):
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """See `Agent.stage`; a `RunState` is changed by each decision, whether it is resumed or not."""
-        self._put(decisions)
+        self._put_decisions(decisions)
         self._state.unfinished = True
 
     async def dump(self) -> str:

@@ -69,14 +69,14 @@ class AgentGraph:
             shown: Called with every event of the stream; without it the run is not streamed.
         """
         options = {**self.options, "message_history": messages, "deferred_tool_results": results}
-        with self.probed():
+        with self.use_probes():
             if shown is None:
                 return await self.agent.run(text, **options)
             return await _run_streamed(self.agent, text, options, shown)
 
-    def probed(self) -> AbstractContextManager[None]:
+    def use_probes(self) -> AbstractContextManager[None]:
         """Let a user's agent run with the scripted model and through the probes inside the block."""
-        return self._probes.around() if self._probes else nullcontext()
+        return self._probes.use() if self._probes else nullcontext()
 
 
 async def _run_streamed(

@@ -66,14 +66,14 @@ class AGUIClient(WebClient):
             case "RUN_ERROR":
                 self.error = event["message"]
             case "RUN_FINISHED":
-                yield from self._finished(event.get("outcome") or {})
+                yield from self._finish(event.get("outcome") or {})
             case "TEXT_MESSAGE_START":
                 self.messages.append({"id": event["messageId"], "role": "assistant", "content": ""})
             case "TEXT_MESSAGE_CONTENT":
-                self._message(event["messageId"])["content"] += event["delta"]
+                self._find_message(event["messageId"])["content"] += event["delta"]
                 yield "text", {"text": event["delta"]}
             case "TOOL_CALL_START":
-                yield from self._called(event)
+                yield from self._begin_call(event)
             case "TOOL_CALL_ARGS":
                 function = _find_function(self.messages, event["toolCallId"])
                 assert function is not None
@@ -87,15 +87,15 @@ class AGUIClient(WebClient):
                 if (_find_function(self.messages, event["toolCallId"]) or {}).get("name") != ANSWER_TOOL:
                     yield "result", {"id": event["toolCallId"], "text": event["content"]}
             case "REASONING_ENCRYPTED_VALUE" if event["subtype"] == "message":
-                self._message(event["entityId"])["encryptedValue"] = event["encryptedValue"]
+                self._find_message(event["entityId"])["encryptedValue"] = event["encryptedValue"]
 
-    def _finished(self, outcome: Mapping[str, Any]) -> ShownEvents:
+    def _finish(self, outcome: Mapping[str, Any]) -> ShownEvents:
         self._interrupts = list(outcome.get("interrupts") or ())
         for interrupt in self._interrupts:
             yield "request", {"id": interrupt["id"]}
         yield "end", {}
 
-    def _called(self, event: Event) -> ShownEvents:
+    def _begin_call(self, event: Event) -> ShownEvents:
         parent = event.get("parentMessageId")
         if not self.messages or self.messages[-1]["id"] != parent:
             self.messages.append({"id": parent or event["toolCallId"], "role": "assistant"})
@@ -105,7 +105,7 @@ class AGUIClient(WebClient):
         if event["toolCallName"] != ANSWER_TOOL:
             yield "call", {"id": event["toolCallId"], "tool": get_original_name(event["toolCallName"], self.specs)}
 
-    def _message(self, id: str) -> dict[str, Any]:
+    def _find_message(self, id: str) -> dict[str, Any]:
         return next(message for message in reversed(self.messages) if message["id"] == id)
 
     def last_text(self) -> str:
@@ -116,9 +116,9 @@ class AGUIClient(WebClient):
 
     def requests(self) -> tuple[Request, ...]:
         """Return the interrupts of the last run without those whose calls have a result by now."""
-        return tuple(map(self._request, self._interrupts))
+        return tuple(map(self._to_request, self._interrupts))
 
-    def _request(self, interrupt: Mapping[str, Any]) -> Request:
+    def _to_request(self, interrupt: Mapping[str, Any]) -> Request:
         function = _find_function(self.messages, interrupt["toolCallId"]) or {"name": "", "arguments": "{}"}
         spec = self.specs.get((MAIN, function["name"]))
         return Request(

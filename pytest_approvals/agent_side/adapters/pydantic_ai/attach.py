@@ -44,8 +44,9 @@ class AgentProbes:
         self._probed = [_probe_toolset(toolset, attachment.stubs) for toolset in self._toolsets]
 
     @contextmanager
-    def around(self) -> Iterator[None]:
+    def use(self) -> Iterator[None]:
         """Let the agent run with the scripted model and through the probes inside the block."""
+        # The toolsets include the agent's own function tools: `tools=[]` keeps them from being there twice.
         with self._agent.override(model=build_scripted_model(MAIN), toolsets=self._probed, tools=[]):
             yield
 
@@ -98,6 +99,7 @@ class _BodyProbe(WrapperToolset[Any]):
                 asked.append(required)
                 raise AsksAgain from required
 
+        # A stub and the world go by the name that the model used, not by the one that this toolset has for the tool.
         called = _CALLED_NAME.get()
         try:
             return await current_world().run(

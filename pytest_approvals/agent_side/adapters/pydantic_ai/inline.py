@@ -50,37 +50,39 @@ class Inline(Session):
         self._task: asyncio.Task[Any] | None = None
         self._moved = asyncio.Event()
 
-    def _handlers(self) -> Sequence[Any]:
+    def _build_handlers(self) -> Sequence[Any]:
         from pydantic_ai.capabilities import HandleDeferredToolCalls
 
         return [HandleDeferredToolCalls(handler=_ask_session)]
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        results = self._results(decisions)
+        results = self._write_results(decisions)
         if self._question is None:
             self._last = None
-            self._task = asyncio.create_task(self._asking_run(text, results, stream=stream))
+            self._task = asyncio.create_task(self._run_asking(text, results, stream=stream))
         elif text is None:
-            self._answered(results)
+            self._answer_question(results)
         else:
             raise Unsupported("message_while_pending", "a run that waits in its handler takes no prompt")
-        return await self._next()
+        return await self._wait_for_outcome()
 
-    async def _asking_run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
+    async def _run_asking(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
+        # The run is a task of its own: what is set here does not reach the turn that started it.
         _ASKING_SESSION.set(self)
         try:
             return await self._run(text, results, stream=stream)
         finally:
             self._moved.set()
 
-    async def _next(self) -> Outcome:
+    async def _wait_for_outcome(self) -> Outcome:
+        # Set when the handler asks or the run ends, whichever comes first.
         await self._moved.wait()
         self._moved.clear()
         if self._question is not None:
-            return Paused(requests=self._listed(self._question.requests))
+            return Paused(requests=self._read_requests(self._question.requests))
         assert self._task is not None
-        return self._outcome(await self._task)
+        return self._to_outcome(await self._task)
 
     async def ask(self, context: RunContext[Any], requests: DeferredToolRequests) -> DeferredToolResults | None:
         """Let the running turn end, and wait for the answers of a later one."""
@@ -92,16 +94,16 @@ class Inline(Session):
         finally:
             self._question = None
 
-    def _answered(self, results: DeferredToolResults | None) -> None:
+    def _answer_question(self, results: DeferredToolResults | None) -> None:
         assert self._question is not None
         self._question.answer.set_result(results)
         self._question = None
 
-    def _open(self) -> DeferredToolRequests | None:
-        return self._question.requests if self._question else super()._open()
+    def _open_requests(self) -> DeferredToolRequests | None:
+        return self._question.requests if self._question else super()._open_requests()
 
-    def _asked(self, before: State) -> DeferredToolRequests | None:
-        return self._last or super()._asked(before)
+    def _known_requests(self, before: State) -> DeferredToolRequests | None:
+        return self._last or super()._known_requests(before)
 
     async def cancel(self) -> None:
         """Cancel a waiting run with `RunContext.cancel`, then close the calls that its history leaves open."""

@@ -49,6 +49,7 @@ def build_scripted_model(agent: str, renamed: RenamedTools = ()) -> FunctionMode
         answer = await ask(messages, info, stream=True)
         for chunk in answer.chunks or (Chunk(),):
             yield _build_stream_piece(chunk, answer, names)
+        # The pieces went out before the stream breaks, as with a provider.
         if answer.breaks:
             raise _to_framework_error(ModelDown(0, answer.how))
         for part in _build_answer_parts(answer, messages, info):

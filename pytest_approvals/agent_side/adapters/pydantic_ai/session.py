@@ -59,14 +59,14 @@ class Session(Agent):
         self._state = State()
         self._append = blueprint.history == "append"
         self._specs = index_specs(blueprint.tools)
-        self._subject = AgentGraph(blueprint, raised=self.raised, capabilities=self._handlers())
+        self._subject = AgentGraph(blueprint, raised=self.raised, capabilities=self._build_handlers())
 
     def _check_release(self) -> None:
         if self.needs is not None and not framework_has(*self.needs):
             module, name = self.needs
             raise ImportError(f"this release of {self.framework} has no {name!r} in pydantic_ai/{module}")
 
-    def _handlers(self) -> Sequence[Any]:
+    def _build_handlers(self) -> Sequence[Any]:
         """Return the framework's capabilities that a built agent has in addition to its tools."""
         return ()
 
@@ -74,18 +74,20 @@ class Session(Agent):
 
     async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
         """See `Agent.turn`."""
-        return self._outcome(await self._run(text, self._results(decisions), stream=stream))
+        return self._to_outcome(await self._run(text, self._write_results(decisions), stream=stream))
 
     async def _run(self, text: str | None, results: DeferredToolResults | None, *, stream: bool) -> Any:
         from .state import update_state
 
-        with self._running() as before:
-            result = await self._subject.run(text, before.messages, results, shown=self._shown if stream else None)
+        with self._keep_progress() as before:
+            result = await self._subject.run(
+                text, before.messages, results, shown=self._report_event if stream else None
+            )
         self._state = update_state(before, result, append=self._append)
         return result
 
     @contextmanager
-    def _running(self) -> Iterator[State]:
+    def _keep_progress(self) -> Iterator[State]:
         """Run a block in this session's world; if it fails, keep the state that the run has reached."""
         from pydantic_ai import capture_run_messages
 
@@ -95,32 +97,32 @@ class Session(Agent):
         try:
             with use_world(self.world), capture_run_messages() as captured:
                 yield before
-        except BaseException as error:
+        except BaseException as error:  # a cancelled turn leaves messages, too
             self._state = update_state_after_failure(
                 before,
                 captured,
-                asked=self._asked(before),
+                asked=self._known_requests(before),
                 append=self._append,
                 cancelled=isinstance(error, CancelledError),
             )
             raise
 
-    def _asked(self, before: State) -> DeferredToolRequests | None:
+    def _known_requests(self, before: State) -> DeferredToolRequests | None:
         """Return the requests that the caller knew of when a run failed that had begun with the state *before*."""
         return before.requests
 
-    def _outcome(self, result: Any) -> Outcome:
+    def _to_outcome(self, result: Any) -> Outcome:
         from .requests import read_output, read_text
 
         waiting = self._state.requests
         if waiting is None:
             return Finished(output=read_output(result))
-        requests = self._listed(waiting)
+        requests = self._read_requests(waiting)
         if not requests:
             raise Unsupported("attach", "the run waits for calls that run elsewhere; only approvals can be answered")
         return Paused(requests=requests, text=read_text(result))
 
-    def _shown(self, event: Any) -> None:
+    def _report_event(self, event: Any) -> None:
         from .requests import read_event
 
         for what, details in read_event(event, self._specs):
@@ -130,21 +132,21 @@ class Session(Agent):
 
     async def pending(self) -> Sequence[Request]:
         """See `Agent.pending`."""
-        return self._listed(self._open())
+        return self._read_requests(self._open_requests())
 
-    def _open(self) -> DeferredToolRequests | None:
+    def _open_requests(self) -> DeferredToolRequests | None:
         return self._state.requests
 
-    def _listed(self, requests: DeferredToolRequests | None) -> tuple[Request, ...]:
+    def _read_requests(self, requests: DeferredToolRequests | None) -> tuple[Request, ...]:
         from .requests import read_requests
 
         return read_requests(requests, self._specs)
 
-    def _results(self, decisions: Sequence[Decision]) -> DeferredToolResults | None:
+    def _write_results(self, decisions: Sequence[Decision]) -> DeferredToolResults | None:
         from .requests import write_decisions
 
         place = self.blueprint.options.get("raw_in", "approvals")
-        return write_decisions(decisions, self._open(), aside=self._state.results, raw_in=place)
+        return write_decisions(decisions, self._open_requests(), aside=self._state.results, raw_in=place)
 
     async def cancel(self) -> None:
         """Close the open calls with `repair_messages`, which the framework names when it refuses a new prompt."""
@@ -181,7 +183,7 @@ class PydanticAI(Session):
 
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """Keep a `DeferredToolResults` with the history until the next run, as its type adapter is documented for."""
-        self._state.results = self._results(decisions)
+        self._state.results = self._write_results(decisions)
 
     async def trim(self, keep: int) -> None:
         """Load the conversation from a `ConversationStore` with a `limit`, the framework's own window."""

@@ -59,6 +59,7 @@ def _build_schema(name: str, description: str, fields: HashableParameters) -> An
     async def body(ctx: RunContext[None], **arguments: Any) -> Any:
         raise NotImplementedError
 
+    # The name must not clash with a parameter of the tool that is called `ctx`.
     context = Argument("ctx_", Argument.POSITIONAL_ONLY, annotation=RunContext[None])
     set_signature(body, context, *to_signature_parameters(fields.parameters))
     return Tool(body, takes_ctx=True, name=name, description=description).function_schema

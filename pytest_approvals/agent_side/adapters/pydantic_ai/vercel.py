@@ -54,20 +54,20 @@ class VercelClient(WebClient):
         if kind == "error":
             self.error = event["errorText"]
         elif kind == "start-step":
-            self._response()["parts"].append({"type": "step-start"})
+            self._get_response()["parts"].append({"type": "step-start"})
         elif kind == "finish":
             yield "end", {}
         elif kind.startswith("text-"):
-            yield from self._text(kind, event)
+            yield from self._handle_text(kind, event)
         elif kind.startswith("tool-"):
-            yield from self._tool(kind, event)
+            yield from self._handle_tool(kind, event)
 
-    def _response(self) -> dict[str, Any]:
+    def _get_response(self) -> dict[str, Any]:
         """Return the message that the stream is written into."""
         return _get_last_response(self.messages)
 
-    def _text(self, kind: str, event: Event) -> ShownEvents:
-        parts = self._response()["parts"]
+    def _handle_text(self, kind: str, event: Event) -> ShownEvents:
+        parts = self._get_response()["parts"]
         if kind == "text-start":
             parts.append({"type": "text", "text": "", "state": "streaming"})
             return
@@ -78,9 +78,9 @@ class VercelClient(WebClient):
             open_text["text"] += event["delta"]
             yield "text", {"text": event["delta"]}
 
-    def _tool(self, kind: str, event: Event) -> ShownEvents:
+    def _handle_tool(self, kind: str, event: Event) -> ShownEvents:
         if kind == "tool-input-start":
-            self._begun(event)["state"] = "input-streaming"
+            self._begin_part(event)["state"] = "input-streaming"
             if event["toolName"] != ANSWER_TOOL:
                 yield "call", {"id": event["toolCallId"], "tool": get_original_name(event["toolName"], self.specs)}
             return
@@ -88,17 +88,17 @@ class VercelClient(WebClient):
             return
         part = _find_part(self.messages, event["toolCallId"], last=kind in _LAST_CALL_EVENTS)
         if part is None and kind == "tool-input-available":
-            part = self._begun(event)
+            part = self._begin_part(event)
         if part is None:
             self.error = f"there is no tool invocation with the id {event['toolCallId']}"
             return
         shown = list(_PART_CHANGES[kind](part, event))
         yield from () if part["type"] == f"tool-{ANSWER_TOOL}" else shown
 
-    def _begun(self, event: Event) -> Part:
+    def _begin_part(self, event: Event) -> Part:
         """Append a part for the call that *event* names, and return it."""
         part = {"type": f"tool-{event['toolName']}", "toolCallId": event["toolCallId"]}
-        self._response()["parts"].append(part)
+        self._get_response()["parts"].append(part)
         return part
 
     def last_text(self) -> str:
@@ -113,9 +113,9 @@ class VercelClient(WebClient):
     def requests(self) -> tuple[Request, ...]:
         """See `WebClient.requests`."""
         last = self.messages[-1:]
-        return tuple(self._request(part) for part in _tool_parts(last) if part["state"] == "approval-requested")
+        return tuple(self._to_request(part) for part in _tool_parts(last) if part["state"] == "approval-requested")
 
-    def _request(self, part: Part) -> Request:
+    def _to_request(self, part: Part) -> Request:
         name = part["type"].removeprefix("tool-")
         spec = self.specs.get((MAIN, name))
         return Request(

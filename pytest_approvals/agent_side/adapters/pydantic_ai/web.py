@@ -125,30 +125,31 @@ class WebSession(Session):
         body = client.body(text, decisions, raw_in=self._raw_in)
         refused = True
         with use_world(self.world):
-            async for event in self._posted(body, completed.append):
+            async for event in self._post(body, completed.append):
                 for what, details in client.handle(event):
                     refused = refused and what == "end"
                     if stream:
                         self.world.shown(what, **details)
+        # A failed turn keeps its client: the browser has seen what was streamed before the error.
         self._client, self._completed = client, completed[-1] if completed else None
         if client.error is not None:
             if refused:
                 client.undo_decisions()
             raise RunFailed(client.error)
-        return self._ended()
+        return self._to_web_outcome()
 
-    async def _posted(self, body: Mapping[str, Any], complete: Callable[[Any], None]) -> AsyncIterator[Event]:
+    async def _post(self, body: Mapping[str, Any], complete: Callable[[Any], None]) -> AsyncIterator[Event]:
         """Send *body*; yield the events of the answer, and hand the result of a completed run to *complete*."""
         kind, settings = self._client.adapter()
         adapter = kind(agent=self._subject.agent, run_input=kind.build_run_input(json.dumps(body).encode()), **settings)
-        with self._subject.probed():
+        with self._subject.use_probes():
             events = adapter.run_stream(on_complete=complete, **self._subject.options)
             async for text in adapter.encode_stream(events):
                 data = text.removeprefix("data:").strip()
                 if data != "[DONE]":
                     yield json.loads(data)
 
-    def _ended(self) -> Outcome:
+    def _to_web_outcome(self) -> Outcome:
         from pydantic_ai import DeferredToolRequests
 
         from .requests import read_output

@@ -299,7 +299,7 @@ def test_a_waiting_run_has_no_result(session: Callable[..., AdapterSession]) -> 
     waiting.paused("Pay.")
     tasks = asyncio.all_tasks(waiting.runner.get_loop())
 
-    assert 1 == sum("_asking_run" in repr(task) for task in tasks)
+    assert 1 == sum("_run_asking" in repr(task) for task in tasks)
     for step in (
         waiting.agent.dump(),
         waiting.agent.copy_from(waiting.agent),
