@@ -82,27 +82,27 @@ def calls(tool: str, given: Mapping[str, Any] | str | None = None, /, **argument
 
 
 @overload
-def calls(*made: Call, say: str | None = None, breaks_after: int | None = None) -> ScriptedReply: ...
+def calls(*parts: Call, say: str | None = None, breaks_after: int | None = None) -> ScriptedReply: ...
 
 
-def calls(*made: Any, **named: Any) -> ScriptedReply:
+def calls(*parts: Any, **named: Any) -> ScriptedReply:
     """Build a reply that calls tools.
 
     `calls("refund", order=42)` for one call, `calls(call(...), call(...))` for several.
 
     Args:
-        *made: Name of the tool, perhaps with its arguments as one value; or several calls.
+        *parts: Name of the tool, perhaps with its arguments as one value; or several calls.
         **named: Arguments of the one call; or, with several, the text that accompanies them (`say`) and the number of
             pieces after which the stream breaks (`breaks_after`).
     """
-    if made and isinstance(made[0], str):
-        return ScriptedReply(calls=(_single_call(*made, arguments=named),))
+    if parts and isinstance(parts[0], str):
+        return ScriptedReply(calls=(_single_call(*parts, arguments=named),))
     unknown = set(named) - {"say", "breaks_after"}
-    if unknown or not made or not all(isinstance(argument, Call) for argument in made):
+    if unknown or not parts or not all(isinstance(argument, Call) for argument in parts):
         raise UsageError(
             "calls() takes a tool with its arguments, or several call(...), perhaps with say= or breaks_after="
         )
-    return ScriptedReply(say=named.get("say"), calls=made, failure=_build_break(named.get("breaks_after")))
+    return ScriptedReply(say=named.get("say"), calls=parts, failure=_build_break(named.get("breaks_after")))
 
 
 def _single_call(name: str, given: Mapping[str, Any] | str | None = None, *, arguments: Mapping[str, Any]) -> Call:
@@ -219,8 +219,8 @@ def tool(
     )
 
 
-def _to_behaviours(given: ToolBehaviour | Sequence[ToolBehaviour]) -> tuple[ToolBehaviour, ...]:
-    return (given,) if isinstance(given, ToolBehaviour) else tuple(given)
+def _to_behaviours(behaviours: ToolBehaviour | Sequence[ToolBehaviour]) -> tuple[ToolBehaviour, ...]:
+    return (behaviours,) if isinstance(behaviours, ToolBehaviour) else tuple(behaviours)
 
 
 def fake(name: str, *, named: str | None = None, **arguments: Any) -> dict[str, Any]:

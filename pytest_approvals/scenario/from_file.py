@@ -29,7 +29,7 @@ OTHERWISE = "otherwise"
 def scenario_from_file(file: ScenarioFile, *, name: str) -> model.Scenario:
     """Return the scenario that *file* describes, still without labels."""
     agents = {MAIN: convert_script(file.model)} | {
-        agent: convert_script(one.model) for agent, one in file.agents.items()
+        name: convert_script(agent.model) for name, agent in file.agents.items()
     }
     return model.Scenario(
         id=name,
@@ -37,7 +37,7 @@ def scenario_from_file(file: ScenarioFile, *, name: str) -> model.Scenario:
         about=file.about,
         sources=tuple(file.sources),
         requires=frozenset(file.requires),
-        tools=tuple(_convert_tool(key, one) for key, one in file.tools.items()),
+        tools=tuple(_convert_tool(key, tool) for key, tool in file.tools.items()),
         answer=_convert_parameters(file.answer),
         agents=agents,
         caller=None if file.caller is None else tuple(map(_convert_step, file.caller)),
@@ -92,12 +92,12 @@ def _convert_tool(key: str, file: ToolFile) -> model.Tool:
         runs=file.runs,
         hands_over_to=file.hands_over_to,
         behaviours=_convert_behaviours(file),
-        per_call={label: _convert_per_call(one) for label, one in file.calls.items()},
+        per_call={label: _convert_per_call(behaviours) for label, behaviours in file.calls.items()},
     )
 
 
 def _convert_parameters(file: Mapping[str, str | ParameterFile]) -> dict[str, Parameter]:
-    return {name: _convert_parameter(one) for name, one in file.items()}
+    return {name: _convert_parameter(parameter) for name, parameter in file.items()}
 
 
 def _convert_parameter(file: str | ParameterFile) -> Parameter:
@@ -139,9 +139,9 @@ def _convert_sequence(files: Iterable[BehaviourFile]) -> tuple[model.ToolBehavio
     return tuple(behaviour for file in files for behaviour in _convert_list_entry(to_plain(file.behaviour_keys())))
 
 
-def _convert_list_entry(given: Mapping[str, Any]) -> tuple[model.ToolBehaviour, ...]:
-    follows = "raises" in given or "returns" in given
-    return model.build_behaviours(**given) if follows else (model.ToolBehaviour(**given),)
+def _convert_list_entry(keys: Mapping[str, Any]) -> tuple[model.ToolBehaviour, ...]:
+    follows = "raises" in keys or "returns" in keys
+    return model.build_behaviours(**keys) if follows else (model.ToolBehaviour(**keys),)
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def _convert_restart(file: StepFile, session: str) -> model.RestartStep:
         fresh=how.fresh,
         without=tuple(how.without),
         with_tools=tuple(how.with_tools),
-        parameters={tool: _convert_parameters(one) for tool, one in how.parameters.items()},
+        parameters={tool: _convert_parameters(types) for tool, types in how.parameters.items()},
         session=session,
     )
 

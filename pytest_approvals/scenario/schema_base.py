@@ -41,27 +41,27 @@ class FilePart(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_keys(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            raise shape_error(f"{cls.what} is a mapping, not {describe_value(given)}")
+    def _check_keys(cls, mapping: Any) -> Any:
+        if not isinstance(mapping, Mapping):
+            raise shape_error(f"{cls.what} is a mapping, not {describe_value(mapping)}")
         valid = [field.alias or name for name, field in cls.model_fields.items()]
-        for key, value in given.items():
+        for key, value in mapping.items():
             if key not in valid:
                 raise key_error(key, f"{cls.what} has no key {key!r}{suggest_name(key, valid)}")
             if value is None and key not in cls.nullable:
                 raise key_error(key, f"the key {key!r} of {cls.what} is empty; fill it or leave it out")
-        cls._check_groups(given)
-        return given
+        cls._check_groups(mapping)
+        return mapping
 
     @classmethod
-    def _check_groups(cls, given: Mapping[str, Any]) -> None:
+    def _check_groups(cls, mapping: Mapping[str, Any]) -> None:
         for group in cls.one_of:
-            found = [key for key in given if key in group]
-            if len(found) == 1:
+            present = [key for key in mapping if key in group]
+            if len(present) == 1:
                 continue
-            if found:
-                both = " and ".join(map(repr, found))
-                raise key_error(found[1], f"{cls.what} has {both}; only one of them can be meant")
+            if present:
+                both = " and ".join(map(repr, present))
+                raise key_error(present[1], f"{cls.what} has {both}; only one of them can be meant")
             raise shape_error(f"{cls.what} needs one of: {', '.join(group)}")
 
     def given(self, name: str) -> bool:
