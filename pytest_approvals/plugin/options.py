@@ -47,28 +47,24 @@ class Option(NamedTuple):
 
 OPTIONS = (
     Option("agents", "words", "SPEC", "agents to run scenarios on, or all (default: those that can run here)", "agent"),
-    Option("with", "words", "REQUIREMENT", "install this, too, in the environments of agents with a release"),
-    Option("python", "text", "VERSION", "the Python of these environments (default: the one that runs this)"),
-    Option("serialize", "words", "MODE", "only variants with this state between turns: none, copy, json, native.NAME"),
-    Option("resume", "words", "WHERE", "only variants that go on in the same, a fresh or a cold process"),
-    Option("history", "words", "KIND", "only variants in which the caller keeps the whole state, or appends to it"),
-    Option("stream", "text", "on|off", "only streaming variants, or none of them (default: both)"),
-    Option(
-        "answer", "words", "SOURCE", "only variants whose decisions are made from held, restored or rebuilt requests"
-    ),
-    Option("oracle", "words", "NAME", "only variants with this oracle: approve_all, reject_all, random:SEED, ..."),
-    Option("chunking", "words", "STYLE", "only variants whose streams are cut this way: whole, tokens, split, ..."),
-    Option(
-        "protocol", "words", "NAME", "only variants that reach the model this way: native, chat, responses, messages"
-    ),
-    Option("strength", "text", "1|2|3|full", "how many dimensions of the variants are combined (default: 2, pairwise)"),
+    Option("with", "words", "REQUIREMENT", "further requirement for the environments of agents with a release"),
+    Option("python", "text", "VERSION", "Python of these environments (default: the one that runs this)"),
+    Option("serialize", "words", "MODE", "state between turns: none, copy, json, native.NAME"),
+    Option("resume", "words", "WHERE", "resume in: same, fresh or cold process"),
+    Option("history", "words", "KIND", "what the caller keeps: whole state, or append to it"),
+    Option("stream", "text", "on|off", "streaming variants on or off (default: both)"),
+    Option("answer", "words", "SOURCE", "request that decisions are made from: held, restored or rebuilt"),
+    Option("oracle", "words", "NAME", "oracle: approve_all, reject_all, random:SEED, ..."),
+    Option("chunking", "words", "STYLE", "how streams are cut: whole, tokens, split, ..."),
+    Option("protocol", "words", "NAME", "how the model is reached: native, chat, responses, messages"),
+    Option("strength", "text", "1|2|3|full", "number of combined dimensions of the variants (default: 2, pairwise)"),
     Option("seed", "text", "NUMBER", "seed of all generated values (default: 0)"),
     Option("time-limit", "text", "SECONDS", "time limit of one run (default: 30)"),
-    Option("fault", "text", "MODULE:NAME", "switch a seeded fault on in the reference agent"),
+    Option("fault", "text", "MODULE:NAME", "seeded fault to switch on in the reference agent"),
     Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md or .html"),
     Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
-    Option("allow-host", "words", "HOST", "let connections to this host out while a scripted model is active"),
-    Option("strict", "switch", "", "let a failed `should` fail the run, which is a warning otherwise"),
+    Option("allow-host", "words", "HOST", "allow connections to this host while a scripted model is active"),
+    Option("strict", "switch", "", "treat warnings (`should`) as failures"),
     Option("update-waivers", "switch", "", "remove stale waivers, and add one without a reason for each new failure"),
 )
 

@@ -48,7 +48,7 @@ def test_it_tells_its_version(command_line) -> None:
         ),
         (["run", "--strength", "4"], "--strength: Unknown strength '4'; valid: 1, 2, 3, full"),
         (["run", "--answer", "hold"], "--answer: Unknown answer 'hold'; did you mean 'held'?"),
-        (["run", "--seed", "x"], "--seed: 'x' is no number"),
+        (["run", "--seed", "x"], "--seed: Invalid number 'x'"),
         (["run", "--time-limit", "0"], "--time-limit: Invalid number 0: too small"),
         (["run", "--oracle", "approve"], "--oracle: Unknown oracle 'approve'; did you mean 'approve_all'?"),
         (["run", "paralel/*"], "Unknown scenario 'paralel/*'; did you mean 'parallel'?"),
