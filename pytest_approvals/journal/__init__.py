@@ -1,1 +1,1 @@
-"""What happened: events, journals on disk, the calls seen in them, transcripts."""
+"""Journals: events, files, the history model built from them, validation, descriptions and transcripts."""
