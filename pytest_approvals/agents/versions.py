@@ -11,7 +11,7 @@ from pytest_approvals.errors import UsageError
 def release_sort_key(release: str) -> tuple[bool, Version, str]:
     """Return the key that releases are sorted by: versions first, then all other names.
 
-    >>> sorted(["robust", "10.9", "9.9"], key=release_order)
+    >>> sorted(["robust", "10.9", "9.9"], key=release_sort_key)
     ['9.9', '10.9', 'robust']
     """
     try:
@@ -23,7 +23,7 @@ def release_sort_key(release: str) -> tuple[bool, Version, str]:
 def is_in_range(release: str, specifier: str) -> bool:
     """Return whether a release is in a range of versions; a name that is no version is in none.
 
-    >>> [fits(release, ">=10") for release in ("10.4", "robust")]
+    >>> [is_in_range(release, ">=10") for release in ("10.4", "robust")]
     [True, False]
     """
     try:
