@@ -34,8 +34,8 @@ def catalogue() -> dict[str, Scenario]:
 def of(catalogue: dict[str, Scenario], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Of:
     """Gives the agent in a release: 1 to 3 are good, 4 and 5 have the defect, 9 cannot be started."""
     module = f"""
-        from pytest_approvals.simulation.faults import faulty, load_fault
-        FLAVOURS = {{"": faulty(load_fault({FAULT!r}))}}
+        from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
+        FLAVOURS = {{"": build_faulty_agent(load_fault({FAULT!r}))}}
     """
     (tmp_path / "bisected_adapter.py").write_text("\n".join(line.strip() for line in module.splitlines()))
     monkeypatch.chdir(tmp_path)

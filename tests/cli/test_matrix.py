@@ -25,7 +25,10 @@ if TYPE_CHECKING:
             ("--agent", "openai_agents", "--versions", "0.8"),
             "Invalid version range '0.8': expected '>=0.8', '>=1.0,<2' or '==1.*', say",
         ),
-        (("--agent", "openai_agents"), "Missing range of the releases of openai-agents: expected --versions '>=1.0', say"),
+        (
+            ("--agent", "openai_agents"),
+            "Missing range of the releases of openai-agents: expected --versions '>=1.0', say",
+        ),
         (
             ("--agent", "meai", "--versions", "<10"),
             "no release of meai fits '<10'; there are 10.2, 10.4, 10.6, 10.7, 10.9, robust",

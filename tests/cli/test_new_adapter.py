@@ -36,7 +36,7 @@ def test_the_written_test_says_what_is_left(command_line) -> None:
     )
     endings = set(re.findall(r"\d+ (failed|passed|skipped)", done.stdout))
 
-    assert {"failed", "passed", "skipped"} == endings, done.stdout
+    assert {"failed", "passed"} == endings, done.stdout
     assert "turn: hand text and decisions to the framework, and give Paused or Finished" in done.stdout
     assert "pending: list the open requests" in done.stdout
     assert "TestToy::test_each_capability_was_looked_at" in done.stdout

@@ -16,9 +16,9 @@ ROWS = """\
    bad: {agent: nobody}, good: null, checks: [rejected-never-runs]}
 """
 ADAPTER = """\
-from pytest_approvals.simulation.faults import FAMILIES, faulty
+from pytest_approvals.simulation.faults import FAMILIES, build_faulty_agent
 FAULT = next(one for one in FAMILIES["execution"].values() if one.caught_by == "rejected-never-runs")
-FLAVOURS = {"": faulty(FAULT)}
+FLAVOURS = {"": build_faulty_agent(FAULT)}
 """
 
 

@@ -42,8 +42,8 @@ def catalogue() -> dict[str, Scenario]:
 def broken_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent of the project that has the defect: `rejectrunner`."""
     module = f"""
-        from pytest_approvals.simulation.faults import faulty, load_fault
-        FLAVOURS = {{"": faulty(load_fault({FAULT!r}))}}
+        from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
+        FLAVOURS = {{"": build_faulty_agent(load_fault({FAULT!r}))}}
     """
     (tmp_path / "rejectrunner_adapter.py").write_text("\n".join(line.strip() for line in module.splitlines()))
     monkeypatch.chdir(tmp_path)
