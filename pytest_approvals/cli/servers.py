@@ -68,12 +68,12 @@ def _load_single_scenario(word: str) -> Scenario:
     """Return the one scenario that *word* names."""
     from pytest_approvals.errors import UsageError
     from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
-    from pytest_approvals.scenario.load import load_scenario
+    from pytest_approvals.scenario.scenario_cache import load_cached_scenario
 
     found = list(select_scenarios([word], Path.cwd()).values())
     if len(found) != 1:
         raise UsageError(f"{word!r} names {len(found)} scenarios; a conversation plays one")
-    return load_scenario(found[0], root=find_root(found[0], find_project_folders(Path.cwd())))
+    return load_cached_scenario(found[0], root=find_root(found[0], find_project_folders(Path.cwd())))
 
 
 def add_record_arguments(parser: CommandParser) -> None:

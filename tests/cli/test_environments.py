@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_approvals.agents.environments.cache import CACHE_FOLDER_VARIABLE, COMPLETION_MARK
+from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
+from pytest_approvals.agents.environments.cache import COMPLETION_MARK
 
 if TYPE_CHECKING:
     from .conftest import CommandLine

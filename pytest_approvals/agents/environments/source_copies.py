@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pytest_approvals.agents.environments.cache import create_private_folder
+from pytest_approvals.agents.cache_folder import create_private_folder
 
 PYTHON_SUFFIXES = (".py", ".json")
 """Suffixes of the files that are copied of a Python package."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agents.environments.cache import CACHE_FOLDER_VARIABLE
+from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
 from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.errors import AgentUnavailable, UnknownName

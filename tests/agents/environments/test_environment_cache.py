@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE, create_private_folder, get_cache_folder
 from pytest_approvals.agents.environments import EnvironmentCache, Recipe
 from pytest_approvals.agents.environments.cache import (
-    CACHE_FOLDER_VARIABLE,
     COMPLETION_MARK,
     FileLock,
-    create_private_folder,
-    get_cache_folder,
 )
 from pytest_approvals.errors import AgentUnavailable
 
