@@ -17,7 +17,7 @@ from pytest_approvals.agent_side.contract.exceptions import (
     ToolRaised,
     Unsupported,
 )
-from pytest_approvals.agent_side.rpc.remote_errors import Failure, RemoteError, to_exception, to_failure
+from pytest_approvals.agent_side.rpc.remote_errors import RemoteFailure, RemoteError, to_exception, to_failure
 from pytest_approvals.agent_side.rpc.serialization import from_json, to_json
 
 RAISED = [
@@ -34,7 +34,7 @@ RAISED = [
 
 
 def crossed(error: BaseException) -> Exception:
-    return to_exception(from_json(Failure, json.loads(json.dumps(to_json(to_failure(error))))))
+    return to_exception(from_json(RemoteFailure, json.loads(json.dumps(to_json(to_failure(error))))))
 
 
 @pytest.mark.parametrize("error", RAISED, ids=repr)
@@ -104,6 +104,6 @@ def test_a_message_that_cannot_be_had_is_replaced() -> None:
 
 def test_names_of_other_languages_are_names() -> None:
     """Whatever characters they have."""
-    out = to_exception(Failure(type="System.InvalidOperationException`1", message="no"))
+    out = to_exception(RemoteFailure(type="System.InvalidOperationException`1", message="no"))
 
     assert "System.InvalidOperationException`1" == type(out).__name__

@@ -61,7 +61,7 @@ def runs(pid: int) -> bool:
         (
             "AnswersWithABadError",
             (
-                "it answered with an error that cannot be read (expected object (Failure), got 'no' (str)): "
+                "it answered with an error that cannot be read (expected object (RemoteFailure), got 'no' (str)): "
                 '{"re": 3, "err": "no"}'
             ),
         ),

@@ -42,7 +42,7 @@ from ..contract.types import (
     ToolSpec,
 )
 from ..rpc.messages import CALLBACKS, COMMANDS, NOTICES
-from ..rpc.remote_errors import Failure
+from ..rpc.remote_errors import RemoteFailure
 from ..rpc.serialization import get_codec
 from .agent_server import serve
 from .process_exit import EXIT_TIMEOUT, exit_with_parent, log_to_stderr
@@ -175,7 +175,7 @@ def _list_running_threads() -> list[str]:
 
 def _warm_up_agent(agent: str) -> None:
     """Run the warm-up flow, so that what a framework builds on first use exists; a failure will show again later."""
-    for kind in (Failure, *chain.from_iterable([*COMMANDS.values(), *CALLBACKS.values()]), *NOTICES.values()):
+    for kind in (RemoteFailure, *chain.from_iterable([*COMMANDS.values(), *CALLBACKS.values()]), *NOTICES.values()):
         get_codec(kind)
     try:
         adapter = load_agent_class(agent)

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from .line_transport import MAX_LINE_BYTES, LineTransport
-from .remote_errors import Failure, Stopped, to_exception, to_failure
+from .remote_errors import RemoteFailure, Stopped, to_exception, to_failure
 from .serialization import SerializationError, from_json, to_json
 
 
@@ -65,7 +65,7 @@ def unwrap_answer(answer: dict[str, Any]) -> Any:
     """Return what a call returned, or raise what it raised."""
     if "ok" in answer:
         return answer["ok"]
-    raise to_exception(from_json(Failure, answer["err"]))
+    raise to_exception(from_json(RemoteFailure, answer["err"]))
 
 
 def format_excerpt(line: bytes) -> str:

@@ -40,7 +40,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class RemoteFailure:
     """An exception in an answer.
 
     Attributes:
@@ -63,10 +63,10 @@ SHARED_ERRORS: dict[str, type[Exception]] = {
 """The exceptions that keep their type, by their name on the wire."""
 
 
-def to_failure(error: BaseException) -> Failure:
+def to_failure(error: BaseException) -> RemoteFailure:
     """Return an exception in the form that crosses."""
     of = next((kind.__name__ for kind in type(error).__mro__ if SHARED_ERRORS.get(kind.__name__) is kind), None)
-    return Failure(
+    return RemoteFailure(
         type=type(error).__name__,
         message=_error_text(error),
         of=of,
@@ -74,8 +74,8 @@ def to_failure(error: BaseException) -> Failure:
     )
 
 
-def to_exception(failure: Failure) -> Exception:
-    """Return the exception that crossed: a new object each time, so that it carries no traceback of another place."""
+def to_exception(failure: RemoteFailure) -> Exception:
+    """Return the exception that crossed, as a new object each time, so that it has no traceback yet."""
     kind = SHARED_ERRORS.get(failure.of or "", RemoteError)
     if failure.of is None or kind.__name__ != failure.type:
         kind = _remote_type(failure.type, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_approvals.agent_side.rpc.messages import CALLBACKS, COMMANDS, NOTICES, NOTICES_TO_AGENT, PROTOCOL_VERSION
-from pytest_approvals.agent_side.rpc.remote_errors import Failure
+from pytest_approvals.agent_side.rpc.remote_errors import RemoteFailure
 from pytest_approvals.agent_side.rpc.serialization import get_codec
 
 _NUMBER_SCHEMA = {"type": "integer"}
@@ -28,7 +28,10 @@ def build_protocol_schema() -> dict[str, Any]:
         *_notice_schemas(NOTICES, named),
         *_answer_schemas(COMMANDS, named),
     ]
-    failed = _add_message(named, "failed", {"re": _NUMBER_SCHEMA, "err": get_codec(Failure).schema(named)})
+    get_codec(RemoteFailure).schema(named)
+    # The published name of the record; hosts in other languages refer to it, so the name of the class must not leak.
+    named["Failure"] = named.pop(RemoteFailure.__name__)
+    failed = _add_message(named, "failed", {"re": _NUMBER_SCHEMA, "err": {"$ref": "#/$defs/Failure"}})
     named["to-agent"] = {"anyOf": [*to_agent, failed]}
     named["to-harness"] = {"anyOf": [*to_harness, failed]}
     return {
