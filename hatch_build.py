@@ -1,4 +1,4 @@
-"""Puts the catalogue into the wheel; a project that is installed in place reads it where it stands."""
+"""Build hook that puts the catalogue into the wheel; an editable installation reads it from the checkout."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds the scenarios to wheels that are made to be kept."""
+    """Hook that adds the scenarios to standard wheels."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before a wheel is built; *version* is `standard` or `editable`."""
+        """Add the scenarios to what is built.
+
+        Args:
+            version: `standard` or `editable`.
+            build_data: What the builder will do; changed in place.
+        """
         if version == "standard":
             build_data["force_include"]["scenarios"] = "pytest_approvals/catalogue"

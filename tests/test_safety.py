@@ -22,7 +22,8 @@ def find_unsafe(source: str) -> Iterator[str]:
         line = getattr(node, "lineno", 0)
         match node:
             case ast.Import(names=names):
-                yield from (f"{line}: {alias.name}" for alias in names if alias.name.partition(".")[0] in UNSAFE_MODULES)
+                imported = (alias.name for alias in names)
+                yield from (f"{line}: {name}" for name in imported if name.partition(".")[0] in UNSAFE_MODULES)
             case ast.ImportFrom(module=str(module)) if module.partition(".")[0] in UNSAFE_MODULES:
                 yield f"{line}: {module}"
             case ast.ImportFrom(module="yaml", names=names):

@@ -1,5 +1,4 @@
-"""
-Runner of the tests of adapters: pytest in an environment with the framework, our source on its path.
+"""Runner of the tests of adapters: pytest in an environment with the framework, our source on its path.
 
 Each framework that is not among our own locked versions has a lock file in requirements/adapters. It holds the release
 that agent_side/adapters/pins.yaml pins, and what our package and its tests need, in the versions of
@@ -39,8 +38,7 @@ NOT_FOR_ADAPTERS = {"anthropic"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedRecipe(Recipe):
-    """
-    The environment that a lock file describes.
+    """The environment that a lock file describes.
 
     Attributes:
         file: The lock file.
@@ -118,8 +116,7 @@ def _uv() -> str:
 
 
 def run_tests(adapter: str, words: Sequence[str], *, captured: bool, coverage: bool = False) -> Outcome:
-    """
-    Run the tests of an adapter in the environment of its framework, which is made if it is not there.
+    """Run the tests of an adapter in the environment of its framework, which is made if it is not there.
 
     Args:
         adapter: Its name.

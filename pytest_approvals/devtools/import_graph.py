@@ -1,5 +1,4 @@
-"""
-Import graph of the package, and the rooms that docs/architecture.md draws.
+"""Import graph of the package, and the rooms that docs/architecture.md draws.
 
 `python -m pytest_approvals.devtools.import_graph` prints the arrows between rooms and every cycle.
 """
@@ -20,7 +19,7 @@ _ROW = re.compile(r"^\| `(?P<room>\w+)` \| [^|]+ \|(?P<imports>[^|]*)\|$", re.MU
 
 
 def read_import_graph(package: Path) -> Graph:
-    """Return what each module below the folder *package* imports of it: at the top, in functions and for types alike."""
+    """Return what each module below the folder *package* imports of it: at the top, in functions and for types."""
     paths = {_module_name(package, path): path for path in package.rglob("*.py")}
     return {
         module: frozenset(_imported_modules(module, path, paths)) - {module} for module, path in sorted(paths.items())
@@ -48,7 +47,7 @@ def find_arrows(graph: Graph) -> dict[tuple[str, str], list[tuple[str, str]]]:
 
 
 def find_problems(graph: Graph, rooms: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return a line for each room that the page does not name, names in vain, or draws without or with too few arrows."""
+    """Return a line for each difference between the rooms and arrows of the graph and those of the page."""
     arrows = find_arrows(graph)
     existing = {room_of(module) for module in graph}
     problems = [f"room '{room}' is not on the page" for room in sorted(existing - rooms.keys())]

@@ -17,7 +17,7 @@ from pytest_approvals.agent_side.contract.exceptions import (
     ToolRaised,
     Unsupported,
 )
-from pytest_approvals.agent_side.rpc.remote_errors import RemoteFailure, RemoteError, to_exception, to_failure
+from pytest_approvals.agent_side.rpc.remote_errors import RemoteError, RemoteFailure, to_exception, to_failure
 from pytest_approvals.agent_side.rpc.serialization import from_json, to_json
 
 RAISED = [

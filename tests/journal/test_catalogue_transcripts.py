@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.journal.validation import find_violations
 from pytest_approvals.plugin.snapshot import transcript_name
-from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pytest_approvals.agent_side.contract import Condition, Parameter
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.journal.events import Event, Header, ModelAnswer
 from pytest_approvals.journal.normalization import TranscriptPassage, build_placeholder_replacer, sort_passages
 from pytest_approvals.journal.notation import parse_notation
 from pytest_approvals.journal.transcript import Transcript
-from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.model import (

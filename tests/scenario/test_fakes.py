@@ -41,7 +41,10 @@ def test_numbers_stay_numbers() -> None:
 
 def test_values_depend_on_the_scenario_and_nothing_else() -> None:
     """One scenario always has the same values, in every process; another one has others."""
-    program = "from pytest_approvals.scenario.faker_values import fill_fake_values; print(fill_fake_values({'fake': 'name'}, 'a')[0])"
+    program = (
+        "from pytest_approvals.scenario.faker_values import fill_fake_values; "
+        "print(fill_fake_values({'fake': 'name'}, 'a')[0])"
+    )
     elsewhere = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert elsewhere.strip() == fill_fake_values({"fake": "name"}, "a")[0]

@@ -14,11 +14,11 @@ import pytest
 from pytest_approvals import Scenario, calls, returns, say, tool
 from pytest_approvals.agent_side.contract import Attachment, Blueprint, Reply
 from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.adapters import get_adapter, is_installed
 from pytest_approvals.agents.environments import installers
 from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
 from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import RecordedRun, run_scenario

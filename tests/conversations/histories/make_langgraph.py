@@ -3,7 +3,8 @@ Writes what LangChain and LangGraph store of one story, exported as JSON in each
 
 Run it with the framework's Python, from anywhere; the files beside it are written anew:
 
-    uv run --no-project --with langchain==1.4.2 --with langgraph==1.2.22 python tests/conversations/histories/make_langgraph.py
+    cd tests/conversations/histories
+    uv run --no-project --with langchain==1.4.2 --with langgraph==1.2.22 python make_langgraph.py
 """
 
 import dataclasses

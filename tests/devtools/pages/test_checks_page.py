@@ -9,7 +9,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "checks.md"
 
 
 def test_the_page_is_current() -> None:
-    """`docs/checks.md` is what the checks say of themselves; `python -m pytest_approvals.devtools.pages.checks` renews it."""
+    """`python -m pytest_approvals.devtools.pages.checks` prints `docs/checks.md`."""
     assert PAGE.read_text(encoding="utf-8") == render_checks_page()
 
 

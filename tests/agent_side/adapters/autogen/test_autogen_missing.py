@@ -21,8 +21,8 @@ from pytest_approvals import tool as scenario_tool
 from pytest_approvals.agent_side.adapters.autogen import FLAVOURS
 from pytest_approvals.agent_side.adapters.autogen.requests import ToolApprovalResult
 from pytest_approvals.agent_side.contract import Blueprint, Decision, Unsupported
-from pytest_approvals.journal.events import ToolEnd
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.journal.events import ToolEnd
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.scenario.model import Variant
