@@ -72,6 +72,16 @@ def test_no_rooms_import_each_other(graph: Graph) -> None:
     assert [] == find_cycles(graph_of_rooms(graph))
 
 
+def test_arrows_run_down_the_table(page: str) -> None:
+    """A room imports only rooms that stand below it."""
+    rooms = read_rooms(page)
+    order = list(rooms)
+
+    assert [] == [
+        (room, imported) for room in rooms for imported in rooms[room] if order.index(imported) < order.index(room)
+    ]
+
+
 def test_there_are_few_rooms_and_modules(graph: Graph) -> None:
     """A newcomer can keep 22 rooms in mind."""
     assert 22 >= len(graph_of_rooms(graph))

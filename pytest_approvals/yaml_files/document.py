@@ -1,7 +1,7 @@
 """YAML reader that returns plain values and their lines.
 
 A word is a number, a bool or null only if YAML 1.1, YAML 1.2 and JSON agree on it; every other word without quotes is
-text: `no`, `on`, `1e3`, `0x1F`, `12:30` and dates. If any JSON value may stand in its place, such a word is an
+text: `no`, `on`, `1e3`, `0x1F`, `12:30` and dates. If any JSON value is valid in its place, such a word is an
 `AmbiguousScalar`, so that a schema can reject it there.
 """
 
@@ -46,6 +46,7 @@ class YamlDocument:
     lines: dict[str, int] = field(default_factory=dict)
 
 
+# libyaml's loader is much faster, but not every build of PyYAML has it.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Loader that composes nodes without resolving plain words."""
 
@@ -56,7 +57,7 @@ def parse_yaml(text: str) -> YamlDocument:
     """Parse one YAML document.
 
     Raises:
-        Mistake: The text is invalid or empty, repeats a key, or uses tags.
+        Diagnostic: The text is invalid or empty, repeats a key, or uses tags.
     """
     try:
         node = yaml.compose(text, Loader=_Loader)
@@ -131,6 +132,7 @@ class _NodeConverter:
             raise Diagnostic(
                 (), "the file holds more than 100,000 values when its aliases are followed", _line_number(node)
             )
+        # An alias is the very node of its anchor.
         if any(node is parent for parent in above):
             raise Diagnostic((), "an alias refers to a value that contains it", _line_number(node))
         if node.tag not in _PLAIN_TAGS:
@@ -142,6 +144,7 @@ _PLAIN_TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2
 
 def _parse_scalar(node: yaml.ScalarNode) -> Any:
     text = str(node.value)
+    # Quoted and block scalars have a style, and are text always.
     if node.style:
         return text
     if text in _KEYWORDS:

@@ -1,5 +1,5 @@
 /**
- * The leak guard, as `leaks.py` has it: nothing in this process connects to another machine.
+ * The leak guard, as `network_guard.py` has it: nothing in this process connects to another machine.
  *
  * All clients connect by `net.Socket`, also `fetch` and TLS; names are looked up in it, so they are refused before that.
  */
