@@ -46,7 +46,7 @@ from pytest_approvals.yaml_files import Diagnostic, DiagnosticGroup, build_scena
 
 def call(
     tool: str,
-    given: Mapping[str, Any] | str | None = None,
+    values: Mapping[str, Any] | str | None = None,
     /,
     *,
     id: str | None = "",  # noqa: A002 - the word of the file
@@ -60,7 +60,7 @@ def call(
 
     Args:
         tool: Name of the tool.
-        given: The arguments as one value: an object, or text to send in place of one. Needed if an argument has the
+        values: The arguments as one value: an object, or text to send in place of one. Needed if an argument has the
             name of a keyword of this function.
         id: The call id; None for a call without one, which needs a label. Default: the next free one of `c1`, `c2`.
         label: Name in scenario and reports.
@@ -69,16 +69,16 @@ def call(
         invalid: The arguments do not fit the tool, on purpose.
         **arguments: The arguments by name.
     """
-    if given is not None and arguments:
+    if values is not None and arguments:
         raise UsageError(f"call({tool!r}) has arguments twice: as one value, and by name ({', '.join(arguments)})")
-    value = given if isinstance(given, str) else dict(given if given is not None else arguments)
+    value = values if isinstance(values, str) else dict(values if values is not None else arguments)
     return Call(
         label=label, id=id, tool=tool, arguments=value, repeats=repeats, unknown_tool=unknown_tool, invalid=invalid
     )
 
 
 @overload
-def calls(tool: str, given: Mapping[str, Any] | str | None = None, /, **arguments: Any) -> ScriptedReply: ...
+def calls(tool: str, values: Mapping[str, Any] | str | None = None, /, **arguments: Any) -> ScriptedReply: ...
 
 
 @overload
@@ -105,8 +105,8 @@ def calls(*parts: Any, **named: Any) -> ScriptedReply:
     return ScriptedReply(say=named.get("say"), calls=parts, failure=_build_break(named.get("breaks_after")))
 
 
-def _single_call(name: str, given: Mapping[str, Any] | str | None = None, *, arguments: Mapping[str, Any]) -> Call:
-    return call(name, given) if given is not None and not arguments else call(name, dict(arguments))
+def _single_call(name: str, values: Mapping[str, Any] | str | None = None, *, arguments: Mapping[str, Any]) -> Call:
+    return call(name, values) if values is not None and not arguments else call(name, dict(arguments))
 
 
 def say(text: str, *, breaks_after: int | None = None, takes: float = 0.0) -> ScriptedReply:
@@ -164,7 +164,9 @@ def when(argument: str | None = None, /, **condition: Any) -> Condition:
     `when("amount", greater_than=100)`, `when(answers=(True, False))` or `when(raises="policy is down")`.
     """
     known: dict[str, Any] = {
-        name: tuple(value) if name in ("one_of", "answers") else value for name, value in condition.items()
+        # Conditions are frozen values, so their lists are tuples.
+        name: tuple(value) if name in ("one_of", "answers") else value
+        for name, value in condition.items()
     }
     try:
         return Condition(argument=argument, **known)

@@ -198,7 +198,7 @@ def build_parameters(types: Mapping[str, str | Parameter]) -> dict[str, Paramete
 
 
 def to_steps(steps: Iterable[Any]) -> tuple[Step, ...]:
-    """Return the steps of a caller; a text stands for sending it, decisions for deciding.
+    """Return the steps of a caller; a text is sent, decisions are submitted.
 
     Raises:
         UsageError: A value cannot be a step.

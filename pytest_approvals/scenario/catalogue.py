@@ -50,6 +50,7 @@ def find_scenarios(folders: Iterable[Path]) -> dict[str, Path]:
     paths: dict[str, Path] = {}
     for folder in folders:
         for path in sorted(folder.rglob(f"*{SCENARIO_SUFFIX}")):
+            # If two folders have the same id, the first one wins.
             paths.setdefault(path.relative_to(folder).as_posix().removesuffix(SCENARIO_SUFFIX), path)
     return paths
 
@@ -177,6 +178,7 @@ def _read_ini(path: Path, section: str) -> list[str] | None:
         return None
     from configparser import ConfigParser, Error
 
+    # Other entries of the file may hold a bare `%`.
     parser = ConfigParser(interpolation=None)
     try:
         parser.read_string(text)

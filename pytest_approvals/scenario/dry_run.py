@@ -98,6 +98,7 @@ class _DryRun:
                 self.saves[step.session, name] = deepcopy(self._session(step.session))
             case RestoreStep(name=name):
                 self.sessions[step.session] = deepcopy(self.saves[step.session, name])
+            # Which requests are open after these depends on the framework.
             case CancelStep() | RewriteStep():
                 self._session(step.session).unsure = True
             case RestartStep(without=without, with_tools=more, parameters=others) if without or more or others:
@@ -118,6 +119,7 @@ class _DryRun:
             if len(in_session) > 1:
                 yield "simultaneous"
             for turn in in_session:
+                # Inspect each turn on a copy of the common state, and only then play all of them on it.
                 yield from self._turn(turn, deepcopy(self._session(name)))
             session = self._session(name)
             session.unsure = session.unsure or len(in_session) > 1
@@ -141,10 +143,12 @@ class _DryRun:
     def _play_turn(self, turn: TurnStep, session: _DrySession) -> None:
         was_paused = session.main.paused
         session.unsure = session.unsure or turn.hangs_up is not None
+        # Frameworks differ on whether a message closes open requests or is refused.
         if turn.text is not None and was_paused:
             session.unsure = session.unsure or not turn.answers
         self._settle(turn.answers, session)
         session.staged = False
+        # Without a first message there is nothing to resume.
         if not session.begun and turn.text is None:
             return
         if not session.begun:
@@ -208,6 +212,7 @@ class _DryRun:
         tool = find_tool(self.scenario, agent, call.tool)
         behaviour = tool.behaviour_at(label, session.runs[label]) if tool is not None else ToolBehaviour()
         session.runs[label] += 1
+        # The label stays open, now for the second approval.
         if behaviour.asks_again is not None:
             return
         conversation.open.remove(label)
@@ -229,6 +234,7 @@ class _DryRun:
                 return
             for call in reply.calls:
                 self._make(call, conversation, session)
+            # A structured answer next to calls may end the run, or wait for the calls.
             session.unsure = session.unsure or (bool(reply.calls) and reply.answer is not None and not reply.invalid)
             if not reply.calls and not reply.invalid:
                 return
@@ -257,12 +263,15 @@ class _DryRun:
 
     def _gate(self, tool: Tool | None, call: Call) -> bool | None:
         """Return whether a call needs approval; None if that depends on the framework."""
+        # An agent that does not have the tool, or not yet, has no gate for it.
         if tool is None or tool.key in self.scenario.held_back:
             return False
         if tool.approval == "never":
             return False
+        # Frameworks differ on whether such a call is refused before anybody is asked.
         if call.invalid or call.repeats or isinstance(call.arguments, str):
             return None
+        # The answer depends on how often the framework asks, and on what it makes of an error.
         if isinstance(tool.approval, Condition) and (tool.approval.raises is not None or tool.approval.answers):
             return None
         return needs_approval(tool.approval, call.arguments)

@@ -60,6 +60,7 @@ def fill_fake_values(part: T, seed: str) -> tuple[T, dict[str, str]]:
         requests.append(request)
         return ""
 
+    # Two passes, because a value may be repeated before the place that names it.
     without = _replace_fakes(part, (), collect)
     if not requests:
         return part, {}
@@ -120,7 +121,7 @@ class _FakeValues:
         named: Requests that name their value.
         text: All other text of the scenario; no value may occur in it.
         generated: Named values so far.
-        placeholders: KeyPathholder of each value.
+        placeholders: Placeholder of each value in snapshots.
     """
 
     seed: str
@@ -150,6 +151,7 @@ class _FakeValues:
     def _generate(self, request: _FakeRequest, key: str, path: KeyPath) -> Any:
         provider = _find_provider(request, self.named, path)
         for attempt in range(_MAX_ATTEMPTS):
+            # Seeded anew each time, so that no value depends on those generated before it.
             _faker().seed_instance(_seed_number(f"{self.seed}|{key}|{attempt}"))
             value = _call_provider(provider, request, path)
             if self._is_usable(str(value)):
@@ -179,6 +181,7 @@ def _seed_number(text: str) -> int:
 def _find_provider(request: _FakeRequest, named: Mapping[str, _FakeRequest], path: KeyPath) -> Callable[..., Any]:
     provider: Any = getattr(_faker(), request.name, None)
     owner = getattr(provider, "__module__", "") or ""
+    # The proxy has attributes that are not providers, such as `seed_instance`.
     if not owner.startswith("faker.providers"):
         raise Diagnostic(
             path, f"unknown Faker provider {request.name!r}{suggest_name(request.name, [*_provider_names(), *named])}"
@@ -189,7 +192,12 @@ def _find_provider(request: _FakeRequest, named: Mapping[str, _FakeRequest], pat
 
 
 _CLOCK_PROVIDERS = (
-    *("credit_card_expire", "credit_card_full", "passport_dates", "passport_dob", "passport_full", "profile"),
+    "credit_card_expire",
+    "credit_card_full",
+    "passport_dates",
+    "passport_dob",
+    "passport_full",
+    "profile",
     "simple_profile",
 )
 

@@ -103,7 +103,7 @@ def _convert_parameters(file: Mapping[str, str | ParameterFile]) -> dict[str, Pa
 def _convert_parameter(file: str | ParameterFile) -> Parameter:
     if isinstance(file, str):
         return model.parse_parameter(file)
-    required = file.required if file.required is not None else not file.given("default")
+    required = file.required if file.required is not None else not file.has_key("default")
     return Parameter(type=file.type, required=required, default=to_plain(file.default))
 
 
@@ -140,6 +140,7 @@ def _convert_sequence(files: Iterable[BehaviourFile]) -> tuple[model.ToolBehavio
 
 
 def _convert_list_entry(keys: Mapping[str, Any]) -> tuple[model.ToolBehaviour, ...]:
+    # An entry that only asks is followed by the next entry; one that also says what follows is two behaviours.
     follows = "raises" in keys or "returns" in keys
     return model.build_behaviours(**keys) if follows else (model.ToolBehaviour(**keys),)
 
@@ -195,7 +196,7 @@ def _convert_call(file: CallFile) -> model.Call:
 
 def _convert_step(file: StepFile) -> model.Step:
     session = file.session or ""
-    if file.given("oracle"):
+    if file.has_key("oracle"):
         return model.LetOracleStep(rounds=None if file.oracle is True else file.oracle, session=session)
     if file.stage is not None:
         return model.StageStep(answers=_convert_decisions(file.stage), session=session)
@@ -203,7 +204,7 @@ def _convert_step(file: StepFile) -> model.Step:
         return model.SaveStep(name=file.save, session=session)
     if file.restore is not None:
         return model.RestoreStep(name=file.restore, session=session)
-    if file.given("restart"):
+    if file.has_key("restart"):
         return _convert_restart(file, session)
     if file.cancel:
         return model.CancelStep(session=session)
@@ -250,9 +251,9 @@ def _convert_decision_entry(
     entry: StrayAnswerFile | Mapping[str, AnswerFile | str],
 ) -> Iterable[model.ScriptedDecision]:
     if isinstance(entry, StrayAnswerFile):
-        malformed = entry.given("malformed")
-        where = {"malformed_address": True, "address": to_plain(entry.malformed)} if malformed else {}
-        yield model.ScriptedDecision(unknown_id=entry.unknown, **where, **_decision_fields(entry))
+        malformed = entry.has_key("malformed")
+        address = {"malformed_address": True, "address": to_plain(entry.malformed)} if malformed else {}
+        yield model.ScriptedDecision(unknown_id=entry.unknown, **address, **_decision_fields(entry))
         return
     for label, answer in entry.items():
         yield model.ScriptedDecision(label=str(label), **_decision_fields(answer))
@@ -264,7 +265,7 @@ _EXTRA_KEYS = ("tool", "shows", "shows_tool", "source", "invalid", "unknown_tool
 def _decision_fields(file: AnswerFile | str) -> dict[str, Any]:
     if isinstance(file, str):
         return {"verdict": file}
-    facts: dict[str, Any] = {key: to_plain(getattr(file, key)) for key in _EXTRA_KEYS if file.given(key)}
+    facts: dict[str, Any] = {key: to_plain(getattr(file, key)) for key in _EXTRA_KEYS if file.has_key(key)}
     if file.verdict is not None:
         return {"verdict": file.verdict, **facts}
     if file.reject is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.errors import suggest_name
@@ -46,7 +47,7 @@ def assign_labels(scenario: Scenario) -> Scenario:
     """Return the scenario with a label on every call, and an id on calls that were built without.
 
     Raises:
-        Mistakes: An id is repeated without `repeats`, a label is repeated, or a call has neither.
+        DiagnosticGroup: An id is repeated without `repeats`, a label is repeated, or a call has neither.
     """
     diagnostics: list[Diagnostic] = []
     agents = {
@@ -65,7 +66,7 @@ def assign_labels(scenario: Scenario) -> Scenario:
 
 
 def script_path(agent: str, prompt: str, script: Script) -> KeyPath:
-    """Return the path of the replies to *prompt*; an empty prompt stands for the default replies."""
+    """Return the path of the replies to *prompt*; an empty prompt means the default replies."""
     above: KeyPath = ("model",) if agent == MAIN else ("agents", agent, "model")
     return (*above, prompt or "otherwise") if script.by_prompt else above
 
@@ -87,7 +88,7 @@ class _Labeller:
     """Labeller of the calls in one list of replies, in their order."""
 
     def __init__(self, taken: set[str], diagnostics: list[Diagnostic]) -> None:
-        self.free = (name for name in map("c{}".format, range(1, 10_000)) if name not in taken)
+        self.free = (name for name in map("c{}".format, count(1)) if name not in taken)
         self.uses: Counter[str] = Counter()
         self.labels: set[str] = set()
         self.diagnostics = diagnostics
@@ -121,6 +122,7 @@ class _Labeller:
     def _validate_label(self, label: str, path: KeyPath) -> None:
         if not label:
             self.diagnostics.append(Diagnostic(path, "a call without an id needs a label: {id: null, label: x1, ...}"))
+        # A repeated id also repeats its derived label; one diagnostic is enough.
         elif label in self.labels and not any(diagnostic.path[: len(path)] == path for diagnostic in self.diagnostics):
             self.diagnostics.append(Diagnostic((*path, "label"), f"duplicate label {label!r}"))
         elif label in RESERVED_LABELS or "/" in label:
@@ -178,6 +180,7 @@ class _OccurrenceWalk:
 
     def conversation(self, agent: str, prompt: str, outer: str, above: frozenset[str]) -> Iterator[CallOccurrence]:
         script = self.scenario.agents.get(agent)
+        # An agent that runs itself is reported by the validation; the walk must still end.
         if script is None or agent in above:
             return
         replies = script.by_prompt.get(prompt, script.replies)

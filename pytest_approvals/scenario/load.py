@@ -76,6 +76,7 @@ def parse_scenario(text: str, *, name: str, path: str) -> Scenario:
     lines: Mapping[str, int] = {}
     try:
         document = parse_yaml(text)
+        # Before the next steps, so that their errors have lines.
         lines = document.lines
         value, fakes = fill_fake_values(document.value, name)
         scenario = scenario_from_file(_validate_schema(value), name=name)
@@ -87,6 +88,7 @@ def parse_scenario(text: str, *, name: str, path: str) -> Scenario:
 
 
 def _validate_schema(value: Any) -> ScenarioFile:
+    # Imported late: a scenario from the cache needs no pydantic.
     from pydantic import ValidationError
 
     from pytest_approvals.scenario.schema import ScenarioFile

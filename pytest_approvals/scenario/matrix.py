@@ -1,4 +1,4 @@
-"""Variant matrix of a scenario: the values of each dimension, and which values can stand together.
+"""Variant matrix of a scenario: the values of each dimension, and which values are consistent.
 
 Nothing here knows what an agent claims or which points of the matrix are run; `variants` plans that.
 """
@@ -84,7 +84,7 @@ def _narrow(
 
 
 def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
-    """Yield every variant that *scenario* allows, the plainest first, whatever the agent claims."""
+    """Yield every variant that *scenario* allows, the plainest first, regardless of what the agent claims."""
     held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
     for row in product(*dimension_values(scenario, facts, overrides).values()):
         variant = Variant(**dict(zip(DIMENSIONS, row, strict=True)))
@@ -93,7 +93,7 @@ def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -
 
 
 def is_consistent(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -> bool:
-    """Return whether the values of a variant can stand together.
+    """Return whether the values of a variant are consistent.
 
     - Another process gets its state as text: `json` or a durable store.
     - Only `json` can be stored in pieces.

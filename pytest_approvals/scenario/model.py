@@ -169,7 +169,7 @@ class Script:
 
     @property
     def all_replies(self) -> tuple[ScriptedReply, ...]:
-        """All replies, whatever message a conversation begins with."""
+        """The replies to all first messages."""
         return (*self.replies, *chain.from_iterable(self.by_prompt.values()))
 
 
@@ -184,7 +184,7 @@ class ScriptedDecision:
     Attributes:
         label: The call; None for a decision about nothing that was asked.
         unknown_id: In place of a label: a request id that the framework never gave.
-        malformed_address: *address* stands in place of label and request id.
+        malformed_address: *address* is submitted in place of label and request id.
         address: The value to submit verbatim as the request.
         shows: Arguments in the submitted request that replace the real ones: a tampered copy. With *unknown_id*, the
             arguments of a forged request.
@@ -455,7 +455,7 @@ class Variant:
         resume: `same` process, a `fresh` one forked from a preloaded interpreter, or a `cold` one.
         history: `whole` or `append`.
         source: Copy of a request that decisions are made from.
-        oracle: Oracle for requests that the scenario leaves open; `script` if the scenario decides itself (whatever
+        oracle: Oracle for requests that the scenario leaves open; `script` if the scenario decides itself (what
             remains is then approved).
         chunking: How a streamed reply is split: `whole`, `tokens`, `ids_first`, `split`, `interleaved`, `empty`.
         protocol: How the model is reached: `native`, the agent's usual way, or over the protocol `chat`, `responses`

@@ -46,7 +46,7 @@ Implied by the content, in addition to what the scenario `requires`:
 | `tools_change` | a restart with or without some tools |
 | `sessions` | steps of two sessions |
 | `answer.restored`, `answer.rebuilt` | the variant's or an answer's source |
-| `answer.held` | likewise, if the state is saved between turns |
+| `answer.held` | the same source, if the state is saved between turns |
 """
 
 from __future__ import annotations
@@ -159,6 +159,7 @@ def _called_tools(scenario: Scenario, reply: ScriptedReply | None = None) -> lis
     names = {
         split_owner(agent, call.tool) for agent, other in replies if reply in (None, other) for call in other.calls
     }
+    # An edit can bring its tool to any call, so the tools of edits count for every reply.
     edits = {decision.tool for decision in _all_decisions(scenario) if decision.tool is not None}
     return [tool for tool in scenario.tools if (tool.agent, tool.name) in names or tool.visible_name in edits]
 

@@ -26,7 +26,7 @@ from pytest_approvals.scenario.model import Scenario
 
 _PACKAGE = Path(__file__).parents[1]
 _READERS = ("scenario", "scenario/validation", "yaml_files", "agent_side/contract")
-"""The folders with the code that says what a scenario is."""
+"""The folders with the code that defines what a scenario is."""
 _CLASSES = {kind.__name__: kind for kind in [*vars(types).values(), *vars(model).values()] if is_dataclass(kind)}
 
 
@@ -46,6 +46,7 @@ def load_cached_scenario(path: Path, *, root: Path, folder: Path | None = None) 
     # An entry that cannot be read, or whose values do not fit the model any more, is as good as none.
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return replace(_read_entry(entry, origin), path=str(path))
+    # Imported late: the imports of the loader are most of what the cache saves.
     from pytest_approvals.scenario.load import load_scenario
 
     scenario = load_scenario(path, root=root)
@@ -68,6 +69,7 @@ def _read_origin(path: Path, root: Path) -> Origin:
                     about = entry.stat()
                     readers.append([entry.path, about.st_mtime_ns, about.st_size])
     try:
+        # Latin-1 decodes any bytes; whether they are UTF-8 is for the loader to say.
         text = path.read_bytes().decode("latin-1")
     except OSError as error:
         raise ScenarioError(str(path), None, f"cannot read file: {error.strerror}") from None
@@ -76,6 +78,7 @@ def _read_origin(path: Path, root: Path) -> Origin:
 
 def _read_entry(entry: Path, origin: Origin) -> Scenario:
     with entry.open("rb") as file:
+        # Of the open file, not of the path, which somebody could exchange in between.
         about = os.fstat(file.fileno())
         if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise ValueError("somebody else may have written it")
@@ -97,17 +100,20 @@ def _write_entry(entry: Path, origin: Origin, scenario: Scenario) -> None:
     unfinished = entry.with_suffix(f".{os.getpid()}")
     with open(unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         file.write(b"%08x\n" % crc32(body) + body)
+    # In one step, so that no other process ever reads half an entry.
     unfinished.replace(entry)
 
 
 def _encode(value: Any) -> Any:
     """Return *value* as JSON: a scalar as it is, all else as a list that begins with its kind."""
+    # Exact types only: an instance of a subclass would come back as one of its base.
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
     if kind in (list, tuple, frozenset):
         return [kind.__name__, *map(_encode, sorted(value) if kind is frozenset else value)]
     if isinstance(value, Mapping):
+        # As pairs, because the keys of a JSON object would all become text.
         return ["dict", *([_encode(key), _encode(held)] for key, held in value.items())]
     if _CLASSES.get(kind.__name__) is kind:
         return [f"={kind.__name__}", {field.name: _encode(getattr(value, field.name)) for field in fields(value)}]

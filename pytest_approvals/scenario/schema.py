@@ -32,7 +32,7 @@ ShortTypeName = Literal[
 class ParameterFile(FilePart):
     """A parameter of a tool, written out."""
 
-    what: ClassVar[str] = "a parameter"
+    noun: ClassVar[str] = "a parameter"
     nullable: ClassVar = ("default",)
 
     type: TypeName = "string"
@@ -48,7 +48,7 @@ class ConditionFile(FilePart):
     never an answer because it `raises`.
     """
 
-    what: ClassVar[str] = "an approval condition"
+    noun: ClassVar[str] = "an approval condition"
     one_of: ClassVar = (("greater_than", "less_than", "equals", "starts_with", "one_of", "answers", "raises"),)
     nullable: ClassVar = ("equals",)
 
@@ -71,7 +71,7 @@ class ConditionFile(FilePart):
 class BehaviourFile(FilePart):
     """What one execution does: it raises or returns, after what it `waits_for`; it may ask again before that."""
 
-    what: ClassVar[str] = "a behaviour"
+    noun: ClassVar[str] = "a behaviour"
     nullable: ClassVar = ("returns",)
 
     waits_for: Name | None = None
@@ -89,13 +89,13 @@ class BehaviourFile(FilePart):
     def behaviour_keys(self) -> dict[str, Any]:
         """Return what is written, and nothing that is there by default."""
         keys = ("waits_for", "asks_again", "raises", "returns")
-        return {key: getattr(self, key) for key in keys if self.given(key)}
+        return {key: getattr(self, key) for key in keys if self.has_key(key)}
 
     @classmethod
-    def _check_groups(cls, given: Mapping[str, Any]) -> None:
-        if "raises" in given and "returns" in given:
-            raise key_error("returns", f"{cls.what} raises or returns, not both; `does` lists successive executions")
-        super()._check_groups(given)
+    def _check_groups(cls, mapping: Mapping[str, Any]) -> None:
+        if "raises" in mapping and "returns" in mapping:
+            raise key_error("returns", f"{cls.noun} raises or returns, not both; `does` lists successive executions")
+        super()._check_groups(mapping)
 
 
 Behaviours = Annotated[
@@ -120,7 +120,7 @@ Parameters = dict[
 class ToolFile(BehaviourFile):
     """One tool: when its calls are gated, and what they do."""
 
-    what: ClassVar[str] = "a tool"
+    noun: ClassVar[str] = "a tool"
 
     approval: ApprovalFile = "never"
     """Whether calls need approval: always, never, or a condition on the arguments."""
@@ -148,17 +148,17 @@ class ToolFile(BehaviourFile):
     """What single calls do instead, by label."""
 
     @classmethod
-    def _check_groups(cls, given: Mapping[str, Any]) -> None:
+    def _check_groups(cls, mapping: Mapping[str, Any]) -> None:
         for key in ("waits_for", "asks_again", "raises", "returns"):
-            if key in given and "does" in given:
-                raise key_error(key, f"{cls.what} has {key!r} and 'does'; write it into the list")
-        super()._check_groups(given)
+            if key in mapping and "does" in mapping:
+                raise key_error(key, f"{cls.noun} has {key!r} and 'does'; write it into the list")
+        super()._check_groups(mapping)
 
 
 class CallFile(FilePart):
     """One tool call of the model."""
 
-    what: ClassVar[str] = "a call"
+    noun: ClassVar[str] = "a call"
     nullable: ClassVar = ("id",)
 
     id: Annotated[
@@ -187,7 +187,7 @@ class CallFile(FilePart):
 class ReplyFile(FilePart):
     """One reply of the model: text, calls, or a failure."""
 
-    what: ClassVar[str] = "a reply"
+    noun: ClassVar[str] = "a reply"
 
     say: str | None = None
     """What the model says; may stand beside calls."""
@@ -225,7 +225,7 @@ conversation the one under `otherwise`.
 class AgentFile(FilePart):
     """An agent that a tool of another one runs."""
 
-    what: ClassVar[str] = "an agent"
+    noun: ClassVar[str] = "an agent"
 
     model: ModelFile
     """What its model replies; every conversation plays its script from the start."""
@@ -237,7 +237,7 @@ DECISION_KEYS = ("verdict", "reject", "never", "edit", "raw")
 class AnswerFile(FilePart):
     """A decision, written out."""
 
-    what: ClassVar[str] = "an answer"
+    noun: ClassVar[str] = "an answer"
     one_of: ClassVar[tuple[tuple[str, ...], ...]] = (DECISION_KEYS,)
     nullable: ClassVar[tuple[str, ...]] = ("raw",)
 
@@ -268,7 +268,7 @@ class AnswerFile(FilePart):
 class StrayAnswerFile(AnswerFile):
     """A decision about nothing that was asked."""
 
-    what: ClassVar[str] = "an answer about no call"
+    noun: ClassVar[str] = "an answer about no call"
     one_of: ClassVar[tuple[tuple[str, ...], ...]] = (DECISION_KEYS, ("unknown", "malformed"))
     nullable: ClassVar[tuple[str, ...]] = ("raw", "malformed")
 
@@ -304,7 +304,7 @@ Decisions = Annotated[
 class RestartFile(FilePart):
     """The agent is built anew from the saved state."""
 
-    what: ClassVar[str] = "a restart"
+    noun: ClassVar[str] = "a restart"
 
     fresh: bool = False
     """In another process."""
@@ -319,7 +319,7 @@ class RestartFile(FilePart):
 class RewriteFile(FilePart):
     """Somebody changes the text of what was saved."""
 
-    what: ClassVar[str] = "a rewriting"
+    noun: ClassVar[str] = "a rewriting"
 
     old: Name
     """The text that stands there."""
@@ -338,7 +338,7 @@ STEP_KEYS = (
 class SimultaneousStepFile(FilePart):
     """A step among those that run at the same time: a turn or a signal."""
 
-    what: ClassVar[str] = "a simultaneous step"
+    noun: ClassVar[str] = "a simultaneous step"
     steps: ClassVar[tuple[str, ...]] = ("send", "decide", "go_on", "signal")
 
     send: str | None = None
@@ -354,26 +354,26 @@ class SimultaneousStepFile(FilePart):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_steps(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        found = [key for key in given if key in cls.steps]
-        if not found and set(given) <= {"session", "hangs_up"}:
-            raise shape_error(f"{cls.what} needs one of: {', '.join(cls.steps)}")
-        if len(found) > 1 and set(found) != {"send", "decide"}:
-            both = " and ".join(map(repr, found))
-            raise key_error(found[1], f"{cls.what} does one thing, not {both}; only send and decide go together")
-        if "session" in given and {"signal", "together", "leave"} & set(found):
-            raise key_error("session", f"the step {found[0]!r} cannot have 'session'")
-        if "hangs_up" in given and not {"send", "decide", "go_on"} & set(found):
-            raise key_error("hangs_up", f"the step {found[0]!r} is not a turn; only a turn can have 'hangs_up'")
-        return given
+    def _check_steps(cls, mapping: Any) -> Any:
+        if not isinstance(mapping, Mapping):
+            return mapping
+        present = [key for key in mapping if key in cls.steps]
+        if not present and set(mapping) <= {"session", "hangs_up"}:
+            raise shape_error(f"{cls.noun} needs one of: {', '.join(cls.steps)}")
+        if len(present) > 1 and set(present) != {"send", "decide"}:
+            both = " and ".join(map(repr, present))
+            raise key_error(present[1], f"{cls.noun} does one thing, not {both}; only send and decide go together")
+        if "session" in mapping and {"signal", "together", "leave"} & set(present):
+            raise key_error("session", f"the step {present[0]!r} cannot have 'session'")
+        if "hangs_up" in mapping and not {"send", "decide", "go_on"} & set(present):
+            raise key_error("hangs_up", f"the step {present[0]!r} is not a turn; only a turn can have 'hangs_up'")
+        return mapping
 
 
 class StepFile(SimultaneousStepFile):
     """One step of the caller: one thing it does, or `send` and `decide` together."""
 
-    what: ClassVar[str] = "a step"
+    noun: ClassVar[str] = "a step"
     steps: ClassVar[tuple[str, ...]] = STEP_KEYS
 
     oracle: Annotated[
@@ -412,7 +412,7 @@ Source = Annotated[str, StringConstraints(pattern=r"^([\w.-]+/[\w.-]+#[0-9]+|htt
 class ExpectFile(FilePart):
     """Guards of the story, judged besides the checks."""
 
-    what: ClassVar[str] = "expect"
+    noun: ClassVar[str] = "expect"
 
     runs: list[Name] | None = None
     """The labels of the calls that ran, in any order."""
@@ -423,7 +423,7 @@ class ExpectFile(FilePart):
 class LimitsFile(FilePart):
     """Where the framework itself must stop a turn."""
 
-    what: ClassVar[str] = "limits"
+    noun: ClassVar[str] = "limits"
 
     model_replies: Count | None = None
     """The number of model replies in a turn."""
@@ -442,7 +442,7 @@ Pinned = Annotated[
 class ScenarioFile(FilePart):
     """One story about an agent whose tool calls need approval."""
 
-    what: ClassVar[str] = "a scenario"
+    noun: ClassVar[str] = "a scenario"
 
     title: Annotated[Name, Field(examples=["Two gated calls in one reply; one is approved, one rejected"])]
     """What happens, in one sentence that can be quoted in a bug report."""

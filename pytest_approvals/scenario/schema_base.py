@@ -28,14 +28,14 @@ class FilePart(BaseModel):
     """A mapping in a scenario file.
 
     Attributes:
-        what: What such a mapping is called in errors.
+        noun: What such a mapping is called in errors.
         one_of: Groups of keys of which exactly one must be given.
         nullable: The keys whose value may be null; every other key is left out instead.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
-    what: ClassVar[str] = "a scenario"
+    noun: ClassVar[str] = "a scenario"
     one_of: ClassVar[tuple[tuple[str, ...], ...]] = ()
     nullable: ClassVar[tuple[str, ...]] = ()
 
@@ -43,13 +43,13 @@ class FilePart(BaseModel):
     @classmethod
     def _check_keys(cls, mapping: Any) -> Any:
         if not isinstance(mapping, Mapping):
-            raise shape_error(f"{cls.what} is a mapping, not {describe_value(mapping)}")
+            raise shape_error(f"{cls.noun} is a mapping, not {describe_value(mapping)}")
         valid = [field.alias or name for name, field in cls.model_fields.items()]
         for key, value in mapping.items():
             if key not in valid:
-                raise key_error(key, f"{cls.what} has no key {key!r}{suggest_name(key, valid)}")
+                raise key_error(key, f"{cls.noun} has no key {key!r}{suggest_name(key, valid)}")
             if value is None and key not in cls.nullable:
-                raise key_error(key, f"the key {key!r} of {cls.what} is empty; fill it or leave it out")
+                raise key_error(key, f"the key {key!r} of {cls.noun} is empty; fill it or leave it out")
         cls._check_groups(mapping)
         return mapping
 
@@ -61,22 +61,26 @@ class FilePart(BaseModel):
                 continue
             if present:
                 both = " and ".join(map(repr, present))
-                raise key_error(present[1], f"{cls.what} has {both}; only one of them can be meant")
-            raise shape_error(f"{cls.what} needs one of: {', '.join(group)}")
+                raise key_error(present[1], f"{cls.noun} has {both}; only one of them can be meant")
+            raise shape_error(f"{cls.noun} needs one of: {', '.join(group)}")
 
-    def given(self, name: str) -> bool:
+    def has_key(self, name: str) -> bool:
         """Return whether the file has that key."""
         return name in self.model_fields_set
 
 
+_OWN_ERROR = "approvals"
+"""Type of the errors whose text is complete, in contrast to those of pydantic."""
+
+
 def shape_error(text: str) -> PydanticCustomError:
     """Return the error of a value that is invalid as a whole."""
-    return PydanticCustomError("said", "{text}", {"text": text})
+    return PydanticCustomError(_OWN_ERROR, "{text}", {"text": text})
 
 
 def key_error(key: str, text: str) -> PydanticCustomError:
     """Return the error of one key in a mapping."""
-    return PydanticCustomError("said", "{text}", {"text": text, "key": key})
+    return PydanticCustomError(_OWN_ERROR, "{text}", {"text": text, "key": key})
 
 
 def describe_value(value: Any) -> str:
@@ -111,9 +115,9 @@ def shape_tag(value: Any) -> str:
     return "=list"
 
 
-def discriminate_by_shape(what: str) -> Discriminator:
-    """Return the discriminator of a union by `shape_tag`; *what* is what errors say is expected."""
-    return Discriminator(shape_tag, custom_error_type="shape", custom_error_message=f"expects {what}")
+def discriminate_by_shape(expected: str) -> Discriminator:
+    """Return the discriminator of a union by `shape_tag`; *expected* names the valid kinds in errors."""
+    return Discriminator(shape_tag, custom_error_type="shape", custom_error_message=f"expects {expected}")
 
 
 def _refuse_ambiguous(value: Any) -> Any:
@@ -148,7 +152,7 @@ def translate_errors(error: ValidationError) -> list[Diagnostic]:
 def _translate_error(detail: ErrorDetails) -> Diagnostic:
     path = _clean_path(detail["loc"])
     facts = detail.get("ctx", {})
-    if detail["type"] == "said":
+    if detail["type"] == _OWN_ERROR:
         return Diagnostic((*path, facts["key"]) if "key" in facts else path, facts["text"])
     if detail["type"] == "missing":
         return Diagnostic(path[:-1], f"{format_key_path(path[:-1]) or 'the scenario'} lacks the key {str(path[-1])!r}")
@@ -161,25 +165,25 @@ def _clean_path(location: tuple[int | str, ...]) -> KeyPath:
 
 
 def _describe_error(detail: ErrorDetails, facts: Mapping[str, Any]) -> str:
-    given = detail["input"]
+    value = detail["input"]
     match detail["type"]:
         case "literal_error":
-            return _describe_literal_error(str(facts["expected"]), given)
+            return _describe_literal_error(str(facts["expected"]), value)
         case "string_type":
-            quotes = f"; write it in quotes: '{_to_yaml_scalar(given)}'" if _is_keyword_or_number(given) else ""
-            return f"expects text, not {describe_value(given)}{quotes}"
+            quotes = f"; write it in quotes: '{_to_yaml_scalar(value)}'" if _is_keyword_or_number(value) else ""
+            return f"expects text, not {describe_value(value)}{quotes}"
         case "greater_than_equal":
-            return f"must be at least {facts['ge']}, not {given}"
+            return f"must be at least {facts['ge']}, not {value}"
         case "too_short" if facts["min_length"] > 1:
             return f"needs {facts['min_length']} elements or more, not {facts['actual_length']}"
         case "string_too_short" | "too_short":
             return "must not be empty"
         case "string_pattern_mismatch":
-            return f"expects OWNER/REPO#NUMBER or a URL, not {given!r}"
+            return f"expects OWNER/REPO#NUMBER or a URL, not {value!r}"
         case "shape":
-            return f"{detail['msg']}, not {describe_value(given)}"
+            return f"{detail['msg']}, not {describe_value(value)}"
     expected = _EXPECTED_KINDS.get(detail["type"])
-    return f"expects {expected}, not {describe_value(given)}" if expected else detail["msg"]
+    return f"expects {expected}, not {describe_value(value)}" if expected else detail["msg"]
 
 
 _EXPECTED_KINDS = {
@@ -192,11 +196,13 @@ _EXPECTED_KINDS = {
 }
 
 
-def _describe_literal_error(expected: str, given: Any) -> str:
+def _describe_literal_error(expected: str, value: Any) -> str:
     words = re.findall(r"'([^']*)'", expected)
-    hint = suggest_name(given, words) if isinstance(given, str) and "did you mean" in suggest_name(given, words) else ""
+    hint = suggest_name(value, words) if isinstance(value, str) else ""
+    # Without a near word `suggest_name` lists all of them, as *expected* does already.
+    hint = hint if "did you mean" in hint else ""
     valid = expected.replace("True", "true").replace("'", "")
-    return f"expects {valid}, not {describe_value(given)}{hint}"
+    return f"expects {valid}, not {describe_value(value)}{hint}"
 
 
 def _is_keyword_or_number(value: Any) -> bool:

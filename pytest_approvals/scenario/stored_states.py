@@ -1,4 +1,4 @@
-"""Stored states: paused sessions that older releases saved, beside the scenarios that they were paused in.
+"""Stored states: paused sessions that older releases saved, next to the scenarios in which they paused.
 
 The files are `FAMILY/__states__/AGENT/VERSION/MODE/NAME.json`.
 """

@@ -58,6 +58,7 @@ def plan_variants(
     if strength not in STRENGTHS:
         raise UnknownName("strength", str(strength), ["1", "2", "3", "full"])
     requested = overrides or {}
+    # A cold process is too slow for every pair of values; `_process_variants` adds one.
     allowed = [variant for variant in allowed_variants(scenario, facts, requested) if variant.resume != "cold"]
     chosen = [
         Variant(**dict(zip(DIMENSIONS, row, strict=True))) for row in _cover(_to_rows(allowed), STRENGTHS[strength])
@@ -83,6 +84,7 @@ def allowed_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> 
     if not needed <= facts.capabilities:
         return []
     claimed = {"native": facts.capabilities}
+    # What no model can do over a protocol, and what the adapter lacks there, is not claimed in it.
     claimed |= {name: facts.capabilities - {*PROTOCOLS[name], *lacks} for name, lacks in facts.protocols.items()}
     return [
         variant
@@ -116,10 +118,12 @@ def _cover(allowed: tuple[Row, ...], strength: int | None) -> tuple[Row, ...]:
 def _covering_rows(free: dict[str, list[Any]], allowed: tuple[Row, ...], strength: int) -> list[dict[str, Any]]:
     from covertable import Controller  # type: ignore[import-untyped]
 
+    # The first allowed row is the base variant, which always runs.
     base = {name: allowed[0][int(name)] for name in free}
     together = [*combinations(free, 2), tuple(free)] if len(free) > 1 else [tuple(free)]
     constraints = [_constraint(names, allowed) for names in together]
     rows = Controller(free, strength=strength, presets=[base], constraints=constraints).make()
+    # The covering rows come in no useful order; variants are listed with the base first, then the plainest.
     return sorted(rows, key=lambda row: (row != base, *(free[name].index(row[name]) for name in free)))
 
 

@@ -40,8 +40,9 @@ class DiagnosticGroup(Exception):
 
 def with_opt_in_hint(message: str, key: str) -> str:
     """Append the key that marks an apparent slip as intended to *message*."""
-    hint = f"ay `{key}: true` if that is meant"
-    return f"{message} S{hint}." if message.endswith("?") else f"{message}; s{hint}"
+    if message.endswith("?"):
+        return f"{message} Say `{key}: true` if that is meant."
+    return f"{message}; say `{key}: true` if that is meant"
 
 
 def format_key_path(path: KeyPath) -> str:
@@ -62,7 +63,7 @@ def join_path(path: KeyPath) -> str:
 def find_line(path: KeyPath, lines: Mapping[str, int]) -> int | None:
     """Return the line of *path*, or of its nearest parent that has one.
 
-    Parts that the file does not have are skipped, because a shorthand may stand for them: `decide` as a mapping has no
+    Parts that the file does not have are skipped, because the file may use a shorthand: `decide` as a mapping has no
     positions, and a tool with one behaviour has no `does`.
     """
     line, known = lines.get(""), ""
@@ -78,6 +79,7 @@ def build_scenario_error(
 ) -> ScenarioError:
     """Build the error for *diagnostics*: the first one in the file, with its line quoted."""
     located = [(diagnostic.line or find_line(diagnostic.path, lines), diagnostic) for diagnostic in diagnostics]
+    # Without lines (a scenario built in Python) the first diagnostic is reported.
     line, diagnostic = min(located, key=lambda pair: pair[0] or 0)
     rows = text.splitlines()
     quoted = rows[line - 1].strip() if line and line <= len(rows) else ""

@@ -1,7 +1,7 @@
 """Validation of scenarios, loaded or built.
 
 Each function yields the diagnostics of one part. In a valid scenario every word is known, every label is that of a
-call, every signal is given, and whatever looks like a slip is marked as intended.
+call, every signal is given, and every apparent slip is marked as intended.
 """
 
 from __future__ import annotations

@@ -134,4 +134,5 @@ def _is_known_oracle(value: str) -> bool:
             return not colon
         case "reject_all":
             return True
+    # `suggest_name` asks "did you mean" only if a known name is near: then the word is a typing error.
     return word.isidentifier() and "did you mean" not in suggest_name(word, map(str, DIMENSIONS["oracle"]))

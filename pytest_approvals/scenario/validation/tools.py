@@ -26,6 +26,7 @@ def matches_type(kind: str, value: Any) -> bool:
         case "boolean":
             return isinstance(value, bool)
         case "integer":
+            # `bool` is a subclass of `int`, but a different type in JSON.
             return isinstance(value, int) and not isinstance(value, bool)
         case "number":
             return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -95,6 +96,7 @@ def validate_tools(index: ScenarioIndex) -> Iterator[Diagnostic]:
     seen: set[tuple[str, str, str | None]] = set()
     for tool in index.scenario.tools:
         path = index.tool_path(tool)
+        # Two servers may offer tools of one visible name; the scenario still needs a name for each.
         names = {(tool.agent, tool.name, ""), (tool.agent, tool.visible_name, tool.server)}
         if names & seen:
             yield Diagnostic(path, f"the agent {tool.agent!r} has two tools that are called {tool.visible_name!r}")
