@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from pytest_approvals.agents.adapters import resolve_local_agent
 from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.checks import judge, judge_group, merge_traits, observe_traits
+from pytest_approvals.checks import Verdict, judge, judge_group, merge_traits, observe_traits
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
@@ -98,6 +98,7 @@ class AgentRuns:
 
     def history(self, scenario: str, variant: Variant) -> History:
         """Run a scenario, and return what happened."""
+        # Frameworks warn about themselves in every run; a campaign reports verdicts only.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run = run_scenario(self._catalogue[scenario], variant, self.source, limit=self._limit)
@@ -109,8 +110,9 @@ class AgentRuns:
         if variant.id not in runs.broken:
             history = self.history(scenario, variant)
             verdicts = judge(history)
-            runs.broken[variant.id] = frozenset(one.check for one in verdicts if one.status in FAILED_STATUSES)
-            if not any(one.fails for one in verdicts):
+            runs.broken[variant.id] = _failed_checks(verdicts)
+            # Group checks compare runs; one that failed a check differs from the others anyway.
+            if not any(verdict.fails for verdict in verdicts):
                 runs.clean.append(history)
         return runs.broken[variant.id]
 
@@ -119,8 +121,7 @@ class AgentRuns:
         for variant in self.variants(scenario):
             self.broken(scenario, variant)
         clean = self._runs[scenario].clean if scenario in self._runs else []
-        verdicts = judge_group(clean) if len(clean) > 1 else []
-        return frozenset(one.check for one in verdicts if one.status in FAILED_STATUSES)
+        return _failed_checks(judge_group(clean) if len(clean) > 1 else [])
 
     def traits(self) -> dict[str, tuple[str, ...]]:
         """Return the design choices that the agent shows in the plainest variant of each scenario."""
@@ -139,13 +140,17 @@ class AgentRuns:
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
+def _failed_checks(verdicts: Iterable[Verdict]) -> frozenset[str]:
+    return frozenset(verdict.check for verdict in verdicts if verdict.status in FAILED_STATUSES)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRelease:
     """An agent in a release, with the environment that it needs.
 
     Attributes:
         requirements: Further requirements of its environment.
-        python: The Python of its environment; empty: the one that runs this.
+        python: The version of Python of its environment; empty for the one that runs this.
     """
 
     spec: AgentSpec
@@ -153,5 +158,5 @@ class AgentRelease:
     python: str = ""
 
     def __str__(self) -> str:
-        besides = (*self.requirements, *((f"Python {self.python}",) if self.python else ()))
-        return f"{self.spec} with {', '.join(besides)}" if besides else str(self.spec)
+        extras = (*self.requirements, *((f"Python {self.python}",) if self.python else ()))
+        return f"{self.spec} with {', '.join(extras)}" if extras else str(self.spec)

@@ -63,6 +63,7 @@ def find_distinguishing_run(
         AgentUnavailable: One of them cannot be started.
         UsageError: No run distinguishes them; the message says on which of them the check fails.
     """
+    # Started before the search, so that an agent that cannot start is an error and not the answer.
     for suspect in (good, bad):
         _ = suspect.source
     failed_on_both = False
@@ -83,6 +84,7 @@ def _possible_runs(check: str, bad: AgentRuns, catalogue: Iterable[str], togethe
     if together:
         yield from (DistinguishingRun(check=check, scenario=scenario, variant=None) for scenario in catalogue)
         return
+    # The first variant of every scenario, then the second of every one: variants are planned plainest first.
     names = list(catalogue)
     for rank in zip_longest(*(bad.variants(scenario) for scenario in names)):
         for scenario, variant in zip(names, rank, strict=True):
@@ -107,6 +109,7 @@ def bisect_releases(
         try:
             fails = witness.fails_on(suspect(versions[middle]))
         except AgentUnavailable as error:
+            # Like `git bisect skip`: the search continues with the releases around it.
             unknown.add(middle)
             step(versions[middle], f"cannot be judged: {error}")
             continue

@@ -1,4 +1,4 @@
-"""Background event loop of the model server, in which responses wait that cannot be given at once."""
+"""Background event loop of the model server, for responses that have to wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_approvals.protocols.endpoint import HttpResponse
 
 
 class BackgroundLoop:
-    """Event loop in a thread of its own, for all other threads."""
+    """Event loop in its own thread, which the threads of all connections share."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()

@@ -65,9 +65,9 @@ class ConversationOptions:
 
     def __post_init__(self) -> None:
         names = (("protocol", self.protocol, (*CODECS, ANY_PROTOCOL)), ("chunking", self.chunking, CHUNKINGS))
-        for what, name, known in names:
+        for option, name, known in names:
             if name not in known:
-                raise UnknownName(what, name, known)
+                raise UnknownName(option, name, known)
         get_stream_style(self.style)
 
 
@@ -121,7 +121,7 @@ class ServedConversation:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What it plays, and how often it was requested, answered and refused; as clients are told."""
+        """Its scenario and the numbers of requests, answers and refusals, as clients get them."""
         kinds = [event.kind for event in self.events]
         return {
             "name": self.name,
@@ -150,6 +150,7 @@ class ServedConversation:
     @property
     def may_wait(self) -> bool:
         """Whether a response may have to wait: for a hosted tool, or because the model is slow."""
+        # Kept until the script changes, because every request asks.
         scenario = self.scenario
         if scenario is not self._needs_loop[0]:
             self._needs_loop = scenario, _needs_event_loop(scenario)
@@ -159,6 +160,7 @@ class ServedConversation:
         """Await a response, one after the other; those that may wait are all awaited in one event loop."""
         if self.may_wait:
             return await response
+        # A response that need not wait never suspends, so a thread's lock may be held across the await.
         with self._lock:
             return await response
 
@@ -181,6 +183,7 @@ class ServedConversation:
         return await endpoint.post(raw)
 
     async def _reject(self, error: ProviderError, codec: ProtocolCodec) -> HttpResponse:
+        # Until the first request decides on the protocol, there is no journal to record in.
         if self.protocol != ANY_PROTOCOL:
             await self._get_endpoint(self.protocol).reject_unreadable(error)
         return HttpResponse.from_error(codec, error)
@@ -252,8 +255,8 @@ def strip_base_path(path: str) -> str:
     ['messages', 'chat/completions', 'files']
     """
     whole = path.strip("/")
-    _, found, rest = f"/{whole}".partition("/v1/")
-    return rest if found else next((known for known in PROTOCOL_PATHS if f"/{whole}".endswith(f"/{known}")), whole)
+    _, version, rest = f"/{whole}".partition("/v1/")
+    return rest if version else next((known for known in PROTOCOL_PATHS if f"/{whole}".endswith(f"/{known}")), whole)
 
 
 def _parse_body(raw: bytes) -> Mapping[str, Any]:

@@ -104,6 +104,7 @@ class ScriptedModelServer:
 
     def stop(self) -> None:
         """Close every connection, end every conversation and wait for the server's threads."""
+        # First, because threads of the servers wait for these responses.
         if self._loop is not None:
             self._loop.cancel_all()
         for server in self._servers:
@@ -142,7 +143,7 @@ class ScriptedModelServer:
         """Begin a conversation.
 
         Args:
-            scenario: What it plays.
+            scenario: The scenario whose model script it plays.
             options: How it is played.
             name: Its address; a number by default.
 
@@ -237,7 +238,7 @@ class ScriptedModelServer:
     # --- the HTTP interface ---
 
     def _control(self, method: str, rest: str, raw: bytes) -> HttpResponse:
-        name, _, what = rest.partition("/")
+        name, _, part = rest.partition("/")
         if not name:
             return (
                 self._begin_for_client(raw)
@@ -250,7 +251,8 @@ class ScriptedModelServer:
         if method == "DELETE":
             self.end(name)
             return HttpResponse.from_json(conversation.status)
-        if what == "journal":
+        if part == "journal":
+            # A copy: another thread may record an event meanwhile.
             lines = "".join(json.dumps(event.to_dict()) + "\n" for event in list(conversation.events))
             return HttpResponse(status=200, content_type="application/jsonl", pieces=iter([lines.encode()]))
         return HttpResponse.from_json(conversation.status)

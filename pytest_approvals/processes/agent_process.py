@@ -138,13 +138,13 @@ class AgentProcess:
         return not self._ended and self._stderr.is_loop_closed
 
     async def call(self, method: str, params: Any, kind: type[T], *, limit: float | None = None) -> T:
-        """Call the process; what is raised there is raised here.
+        """Call the process, and raise here what is raised there.
 
         Args:
             method: One of `COMMANDS`.
             params: Its parameters.
             kind: The type of its answer.
-            limit: Seconds until the process must have answered; by default as the time limits say.
+            limit: Seconds until the process must have answered; by default that of `ProcessTimeouts`.
 
         Raises:
             HostError: The process is lost, or its answer is invalid.
@@ -197,18 +197,21 @@ class AgentProcess:
     def connection_ended(self, why: str | None) -> None:
         """See `peer.RpcHandler`."""
         self.lost = why or "its process ended"
+        # The peer does not wait for this; the calls that failed do, in `_loss`.
         self._examination = asyncio.ensure_future(self._examine(why))
 
     async def _loss(self, method: str) -> HostError:
+        # Several calls may wait for the examination; one that is cancelled must not cancel it for the others.
         if self._examination is not None:
             await asyncio.shield(self._examination)
-        what = self.lost or "its process was ended before"
-        return HostError(self.agent, f"`{method}` was not answered: {what}", self._stderr.text)
+        cause = self.lost or "its process was ended before"
+        return HostError(self.agent, f"`{method}` was not answered: {cause}", self._stderr.text)
 
     async def _examine(self, why: str | None) -> None:
         """Ensure that a lost process is gone, and find out how it ended."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
+        # A process that did not answer in time is not waited for once more.
         if not await self._stderr.wait_until_over(0.0 if self._hangs else self._timeouts.end):
             await self._kill()
         self._reap()
@@ -232,6 +235,7 @@ class AgentProcess:
                 await self._examination
             else:
                 self._peer.close(None, tell=False)
+                # A process exits when its input ends.
                 self._connection.shutdown(socket.SHUT_WR)
                 if not await self._stderr.wait_until_over(self._timeouts.end):
                     await self._kill()
@@ -250,6 +254,7 @@ class AgentProcess:
         self._reap()
 
     async def _kill(self) -> None:
+        # The id of a forked process is unknown before its greeting; until then its fork server ends it.
         if self.pid is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):

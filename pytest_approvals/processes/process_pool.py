@@ -63,12 +63,12 @@ class ForkServer:
         """Whether it has ended because the framework holds threads, which a fork would lose."""
         return self._child.poll() == CANNOT_FORK_EXIT_CODE
 
-    async def end_after_loss(self, what: str) -> HostError:
-        """End it, and return what happened; *what* is told if it has not ended by itself."""
+    async def end_after_loss(self, loss: str) -> HostError:
+        """End it, and return an error that names its exit, or *loss* if it had not exited by itself."""
         has_died = await asyncio.to_thread(self._tail.wait_until_over, 1.0)
         self.end(0.0)
         happened = f"the process that it is forked from ended ({describe_exit(self._child.returncode)})"
-        return HostError(self.agent, happened if has_died else what, self._tail.text)
+        return HostError(self.agent, happened if has_died else loss, self._tail.text)
 
     def disconnect(self) -> None:
         """Close the connection, after which it ends with all that it has forked."""
@@ -98,7 +98,7 @@ class ProcessPool:
 
     Args:
         timeouts: Time limits of its processes.
-        max_warm: Number of fork servers that are kept; of more, the one that was idle longest is ended.
+        max_warm: Number of fork servers to keep; beyond it, those used least recently are ended.
     """
 
     def __init__(self, timeouts: ProcessTimeouts | None = None, *, max_warm: int = 8) -> None:
@@ -114,6 +114,7 @@ class ProcessPool:
     def warm_up(self, agent: str, launcher: Launcher | None = None) -> ForkServer:
         """Start a fork server for that agent, unless there is one; do not wait until it is warm."""
         launcher = launcher or PythonLauncher()
+        # Popped and put back, so that the dictionary is ordered by the latest use.
         known = self._warm.pop((agent, launcher), None)
         if known is not None and known.is_gone:
             known.end(0.0)
@@ -150,8 +151,6 @@ class ProcessPool:
         try:
             return await self._greet(process)
         except HostError as error:
-            if process.pid is not None:
-                raise
             loss = await warm.end_after_loss(str(process.lost or error))
             if warm.has_refused_to_fork:
                 return await self.start_cold(agent, launcher)
@@ -207,6 +206,7 @@ class ProcessPool:
         for process in list(self._processes.values()):
             if process.is_on_running_loop:
                 await process.end()
+        # Kills the processes of other loops; in a thread, because it waits for the fork servers.
         await asyncio.to_thread(self.close_now)
 
     def close_now(self) -> None:
@@ -215,6 +215,7 @@ class ProcessPool:
             return
         for process in self._processes.values():
             process.end_now()
+        # All are disconnected before the first is waited for, so that they end at the same time.
         for warm in self._warm.values():
             warm.disconnect()
         for warm in self._warm.values():

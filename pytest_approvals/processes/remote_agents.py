@@ -54,7 +54,7 @@ class RemoteAgent(Agent):
 
     @classmethod
     async def build(cls, host: AgentProcess, world: World, blueprint: Blueprint) -> RemoteAgent:
-        """Build an agent in a process; what the adapter raises there is raised here.
+        """Build an agent in a process, and raise here what the adapter raises there.
 
         Raises:
             UsageError: The blueprint holds something that cannot be serialized.
@@ -152,6 +152,7 @@ def make_importable(attachment: Attachment) -> Attachment:
         return attachment
     module, name = getattr(subject, "__module__", None), getattr(subject, "__qualname__", None)
     target: Any = sys.modules.get(module) if module else None
+    # A nested function has `<locals>` in its qualified name, and nothing is called `?`: both lead to None.
     for step in (name or "?").split("."):
         target = getattr(target, step, None)
     if module is None or module == "__main__" or target is not subject:
@@ -167,6 +168,7 @@ def _module_location(module: str) -> str:
     file = getattr(sys.modules[module], "__file__", None)
     steps, places, spec = module.split("."), None, None
     for depth in range(len(steps)):
+        # Not `importlib.util.find_spec`, which imports parents and answers from the modules loaded here.
         spec = PathFinder.find_spec(".".join(steps[: depth + 1]), places)
         if spec is None:
             break

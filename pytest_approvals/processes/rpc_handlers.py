@@ -62,11 +62,11 @@ class RpcHandlers:
         }
 
     def add(self, session: int, world: World) -> None:
-        """Let *world* answer for a session."""
+        """Route the requests of a session to *world*."""
         self._worlds[session] = world
 
     async def answer(self, method: str, params: Any) -> Any:
-        """Return the world's answer as JSON; what the world raises is raised.
+        """Return the world's answer as JSON; an exception of the world is propagated.
 
         Raises:
             BrokenContract: The method or its parameters are invalid.
@@ -121,6 +121,7 @@ class RpcHandlers:
             if error is body.error:
                 raise Kept from None
             raise
+        # The process still has the object that its own tool returned, unless the world replaced it.
         return Ran(kept=True) if body.has_returned and value is body.value else Ran(value=value)
 
     def _record_shown(self, world: World, notice: Shown) -> None:

@@ -1,6 +1,6 @@
 """Standard error of agent processes: drained, so that it never blocks; its end is kept.
 
-A forked process is reaped by the fork server, which writes behind a zero byte how it ended.
+A forked process is reaped by the fork server, which appends a zero byte and how the process ended.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class StderrTail:
     def add(self, data: bytes) -> None:
         """Add the next bytes."""
         self._kept += data
+        # Cut at twice the size only, so that the tail is not moved at every read.
         if len(self._kept) > 2 * TAIL_SIZE:
             del self._kept[:-TAIL_SIZE]
 
@@ -72,6 +73,7 @@ class LoopStderrTail(StderrTail):
 
     async def wait_until_over(self, seconds: float) -> bool:
         """Wait for the end of the stream; return whether it came within *seconds*."""
+        # Not `wait_for`, which cancels the future at its timeout.
         await asyncio.wait([self._over], timeout=seconds)
         return self._over.done()
 
