@@ -48,7 +48,7 @@ def test_a_row_says_which_releases_and_which_checks(tmp_path: Path) -> None:
         ("[rejected-never-runs]", "rejected-never-runs", 6, "checks must be a list"),
         ("agent: openai_agents==0.9.0", "agent: ==0.9.0", 4, "Invalid agent spec '==0.9.0': expected NAME"),
         ("agent: openai_agents", "agnt: openai_agents", 4, "Unknown key of an agent of a row 'agnt'; did you"),
-        ("[openai==2.26.0]", '["open ai"]', 4, "'open ai' is no requirement; write NAME"),
+        ("[openai==2.26.0]", '["open ai"]', 4, "Invalid requirement 'open ai': use NAME, NAME==VERSION or"),
         ("id: one", "id: [one]", 1, "id must be text; put it into quotes"),
     ],
 )
