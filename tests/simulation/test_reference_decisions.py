@@ -23,10 +23,10 @@ from pytest_approvals.simulation.reference.refusals import (
 @pytest.mark.parametrize(
     ("decision", "refusal", "text"),
     [
-        ({"verdict": "raw", "raw": "yes"}, MalformedDecision, "this is no decision: the verdict is 'yes'"),
-        ({"verdict": "raw", "raw": True}, MalformedDecision, "this is no decision: the verdict is True"),
-        ({"verdict": "raw", "raw": None}, MalformedDecision, "this is no decision: the verdict is None"),
-        ({"verdict": "raw", "raw": []}, MalformedDecision, r"this is no decision: the verdict is \[\]"),
+        ({"verdict": "raw", "raw": "yes"}, MalformedDecision, "invalid decision: the verdict is 'yes'"),
+        ({"verdict": "raw", "raw": True}, MalformedDecision, "invalid decision: the verdict is True"),
+        ({"verdict": "raw", "raw": None}, MalformedDecision, "invalid decision: the verdict is None"),
+        ({"verdict": "raw", "raw": []}, MalformedDecision, r"invalid decision: the verdict is \[\]"),
         ({"verdict": "edit", "arguments": {}}, MalformedDecision, "do not fit 'delete': 'path' is missing"),
         ({"verdict": "edit", "arguments": [1]}, MalformedDecision, r"the changed arguments are \[1\]"),
         ({"verdict": "edit", "tool": "wipe"}, MalformedDecision, "the call cannot be changed to 'wipe'"),
@@ -58,7 +58,7 @@ def test_a_decision_about_an_unknown_request_is_refused(paused, kit):
     """A request that was never made cannot be approved, nor can a call be approved by its call id."""
     bench = paused()
     for unknown in ("req-99", "c1", "req-0"):
-        with pytest.raises(UnknownRequest, match=f"there is no approval request '{unknown}'"):
+        with pytest.raises(UnknownRequest, match=f"unknown approval request '{unknown}'"):
             bench.decide(kit.answer(unknown))
 
 
@@ -99,7 +99,7 @@ def test_what_runs_is_what_was_asked_and_not_what_the_answer_holds(paused, kit):
 
 
 def test_a_turn_with_nothing_to_do_is_refused(kit):
-    """After the end there is nothing to go on with."""
+    """After the end there is nothing to continue with."""
     bench = kit.Bench(kit.say("hello"))
     bench.send("go")
     with pytest.raises(NothingToGoOn):

@@ -34,6 +34,7 @@ def _faults_in(module: ModuleType) -> dict[str, type[Fault]]:
     return {
         name: value
         for name, value in vars(module).items()
+        # Modules of faults also hold imported classes, such as `Fault` itself.
         if isinstance(value, type) and issubclass(value, Fault) and value.__module__ == module.__name__
     }
 

@@ -149,8 +149,8 @@ class SettledRequestIsTakenAgain(Fault):
     source = ("google/adk-python#7151", "microsoft/agent-framework#4618")
     caught_by = "settled-stays-settled"
 
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
         self._settled: dict[str, CallState] = {}
 
     def apply_decision(
@@ -165,6 +165,7 @@ class SettledRequestIsTakenAgain(Fault):
         except AlreadySettled:
             if request not in self._settled:
                 raise
+            # A copy taken before the decision, so the call waits again.
             again = replace(self._settled[str(request)])
             self.state.main.calls.append(again)
             return self.state.main, again

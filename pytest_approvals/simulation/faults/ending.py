@@ -22,6 +22,7 @@ class FailingToolHangs(Fault):
     caught_by = "run-ends"
 
     def finish_call(self, call: CallState, text: str, turn: TurnContext) -> None:
+        # Any exception that no tool raises: `execute_tool` below recognizes it and hangs.
         if text.startswith("Error: ") and call.entered:
             raise asyncio.InvalidStateError
         super().finish_call(call, text, turn)
@@ -109,6 +110,7 @@ class SecondTurnRunsTheSameCalls(Fault):
 
     @contextmanager
     def exclusive_input(self) -> Iterator[None]:
+        # The base class refuses a second input while the flag is set.
         running, self.is_running = self.is_running, False
         if self.is_durable and running:
             yield
@@ -143,8 +145,8 @@ class RequestsOutliveTheirCalls(Fault):
     source = ("pingdotgg/t3code#11799",)
     caught_by = "nothing-left-pending"
 
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
         self._listed: dict[str, tuple[ConversationState, CallState]] = {}
 
     def assign_request_ids(self) -> None:

@@ -235,6 +235,7 @@ class ForgedApprovalRuns(Fault):
             return AcceptedDecision(request=forged.id, verdict="approve")
 
     async def execute_call(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
+        # The base class closes a call of an unknown tool; a forged one runs.
         if self.find_spec(conversation, call) is not None:
             return await super().execute_call(conversation, call, turn)
         return await self.execute_tool(conversation, call, turn)

@@ -29,6 +29,7 @@ class CallsWithOneIdShareADecision(Fault):
     caught_by = "approval-before-execution"
 
     def apply_decisions(self, accepted: Sequence[AcceptedDecision], turn: TurnContext) -> None:
+        # The reference agent renames a repeated id `c1` to `c1-2`.
         decided = {
             call.id.partition("-")[0] for _, call in waiting_calls(self.state.main) if self._answers(accepted, call)
         }
@@ -48,11 +49,10 @@ class CallsWithOneIdAreMerged(Fault):
     caught_by = "every-gated-call-asked"
 
     def build_calls(self, conversation: ConversationState, reply: Reply) -> list[CallState]:
-        return list(
-            {given.id: call for given, call in zip(reply.calls, self._all(conversation, reply), strict=True)}.values()
-        )
+        calls = self._build_all(conversation, reply)
+        return list({made.id: call for made, call in zip(reply.calls, calls, strict=True)}.values())
 
-    def _all(self, conversation: ConversationState, reply: Reply) -> list[CallState]:
+    def _build_all(self, conversation: ConversationState, reply: Reply) -> list[CallState]:
         return super().build_calls(conversation, reply)
 
 
@@ -62,8 +62,8 @@ class MissingIdStaysMissing(Fault):
     source = ("microsoft/autogen#5508",)
     caught_by = "model-input-well-formed"
 
-    def assign_call_id(self, conversation: ConversationState, given: ModelCall, taken: Sequence[str]) -> str:
-        return "" if given.id is None else super().assign_call_id(conversation, given, taken)
+    def assign_call_id(self, conversation: ConversationState, model_call: ModelCall, taken: Sequence[str]) -> str:
+        return "" if model_call.id is None else super().assign_call_id(conversation, model_call, taken)
 
 
 class RepeatedIdHasNoSecondResult(Fault):

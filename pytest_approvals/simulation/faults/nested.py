@@ -76,8 +76,8 @@ class SessionsShareNestedConversations(Fault):
     source = ("openai/openai-agents-python#5123",)
     caught_by = "sessions-isolated"
 
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
         self._shared: dict[tuple[str, str], ConversationState] = {}
 
     async def another_session(self, world: World) -> Agent:

@@ -98,6 +98,7 @@ class AdditionsLackTheResults(Fault):
 
     def encode_addition(self) -> str:
         addition: dict[str, Any] = json.loads(super().encode_addition())
+        # Another kind keeps the positions of the items that follow.
         if addition["items"] and addition["items"][0]["kind"] == "result":
             addition["items"][0] = {**addition["items"][0], "kind": "other"}
         return state_to_json(addition)

@@ -17,6 +17,7 @@ class StreamHidesRequests(Fault):
     caught_by = "stream-shows-everything"
 
     def build_outcome(self, turn: TurnContext) -> Outcome:
+        # Not as a stream, so that the base class shows no request.
         outcome = super().build_outcome(replace(turn, stream=False))
         if not turn.stream or not isinstance(outcome, Paused):
             return outcome

@@ -119,10 +119,10 @@ class DecisionGoesToTheModel(Fault):
     def deliver_results(self, conversation: ConversationState) -> None:
         gated = [call for call in conversation.calls if call.kind == "function"]
         super().deliver_results(conversation)
-        said = [
+        responses = [
             Item(kind="approval_response", id=call.id, approved=True, message=conversation.messages) for call in gated
         ]
-        self.add_message(conversation, said)
+        self.add_message(conversation, responses)
 
 
 class MessageWithAnswersIsDropped(Fault):
@@ -135,6 +135,7 @@ class MessageWithAnswersIsDropped(Fault):
         return await super().turn(None if decisions else text, decisions, stream=stream)
 
 
+# Over chat, because only there results must follow their calls at once.
 class MessageComesBeforeTheResults(Fault, ReferenceAgentOverChat):
     """A message submitted together with decisions is placed between a call and its result."""
 

@@ -364,6 +364,7 @@ def _class_name(adapter: type[MeaiAgent], name: str) -> str:
 def _build_release_class(adapter: type[MeaiAgent], behaviour: ReleaseBehaviour) -> type[MeaiAgent]:
     name = _class_name(adapter, behaviour.name)
     attributes = {"behaviour": behaviour, "release": behaviour.name, "releases": ()}
+    # The path by which an agent process imports the class.
     location = {"__module__": adapter.__module__, "__qualname__": f"RELEASED.{name}"}
     return type(name, (adapter,), {**attributes, **location, "__doc__": f"Behaves as {behaviour.name}."})
 

@@ -179,6 +179,7 @@ def rebuild_calls(decisions: Sequence[OpenDecision], fallback_id: str | None) ->
     by_id: dict[str, list[OpenDecision]] | None = None
     for decision in decisions:
         key = (decision.message.message_id or "") if decision.message is not None else ""
+        # As in .NET, ids separate the calls only from the second id on.
         if by_id is None and current is not None and decision.message is not None and key != _message_key(current[0]):
             by_id = {_message_key(current[0]): current}
         if by_id is not None:
@@ -281,6 +282,7 @@ def settle_by_position(
         DuplicateKey: Two open requests for different calls have the same id.
     """
     positions = _RequestLedger(service_keeps)
+    # Only responses behind all other messages are new; the others are history.
     old = max((place for place, message in enumerate(messages) if not _only_responds(message)), default=-1)
     for place, message in enumerate(messages):
         for content in message.contents:

@@ -6,6 +6,7 @@ none. Sources: microsoft/agent-framework#7111.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ class ApprovalBinding:
 
     Attributes:
         pending: Snapshots of the requests by id; the first one with an id counts. All are forgotten with the next run,
-            whatever it decides.
+            even if it decides nothing.
     """
 
     pending: dict[str, ToolApprovalRequest] = field(default_factory=dict)
@@ -123,21 +124,18 @@ class BoundClient:
 
 
 def _snapshot(request: ToolApprovalRequest, call: FunctionCall) -> ToolApprovalRequest:
+    # A copy, so that nobody can change what was shown; not written as it was read, but anew.
     copied = replace(call, arguments=deepcopy(call.arguments), informational_only=False, source=None)
     return replace(request, tool_call=copied, requires_confirmation=True, source=None)
 
 
-def _is_same_call(one: FunctionCall, other: FunctionCall) -> bool:
+def _is_same_call(first: FunctionCall, second: FunctionCall) -> bool:
     """Compare as .NET, where two values that were read from JSON are never equal."""
-    if (one.call_id, one.name) != (other.call_id, other.name):
+    if (first.call_id, first.name) != (second.call_id, second.name):
         return False
-    return one.arguments is other.arguments or not (one.arguments or other.arguments)
+    return first.arguments is second.arguments or not (first.arguments or second.arguments)
 
 
 def _with_contents(message: Message, contents: tuple[Content, ...]) -> Message:
-    unchanged = len(contents) == len(message.contents) and all(map(_identical, contents, message.contents))
+    unchanged = len(contents) == len(message.contents) and all(map(operator.is_, contents, message.contents))
     return message if unchanged else replace(message, contents=contents)
-
-
-def _identical(one: Content, other: Content) -> bool:
-    return one is other

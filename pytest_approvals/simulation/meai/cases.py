@@ -37,7 +37,7 @@ class ToolPlan:
     """A tool of a case.
 
     Attributes:
-        returns: Text in which `{argument}` stands for an argument; None for a tool that returns nothing.
+        returns: Text in which `{argument}` is replaced by that argument; None for a tool that returns nothing.
         raises: Message of its exception.
     """
 
@@ -133,6 +133,7 @@ def _read_update(reader: MessageReader, value: Any, where: str) -> Message | Non
     if value is None:
         return None
     if isinstance(value, Mapping):
+        # The model sends its updates, so the role may be left out.
         return reader.message({"role": "assistant", **value}, where)
     return Message(role="assistant", contents=reader.contents(value, where))
 

@@ -1,4 +1,4 @@
-"""Function-invoking client: stands between a caller and a model, runs tools, and asks before it runs gated ones.
+"""Function-invoking client: sits between a caller and a model, runs tools, and asks before it runs gated ones.
 
 It keeps nothing between two requests: what was asked and decided is in the messages, and what is settled is in the
 flags of calls that the caller may hold, too. If a reply calls a gated tool, all its live calls become requests. Calls
@@ -53,8 +53,8 @@ def _starts_new_message(update: Message, last: Message) -> bool:
     )
 
 
-def _differ(one: str | None, other: str | None) -> bool:
-    return bool(one) and bool(other) and one != other
+def _differ(first: str | None, second: str | None) -> bool:
+    return bool(first) and bool(second) and first != second
 
 
 def _append_update(message: Message, update: Message) -> Message:
@@ -118,6 +118,8 @@ class Toolbox:
         """Return the tool with that name; which of two depends on the release."""
         own_first = sorted(self.tools, key=lambda tool: tool.additional)
         if self.behaviour.later_tools_win:
+            # Sorted the other way round and then reversed: the caller's tools still come first, the later of two
+            # before the earlier.
             own_first = [*sorted(self.tools, key=lambda tool: not tool.additional)][::-1]
         return next((tool for tool in own_first if tool.name == name), None)
 
@@ -160,7 +162,7 @@ class FunctionInvoker:
             results.append(await self._run_one(call, failed))
             if self.stopped:
                 break
-        self._count(failed)
+        self.errors_in_a_row = self.errors_in_a_row + 1 if failed else 0
         return Message(role="tool", contents=tuple(results))
 
     async def _run_one(self, call: FunctionCall, failed: list[tuple[str, str, str]]) -> FunctionResult:
@@ -173,14 +175,12 @@ class FunctionInvoker:
             result = await tool.run(call)
         except Exception as error:
             failed.append((call.name, call.call_id, str(error)))
+            # The model is told of the errors of the first rounds; then the error ends the request.
             if self.errors_in_a_row >= MAX_CONSECUTIVE_ERRORS:
                 raise ToolError(failed[-1:]) from error
             return _build_result(call, "Error: Function failed.")
         self.stopped = tool.terminates
         return _build_result(call, "Success: Function completed." if result is None else result)
-
-    def _count(self, failed: Iterable[tuple[str, str, str]]) -> None:
-        self.errors_in_a_row = self.errors_in_a_row + 1 if list(failed) else 0
 
 
 def _build_result(call: FunctionCall, result: Any) -> FunctionResult:
@@ -216,6 +216,7 @@ class RequestBuilder:
 
     def message(self, message: Message) -> Message:
         """Return a message with a request in place of each live call."""
+        # By identity, because two equal calls may differ in their flags.
         calls = {id(call) for call in self.live(message)}
         return replace(
             message,
@@ -337,7 +338,7 @@ TOOL_MESSAGE_ID = "tool-results"
 """Id of the streamed tool messages of a request; .NET generates a new one for each request."""
 
 FALLBACK_MESSAGE_ID = "rebuilt-calls"
-"""Id of a streamed message of rebuilt calls whose own id is unknown; generated likewise."""
+"""Id of a streamed message of rebuilt calls whose own id is unknown; generated in the same way."""
 
 
 class ChatModel(Protocol):
@@ -395,6 +396,7 @@ class FunctionInvokingClient:
         """
         request = self._request(messages)
         produced = [message async for message in self._settle(request)]
+        # One reply more than rounds: the last one ends the request, even with calls.
         for iteration in range(MAX_ITERATIONS + 1):
             if request.invoking.stopped:
                 break
@@ -461,6 +463,7 @@ class FunctionInvokingClient:
 
     def _put_calls(self, request: _ClientRequest, settlement: Settlement) -> list[Message]:
         calls = rebuild_calls([*settlement.rejected, *settlement.approved], request.fallback_id)
+        # A service that keeps the conversation has these calls; only the caller has not seen them.
         if not self._service_keeps:
             for message in calls:
                 self._put(request, settlement, message)
@@ -488,6 +491,7 @@ class FunctionInvokingClient:
 
     def _mark_approved(self, settlement: Settlement, results: Message) -> None:
         """Flag the other copies of executed calls; running has flagged the calls themselves."""
+        # A tool that stops the client leaves the approvals behind it without results.
         for decision, _ in zip(settlement.approved, results.contents, strict=False):
             if self.behaviour.has_flags and decision.response.function is not None:
                 decision.response.function.settle()

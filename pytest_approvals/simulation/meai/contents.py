@@ -1,8 +1,8 @@
 """Content model of Microsoft.Extensions.AI: messages and their contents.
 
 Everything is frozen except one thing: the flag `informational_only` of a function call, which the framework sets on
-the object itself once it has settled the call. Whoever holds the same object sees it; whoever holds a copy, as after a
-round trip through JSON, does not.
+the object itself once it has settled the call. It is visible to everybody who holds the same object, but not in a copy,
+as after a round trip through JSON.
 
     Content
     ├── Text                    merged with adjacent texts when updates become a message
@@ -34,7 +34,7 @@ class Content:
     """One part of a message.
 
     Attributes:
-        source: JSON object that it was read from; its order of names, and whatever is not modelled, is written again.
+        source: JSON object that it was read from; its order of names, and what is not modelled, is written again.
         notation: Generation of discriminators to write it with.
     """
 
@@ -84,6 +84,7 @@ class FunctionCall(ToolCall):
 
     def settle(self) -> None:
         """Flag this very object as settled."""
+        # The one change of a frozen object: everybody who holds it must see the flag.
         object.__setattr__(self, "informational_only", True)
 
 
@@ -241,7 +242,7 @@ class Message:
 
 
 def function_calls(message: Message) -> list[FunctionCall]:
-    """Return the function calls in the message, whatever their flags."""
+    """Return all function calls in the message, settled or not."""
     return [content for content in message.contents if isinstance(content, FunctionCall)]
 
 

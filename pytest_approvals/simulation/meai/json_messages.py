@@ -244,7 +244,7 @@ class MessageReader:
         return self._join_requests([self.message(item, f"{where}[{place}]") for place, item in enumerate(items)], where)
 
     def message(self, value: Any, where: str) -> Message:
-        """Pass one message."""
+        """Read one message."""
         item = require_shape(value, Mapping, where)
         optional = {
             attribute: _optional_text(item, name, where)
@@ -269,7 +269,7 @@ class MessageReader:
         return tuple(self.content(item, f"{where}[{place}]") for place, item in enumerate(items))
 
     def content(self, value: Any, where: str) -> Content:
-        """Pass one content, whose type its `$type` says."""
+        """Read one content; its `$type` names the type."""
         item = require_shape(value, Mapping, where)
         if "$type" not in item:
             if item:
@@ -394,12 +394,12 @@ def write_messages(messages: Iterable[Message], notation: JsonNotation | None = 
 
 
 def write_message(message: Message, notation: JsonNotation | None = None) -> dict[str, Any]:
-    """Pass one message as a JSON value."""
+    """Return one message as a JSON value."""
     return _lay_out(message.source, _MESSAGE_FIELDS, message, notation)
 
 
 def write_content(content: Content, notation: JsonNotation | None = None) -> dict[str, Any]:
-    """Pass one content as a JSON value, with its `$type`."""
+    """Return one content as a JSON value, with its `$type`."""
     if isinstance(content, OpaqueContent | UnknownContent):
         return dict(content.source) if content.source is not None else {"$type": content.kind} if content.kind else {}
     spec, used = find_write_spec(content, notation or content.notation)
@@ -421,6 +421,7 @@ def _write_fields(
 ) -> dict[str, Any]:
     """Return the fields in the order in which they were read; from another generation, keep what is not modelled."""
     source = content.source
+    # Both generations write a function call in the same way.
     if source is None or isinstance(content, FunctionCall) or content.notation == used:
         return _lay_out(source, spec.fields, content, notation)
     modelled = {field.name for field in _source_fields(content, source)}
@@ -429,6 +430,7 @@ def _write_fields(
 
 
 def _source_fields(content: Content, source: Mapping[str, Any]) -> tuple[JsonField, ...]:
+    # Apart from function calls, only a server's call is nested without a type.
     known = find_read_spec(source.get("$type", MCP_CALL.discriminator), frozenset(source))
     return known[0].fields if known is not None else ()
 

@@ -39,6 +39,7 @@ def read_json(text: str | bytes) -> Any:
     decoded = text if isinstance(text, str) else _decode(text)
     try:
         document = json.loads(
+            # Python's parser refuses a byte order mark.
             decoded.removeprefix("\ufeff"),
             object_pairs_hook=_build_object,
             parse_int=_parse_integer,
@@ -75,6 +76,7 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_integer(digits: str) -> int | ExactNumber:
+    # Python would lose the sign of `-0`, and limits the digits that it converts.
     return int(digits) if len(digits) < 20 and digits != "-0" else ExactNumber(digits)
 
 

@@ -88,10 +88,12 @@ class ReferenceAgent(StatefulAgent):
             if text is not None:
                 self.close_open_requests(feedback.SUPERSEDED, turn)
                 self.state.main.inbox.append(text)
+            # Stored before anything runs, so that a crash cannot open a settled request again.
             self.store_state()
             try:
                 await self.run_conversation(self.state.main, turn)
             finally:
+                # Also after an error, since calls that wait by then must have requests to answer.
                 self.assign_request_ids()
             return self.build_outcome(turn)
 
@@ -108,6 +110,7 @@ class ReferenceAgent(StatefulAgent):
 
     async def pending(self) -> Sequence[Request]:
         """Return the open requests without a staged decision."""
+        # While a turn runs, the state in memory is newer than the stored one.
         if not self.is_running:
             self.reload_state()
         staged = {decision.request for decision in self.state.staged}
@@ -197,6 +200,7 @@ class ReferenceAgent(StatefulAgent):
         for conversation, call in waiting_calls(self.state.main):
             if call.request == request:
                 return conversation, call
+        # Ids count up, so a settled request needs no record of its own.
         if request in (f"req-{number}" for number in range(1, self.state.asked + 1)):
             raise AlreadySettled(request)
         raise UnknownRequest(request)
@@ -207,6 +211,7 @@ class ReferenceAgent(StatefulAgent):
         """Put the edited call into *accepted*, if it could be executed."""
         tool = decision.tool or call.tool
         spec = self.find_spec_by_name(conversation, tool, call.server)
+        # A provider executes its own call as the model made it.
         if call.kind == "hosted_mcp" or spec is None or spec.kind == "hosted_mcp":
             raise MalformedDecision(f"the call cannot be changed to {tool!r}")
         arguments = call.arguments if decision.arguments is None else decision.arguments
@@ -218,7 +223,7 @@ class ReferenceAgent(StatefulAgent):
             raise MalformedDecision(f"the changed arguments do not fit {tool!r}: {error}") from None
 
     def reject_repetition(self, decision: AcceptedDecision, before: Sequence[AcceptedDecision]) -> None:
-        """Refuse a second decision about one request in one submission, whatever it says."""
+        """Refuse a second decision about one request in one submission, even an equal one."""
         if any(decision.request == other.request for other in before):
             raise Contradiction(decision.request)
 
@@ -461,6 +466,7 @@ class ReferenceAgent(StatefulAgent):
                 self.add_message(conversation, [self.build_result_item(call, conversation.messages)])
         hosted = [call for call in conversation.calls if call.kind == "hosted_mcp"]
         self.add_message(conversation, [self.build_response_item(call, conversation.messages) for call in hosted])
+        # A hand-over takes effect with the next model request, once all results are in.
         conversation.agent = next(
             (call.hands_over_to for call in conversation.calls if call.hands_over_to), conversation.agent
         )
@@ -528,6 +534,7 @@ class ReferenceAgent(StatefulAgent):
                 text += chunk.text
             if chunk.call is not None:
                 self.add_chunk(partial, chunk)
+        # Text that was shown stays shown; the calls of the broken reply are dropped.
         if reply.breaks:
             raise ModelDown(0, reply.how)
         calls = tuple(partial[place].complete(reply.calls[place]) for place in sorted(partial))
@@ -593,6 +600,7 @@ class ReferenceAgent(StatefulAgent):
         if model_call.id is None:
             conversation.named += 1
             return f"call-{conversation.named}"
+        # The provider recognizes its call by the id, so that of a hosted call is never changed.
         if model_call.id not in taken or model_call.kind == "hosted_mcp":
             return model_call.id
         return next(name for n in range(2, len(taken) + 3) if (name := f"{model_call.id}-{n}") not in taken)

@@ -67,6 +67,7 @@ def _require_type(*types: type) -> Callable[[Any], Any]:
 
 
 def _to_integer(value: Any) -> int:
+    # `bool` is a subclass of `int`, but a different type in JSON.
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise TypeError
     return int(value)
@@ -99,6 +100,7 @@ _COERCIONS: dict[str, Callable[[Any], Any]] = {
 def parse_arguments(text: str) -> dict[str, Any] | str:
     """Return arguments as an object, or as text if they are not a JSON object."""
     try:
+        # Python's parser accepts NaN and Infinity, which are not JSON.
         value = json.loads(text, parse_constant=_reject_constant)
     except ValueError:
         return text

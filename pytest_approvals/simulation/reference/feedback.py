@@ -15,7 +15,7 @@ def rejection_text(reason: str | None) -> str:
     return (
         f"Not executed: the user rejected this call. Reason: {reason}"
         if reason
-        else ("Not executed: the user rejected this call.")
+        else "Not executed: the user rejected this call."
     )
 
 

@@ -152,7 +152,9 @@ class StatefulAgent(Agent):
         items = {place: item for part in additions for place, item in enumerate(part["items"], part["first"])}
         main = last["rest"]["main"]
         end = last["first"] + len(last["items"])
+        # Additions may still hold items that were trimmed later.
         main["items"] = [items[place] for place in range(main["trimmed"], end)]
+        # As if this object had saved the last addition: the next one begins behind it.
         self._first_new, self._dumped = last["first"], True
         return session_from_fields(last["rest"])
 

@@ -22,14 +22,14 @@ class MalformedDecision(Refused):
     """A value is not a decision, or cannot be carried out: *why* says what is wrong."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"this is no decision: {why}")
+        super().__init__(f"invalid decision: {why}")
 
 
 class UnknownRequest(Refused):
     """A decision names a request that was never made."""
 
     def __init__(self, request: object) -> None:
-        super().__init__(f"there is no approval request {request!r}")
+        super().__init__(f"unknown approval request {request!r}")
 
 
 class AlreadySettled(Refused):
@@ -50,7 +50,7 @@ class NothingToGoOn(Refused):
     """A turn has nothing to do."""
 
     def __init__(self) -> None:
-        super().__init__("there is nothing to go on with: send a message")
+        super().__init__("nothing to continue with: send a message")
 
 
 class Busy(Refused):
@@ -61,7 +61,7 @@ class Busy(Refused):
 
 
 class LimitReached(Exception):
-    """A turn needs more than its limit of *what* allows; completed work is kept."""
+    """A turn needs more than its limit of *unit* allows; completed work is kept."""
 
-    def __init__(self, what: str, limit: int) -> None:
-        super().__init__(f"the limit of {limit} {what} in one turn is reached")
+    def __init__(self, unit: str, limit: int) -> None:
+        super().__init__(f"the limit of {limit} {unit} in one turn is reached")

@@ -131,6 +131,7 @@ _FIELD_GETTERS = {
 }
 
 
+# A state is a tree, so the search for cycles would be wasted time.
 _ENCODER = json.JSONEncoder(default=state_fields, ensure_ascii=False, check_circular=False)
 
 

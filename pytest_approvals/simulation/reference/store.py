@@ -24,11 +24,15 @@ class Store:
     """
 
     def __init__(self, directory: str, name: str | None = None) -> None:
+        # Autocommit: each write is a transaction of its own.
         self._file = sqlite3.connect(Path(directory) / "sessions.sqlite", isolation_level=None)
+        # An fsync for each write would only help against a power cut.
         self._file.execute("PRAGMA synchronous = OFF")
         self._file.execute("CREATE TABLE IF NOT EXISTS sessions (number INTEGER PRIMARY KEY, state TEXT)")
         self.name = name or f"session-{self._new()}"
         self._number = int(self.name.removeprefix("session-"))
+        # A file for each session, so that its lock leaves other sessions alone; no timeout, so that a second turn is
+        # refused instead of queued.
         self._lock = sqlite3.connect(Path(directory) / f"{self.name}.lock", isolation_level=None, timeout=0)
 
     def _new(self) -> int | None:
