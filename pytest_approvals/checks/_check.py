@@ -20,7 +20,7 @@ class Failure:
     Attributes:
         expected: What the requirement asks for, in a few words.
         actual: What the journal shows instead.
-        witness: Positions of the events that show it; 0 stands for none.
+        witness: Positions of the events that show it; 0 means none.
         call: The call concerned; None if it is no call in particular.
         session: The session concerned, if no call is.
         level: `should` if only the weaker half of a `must` is violated; None takes the level of the check.

@@ -32,6 +32,7 @@ def judge(subject: History | Iterable[Event], checks: Iterable[Check] | None = N
             guards.append(check)
         elif check.function is not None:
             verdicts += check.judge(history)
+    # Guards come last, because they are silent if another check has something to report.
     is_explained = any(verdict.status in SHOWN_STATUSES for verdict in verdicts)
     for check in guards:
         verdicts += [check.constant_verdicts["not-applicable"]] if is_explained else check.judge(history)
@@ -95,4 +96,5 @@ def _explains(cause: Verdict, verdict: Verdict) -> bool:
         return False
     if cause.label is None or verdict.label is None or cause.label == verdict.label:
         return True
+    # Labels of nested calls begin with that of the call that runs their agent.
     return verdict.label.startswith(f"{cause.label}/") or cause.label.startswith(f"{verdict.label}/")

@@ -21,6 +21,7 @@ def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision 
     n = call.n if decision is None or decision.handed_in_at is None else decision.handed_in_at
     if was_rewritten_between(history, call.n, n, call.session):
         return True
+    # One position later, because a decision is in force only after it was handed in.
     tool, arguments = call.effective_call_at(n + 1) if decision is not None else (call.tool, call.arguments)
     if call.declaration is None or is_tool_missing(history, tool, n, call.session):
         return True
@@ -109,6 +110,7 @@ def superseded_by(history: History, call: RecordedCall) -> RecordedTurn | None:
         if turn.start.text is None or not is_on_branch(turn, call) or turn.start.n < call.n or turn.failed:
             continue
         before = turn.previous
+        # A refused turn leaves pending what was pending before it.
         while before is not None and before.refused:
             before = before.previous
         if before is not None and any(id(listed) in reply for listed in before.requested_calls):

@@ -1,6 +1,6 @@
 """Registry of checks: the decorators that make one of a function, and look-ups by slug.
 
-A check is a function of a `History`. It yields once for everything that it looked at: None if the requirement holds, a
+A check is a function of a `History`. It yields once for each thing that it judges: None if the requirement holds, a
 `Failure` if it does not. If it yields nothing, the requirement did not apply. Its docstring is its documentation and
 its test: the first paragraph is the requirement, what follows says why, and then come journals in short lines (see
 `journal/notation`) on which it passes, fails or warns:
@@ -116,6 +116,7 @@ def create_check(
     ]
     return Check(
         slug=slug,
+        # `execution_arguments` belongs to the family `execution`.
         family=_name_of_module(documented).partition("_")[0],
         requirement=" ".join(requirement.split()),
         why=why.strip(),
@@ -173,6 +174,7 @@ def sort_checks(families: Sequence[ModuleType]) -> None:
     """
     ranks = {family.__name__.rpartition(".")[2]: rank for rank, family in enumerate(families)}
     ordered = sorted(CHECKS.items(), key=lambda item: ranks[_name_of_module(item[1].function or item[1].group)])
+    # In place, because other modules hold this very dict.
     CHECKS.clear()
     CHECKS.update(ordered)
     for slug, known in CHECKS.items():

@@ -183,6 +183,7 @@ def partial_answers(history: History) -> Iterator[str]:
             continue
         calls = {call.label: call for call in pending.calls}
         labels = {decision.call.label: decision for decision in turn.decisions if decision.call is not None}
+        # A provider executes hosted calls, so they do not show when the agent runs what was approved.
         approved = [label for label in labels if labels[label].approves and _is_executed_locally(calls.get(label))]
         if approved and calls.keys() > labels.keys():
             yield "refused" if turn.failed else "at once" if turn.executions else "waits"
@@ -263,9 +264,9 @@ def standing_decision_lasts(history: History) -> Iterator[str]:
     for call in history.calls:
         decision = next(
             (
-                given
-                for given in call.standing_decisions
-                if given.handed_in_at is not None and given.handed_in_at < call.n
+                standing
+                for standing in call.standing_decisions
+                if standing.handed_in_at is not None and standing.handed_in_at < call.n
             ),
             None,
         )

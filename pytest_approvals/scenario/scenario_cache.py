@@ -27,7 +27,11 @@ from pytest_approvals.scenario.model import Scenario
 _PACKAGE = Path(__file__).parents[1]
 _READERS = ("scenario", "scenario/validation", "yaml_files", "agent_side/contract")
 """The folders with the code that defines what a scenario is."""
-_CLASSES = {kind.__name__: kind for kind in [*vars(types).values(), *vars(model).values()] if is_dataclass(kind)}
+_CLASSES = {
+    kind.__name__: kind
+    for kind in [*vars(types).values(), *vars(model).values()]
+    if isinstance(kind, type) and is_dataclass(kind)
+}
 
 
 def load_cached_scenario(path: Path, *, root: Path, folder: Path | None = None) -> Scenario:

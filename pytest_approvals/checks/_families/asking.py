@@ -181,6 +181,7 @@ def _closing_reason(call: RecordedCall) -> str | None:
     if any(gate.answer is False for gate in call.gates):
         return None
     condition, arguments = call.declaration.approval, parse_arguments(call.arguments)
+    # Such a condition reads no arguments.
     if condition.answers or condition.raises:
         return None
     readable = isinstance(arguments, Mapping) and condition.argument in arguments
@@ -374,6 +375,7 @@ def request_shows_the_call(history: History) -> Evaluations:
 def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRequest) -> Failure | None:
     edited = next((decision.n for decision in call.decisions if decision.verdict == "edit"), None)
     for n, entry in request.listings:
+        # From an edit, or a change of the save, on, it may show another call than the model made.
         if (edited is not None and n > edited) or was_rewritten_between(history, call.n, n, call.session):
             break
         if entry.get("tool") != call.tool or not _shows_arguments(entry.get("arguments"), call):
@@ -392,8 +394,8 @@ def _compare_with_call(history: History, call: RecordedCall, request: SurfacedRe
 def _shows_arguments(arguments: Any, call: RecordedCall) -> bool:
     if arguments_match(arguments, call.arguments, call.parameters):
         return True
-    decision = parse_arguments(call.arguments)
-    if isinstance(decision, Mapping) or not isinstance(call.arguments, str):
+    # Text that is not an object may be shown wrapped in one, and blank text as nothing.
+    if isinstance(parse_arguments(call.arguments), Mapping) or not isinstance(call.arguments, str):
         return False
     return call.arguments.strip() in str(arguments) or not call.arguments.strip()
 

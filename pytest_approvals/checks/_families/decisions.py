@@ -315,6 +315,7 @@ def _find_effect(call: RecordedCall, decision: RecordedDecision, settled: int) -
     execution = next(
         (execution for execution in call.executions if execution.turn is turn and execution.n > taken), None
     )
+    # The first delivery is the result of the settled call, which the model may get only now.
     delivery = next(
         (delivery for delivery in call.deliveries if delivery.n > taken and (call.deliveries[0] is not delivery)), None
     )
@@ -406,6 +407,7 @@ def unanswered_stays_pending(history: History) -> Evaluations:
 
 
 def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, request: int) -> Evaluations:
+    # A request from before a rewind: judge the copy of its call in the branch of the turn.
     if call.branch != turn.branch:
         call = next((copy for copy in history.find_calls(call.label, call.session) if copy.branch == turn.branch), call)
     end = turn.ended
@@ -415,5 +417,5 @@ def _check_unanswered(history: History, turn: RecordedTurn, call: RecordedCall, 
         yield OK
         return
     ran = next((execution.n for execution in call.executions if execution.n > request), None)
-    what = "it runs" if ran is not None else "it is gone"
-    yield Failure(call=call, expected="it stays pending", actual=what, witness=(request, turn.start.n, ran or end))
+    actual = "it runs" if ran is not None else "it is gone"
+    yield Failure(call=call, expected="it stays pending", actual=actual, witness=(request, turn.start.n, ran or end))

@@ -76,6 +76,7 @@ def run_ends(history: History) -> Evaluations:
         last = history.events[-1].n if history.events else 0
         yield Failure(expected="the run ends", actual="the journal ends before", witness=(last,), status="unknown")
         return
+    # The harness ended such a run; `scenario-exercised` reports that.
     if end.how in ("interrupted", "broken"):
         return
     hanging = next((turn for turn in history.turns if turn.outcome == "timeout"), None)
@@ -179,6 +180,7 @@ def nothing_left_pending(history: History) -> Evaluations:
     for entry in end.pending:
         request = next((request for request in history.requests if request.q == entry.get("q")), None)
         last = [turn for turn in history.turns if request is None or turn.session == request.session][-1:]
+        # A failed turn may leave its requests open for another try.
         if last and last[0].failed:
             continue
         call = request.call if request is not None else None
@@ -228,6 +230,7 @@ def usable_after_refusal(history: History) -> Evaluations:
         after = [turn for turn in history.turns if turn.number > refused.number and is_ancestor(refused, turn)]
         right = [turn for turn in after if _is_right_step(history, turn)]
         failed = [turn for turn in right if turn.failed and not _has_cause(history, turn)]
+        # One right step that succeeds shows that the session is usable.
         if len(failed) < len(right):
             yield OK
         elif failed:
@@ -255,6 +258,7 @@ def _is_right_step(history: History, turn: RecordedTurn) -> bool:
             or settled_position(call, decision) is not None
         ):
             return False
+        # A tampered copy of a request may be refused.
         if decision.event.shows is not None:
             return False
     return bool(labels) and {decision.call.label for decision in turn.decisions if decision.call is not None} == labels
@@ -514,13 +518,14 @@ def _find_call_of_other_session(history: History, session: str, tool: str, argum
 
 
 def _foreign_messages(history: History) -> Evaluations:
-    said: dict[str, set[str]] = {}
+    sent: dict[str, set[str]] = {}
     for turn in history.turns:
         if turn.start.text:
-            said.setdefault(turn.session, set()).add(turn.start.text)
+            sent.setdefault(turn.session, set()).add(turn.start.text)
     for exchange in history.exchanges:
-        own = said.get(exchange.session, set())
-        others = {text for session, texts in said.items() if session != exchange.session for text in texts} - own
+        own = sent.get(exchange.session, set())
+        # Both sessions may have sent the same text.
+        others = {text for session, texts in sent.items() if session != exchange.session for text in texts} - own
         texts = [str(item.get("text") or "") for item in exchange.items if item["kind"] == "user"]
         leaked = next((text for text in texts if text in others), None)
         if leaked is not None and "/" not in exchange.conversation:

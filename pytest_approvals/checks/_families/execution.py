@@ -86,10 +86,12 @@ def approval_before_execution(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
+        # Position at which the body last asked for a second approval.
         request = 0
         for execution in call.executions:
             if request or call.needed_approval_for(execution):
                 decision = call.decision_at(execution.n)
+                # If it runs after a rejection, `rejected-never-runs` fails.
                 if decision is None or not (decision.approves or decision.rejects):
                     yield _report_unapproved(call, execution, "no decision about it")
                 elif decision.approves and decision.handed_in_at is not None and decision.handed_in_at < request:
@@ -148,6 +150,7 @@ def rejected_never_runs(history: History) -> Evaluations:
     for call in history.calls:
         for execution in call.executions:
             decision = call.decision_at(execution.n)
+            # `contradiction-not-executed` judges a call that was also approved.
             if decision is not None and decision.rejects and not is_contradicted(decision):
                 actual = "it starts after it was rejected"
                 yield Failure(call=call, expected="no run", actual=actual, witness=(decision.n, execution.n))
@@ -463,6 +466,7 @@ def _executions_on_two_branches(history: History) -> Evaluations:
     seen: dict[tuple[str, str, int], Execution] = {}
     for call in history.calls:
         for execution in call.executions:
+            # The copy of a call in a branch also has the executions from before the save.
             if execution.how != "returned" or execution.branch != call.branch:
                 continue
             first = seen.setdefault((call.session, call.label, call.n), execution)
@@ -528,6 +532,7 @@ def ungated_runs_once(history: History) -> Evaluations:
         done
     """
     for call in history.calls:
+        # `only-gated-asked` judges an ungated call that surfaces.
         if call.declaration is None or call.is_gated or call.requests:
             continue
         if call.executions:

@@ -136,6 +136,7 @@ def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, 
         return call.tool, call.arguments, call.n
     if decision.verdict == "edit" or decision.request is None or decision.call is not call:
         return *call.effective_call_at(execution.n), decision.n
+    # The listing shown last before the decision is what was approved.
     listed = [entry for n, entry in decision.request.listings if n < decision.n]
     if not listed or not decision.approves:
         return call.tool, call.arguments, call.n
@@ -143,7 +144,7 @@ def _approved_call(call: RecordedCall, execution: Execution) -> tuple[str, Any, 
 
 
 def _blank_to_empty(arguments: Any) -> Any:
-    """Replace blank text, which stands for no arguments, by an empty object."""
+    """Replace blank text, which some models send for no arguments, by an empty object."""
     return {} if isinstance(arguments, str) and not arguments.strip() else arguments
 
 

@@ -100,6 +100,7 @@ def _check_reached(history: History) -> Iterator[Failure]:
     for word, wanted in history.header.reaches.items():
         if counts.get(word, 0) < wanted:
             yield _harness_failure(f"{word} at least {wanted} times", f"{counts.get(word, 0)} times", 1)
+    # A model that runs out of replies spoils the run, unless the scenario says that it does.
     if counts.get("exhausted") and "exhausted" not in history.header.reaches:
         yield _harness_failure("the model's script suffices", f"exhausted {counts['exhausted']} times", 1)
 
@@ -109,8 +110,8 @@ def _check_skipped_steps(history: History) -> Iterator[Failure]:
     for event in history.events_of(StepSkipped):
         failed = any(turn.failed and turn.end is not None and turn.end.n < event.n for turn in history.turns)
         if isinstance(event, StepSkipped) and not failed:
-            what = f"{event.step} {event.label}" if event.label else event.step
-            yield _harness_failure(f"{what} is played", event.why, event.n)
+            step = f"{event.step} {event.label}" if event.label else event.step
+            yield _harness_failure(f"{step} is played", event.why, event.n)
 
 
 def _check_expectations(history: History) -> Iterator[Failure]:

@@ -104,6 +104,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
         return
     listed = {call.label for call in restore.requested_calls}
     for call in pending.calls:
+        # A staged decision answers the request, so that it need not be listed.
         if call.label in listed or any(decision.staged and not decision.staging_failed for decision in call.decisions):
             yield OK
         elif restore.event.mode.startswith("native.") and _was_decided(history, call, restore.event.n):
@@ -115,7 +116,7 @@ def _check_restore(history: History, save: RecordedSave, restore: RecordedRestor
 
 
 def _was_decided(history: History, call: RecordedCall, n: int) -> bool:
-    """Return whether the call was decided in any branch: a durable store knows of it whatever is restored."""
+    """Return whether the call was decided in any branch: a durable store knows of it in all of them."""
     return any(other.decision_at(n) is not None for other in history.find_calls(call.label, call.session))
 
 
@@ -231,9 +232,9 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
             ):
                 continue
             taken, start = decision.handed_in_at or 0, decision.turn.start.n
-            found = next((event for event in restores if taken < event.n < start), None)
-            if found is not None:
-                yield call, decision, found
+            restored = next((event for event in restores if taken < event.n < start), None)
+            if restored is not None:
+                yield call, decision, restored
             break
 
 
@@ -270,6 +271,7 @@ def round_trip_stable(history: History) -> Evaluations:
             continue
         if save.event.digest == again:
             yield OK
+        # Other tools, or a changed save, make another state.
         elif not _was_changed(history, save, restore):
             expected, session = f"the digest {save.event.digest}", save.event.session
             witness = (save.event.n, restore.event.n)
@@ -396,6 +398,7 @@ def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
     everything = [exchange.answer.say or "" for exchange in answers if exchange.answer]
     if seen in ("".join(main), "".join(everything)):
         return OK
+    # A stream may also show some of what nested agents say.
     if _contains_in_order(main, seen) and len(seen) <= sum(map(len, everything)):
         return OK
     witness = [event.n for event in turn.stream if event.what == "text"][:1] or [turn.start.n]
@@ -406,10 +409,10 @@ def _compare_text(turn: RecordedTurn, seen: str) -> Failure | None:
 def _contains_in_order(pieces: list[str], text: str) -> bool:
     at = 0
     for piece in pieces:
-        found = text.find(piece, at)
-        if found < 0:
+        start = text.find(piece, at)
+        if start < 0:
             return False
-        at = found + len(piece)
+        at = start + len(piece)
     return True
 
 

@@ -107,9 +107,10 @@ def _count_deviations(history: History) -> int:
 
 
 def _compare_outcomes(base: History, outcome: list[tuple[int, dict[str, Any]]], other: History) -> Failure | None:
-    for (_, wanted), (n, found) in zip_longest(outcome, extract_outcome(other.events), fillvalue=_MISSING):
-        if wanted != found:
-            expected, actual = _describe_difference(wanted, found)
+    for (_, wanted), (n, seen) in zip_longest(outcome, extract_outcome(other.events), fillvalue=_MISSING):
+        # The first difference is enough: what follows may only be its consequence.
+        if wanted != seen:
+            expected, actual = _describe_difference(wanted, seen)
             return Failure(
                 expected=f"{expected}, as in {_variant_name(base)}",
                 actual=f"{actual} in {_variant_name(other)}",
@@ -118,12 +119,12 @@ def _compare_outcomes(base: History, outcome: list[tuple[int, dict[str, Any]]], 
     return OK
 
 
-def _describe_difference(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[str, str]:
-    if wanted["event"] != found["event"]:
-        return _describe_entry(wanted), _describe_entry(found)
-    names = [name for name in (*wanted, *found) if wanted.get(name) != found.get(name)]
+def _describe_difference(wanted: Mapping[str, Any], seen: Mapping[str, Any]) -> tuple[str, str]:
+    if wanted["event"] != seen["event"]:
+        return _describe_entry(wanted), _describe_entry(seen)
+    names = [name for name in (*wanted, *seen) if wanted.get(name) != seen.get(name)]
     name = names[0]
-    return f"{wanted['event']} with {name} {wanted.get(name)!r}", f"{name} {found.get(name)!r}"
+    return f"{wanted['event']} with {name} {wanted.get(name)!r}", f"{name} {seen.get(name)!r}"
 
 
 def _describe_entry(written: Mapping[str, Any]) -> str:

@@ -100,11 +100,11 @@ def result_delivered_once(history: History) -> Evaluations:
 
 def _first_unanswered_inputs(history: History) -> dict[int, Exchange]:
     """Return the first model input in which each call has no result, by the identity of the call."""
-    found: dict[int, Exchange] = {}
+    inputs: dict[int, Exchange] = {}
     for exchange in history.exchanges:
         for call in exchange.unanswered:
-            found.setdefault(id(call), exchange)
-    return found
+            inputs.setdefault(id(call), exchange)
+    return inputs
 
 
 def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchange] | None:
@@ -118,6 +118,7 @@ def _find_lost_result(history: History, call: RecordedCall) -> tuple[int, Exchan
     ):
         return None
     after = next(following_exchanges(history, call, execution.ended), None)
+    # A failed turn may have been undone together with its calls.
     if after is None or (execution.turn is not None and execution.turn.failed):
         return None
     if was_trimmed_between(history, call.n, after.n, call.session) or after.reply is None:
@@ -196,6 +197,7 @@ def rejection_told(history: History) -> Evaluations:
             )
         else:
             is_told = any(delivery.n <= exchange.n and (delivery.text or "").strip() for delivery in call.deliveries)
+            # If the caller gave an empty reason, that may be all that the model is told.
             is_told = is_told or (decision.event.reason == "" and bool(call.deliveries))
         if is_told:
             yield OK

@@ -133,12 +133,12 @@ def no_function_approvals_in_model_input(history: History) -> Evaluations:
         done
     """
     for exchange in history.exchanges:
-        found = next(_function_approvals(history, exchange), None) if exchange.approvals else None
-        if found is None:
+        approval = next(_function_approvals(history, exchange), None) if exchange.approvals else None
+        if approval is None:
             yield OK
         else:
-            actual = f"{found['kind']} {found.get('id')} in the model's input"
-            call = next((call for call in history.calls if call.id == found.get("id")), None)
+            actual = f"{approval['kind']} {approval.get('id')} in the model's input"
+            call = next((call for call in history.calls if call.id == approval.get("id")), None)
             yield Failure(call=call, expected="no approval items", actual=actual, witness=(exchange.n,))
 
 
@@ -250,11 +250,11 @@ def _find_invented_message(history: History, exchange: Exchange) -> Failure | No
 
 def _preceding_turns(turn: RecordedTurn | None, until: RecordedTurn | None) -> list[RecordedTurn]:
     """Return a turn and those before it in its branch, back to *until*, the earliest first."""
-    found: list[RecordedTurn] = []
+    turns: list[RecordedTurn] = []
     while turn is not None and turn is not until:
-        found.append(turn)
+        turns.append(turn)
         turn = turn.previous
-    return found[::-1]
+    return turns[::-1]
 
 
 def _is_message_required(history: History, turn: RecordedTurn, exchange: Exchange) -> bool:
@@ -359,6 +359,7 @@ def _find_changed_call(before: Exchange, exchange: Exchange) -> tuple[RecordedCa
     start = len(before.items)
     for index, call in exchange.placed_calls:
         item = exchange.items[index]
+        # What the previous input showed in the same way was judged there.
         if item.get("arguments") == call.arguments or (index < start and item == before.items[index]):
             continue
         if not _is_shown_as_made(item, call):
