@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Parameters = Mapping[str, Mapping[str, Any]]
-"""Declared parameters as they stand in a journal's header: name to `{type, required, default}`."""
+"""Declared parameters as in a journal's header: name to `{type, required, default}`."""
 
 
 def parse_arguments(arguments: Any) -> Any:
@@ -54,8 +54,9 @@ def arguments_match(first: Any, second: Any, parameters: Parameters | None = Non
 def _coerce_value(value: Any, declared: str | None) -> Any:
     """Coerce as lenient validators do; a value that does not fit stays as it is."""
     try:
-        if declared == "integer" and isinstance(value, str | float) and not isinstance(value, bool):
+        if declared == "integer" and isinstance(value, str | float):
             return int(value) if float(value).is_integer() else value
+        # `bool` is a subclass of `int`.
         if declared == "number" and isinstance(value, str | int) and not isinstance(value, bool):
             return float(value)
     except ValueError:
@@ -66,7 +67,7 @@ def _coerce_value(value: Any, declared: str | None) -> Any:
 
 
 def arguments_satisfy(ran: Any, wanted: Any, parameters: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return whether a tool that got *ran* got what *wanted* stands for.
+    """Return whether a tool that got *ran* got what *wanted* means.
 
     They are equal after coercion and defaults; values that are not declared may have been left out.
     """

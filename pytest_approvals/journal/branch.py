@@ -58,10 +58,10 @@ class BranchBuilder:
 
     def conversation(self, name: str) -> ConversationAligner:
         """Return the conversation of that name, a new one if there is none."""
-        found = self.conversations.get(name)
-        if found is None:
-            found = self.conversations[name] = ConversationAligner()
-        return found
+        conversation = self.conversations.get(name)
+        if conversation is None:
+            conversation = self.conversations[name] = ConversationAligner()
+        return conversation
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -90,6 +90,7 @@ class BranchBuilder:
             return find_call_of_execution(same_tool, event)
         same_id = self.by_id.get(event.call_id)
         if same_id:
+            # The usual case, without ranking: the only call of that id, executed for the first time.
             if len(same_id) == 1 and not same_id[0].executions and same_id[0].tool == event.tool:
                 return APPROVED, same_id[0]
             return find_call_of_execution(same_id, event)
@@ -148,6 +149,7 @@ class BranchBuilder:
         call.decisions.append(decision)
         if event.verdict in ("always", "never"):
             call.standing_decisions.append(decision)
+        # An edit that names another tool: its execution must find this call, too.
         if event.tool is not None and event.tool != call.tool:
             self.by_tool.setdefault(event.tool, []).append(call)
         return decision

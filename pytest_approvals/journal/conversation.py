@@ -111,11 +111,11 @@ class ConversationAligner:
         if same is not None and len(same) == 1 and id(same[0]) not in self.known:
             call = same[0]
         else:
-            found = self._find_repeated_call(exchange.items, start, index)
-            if found is None:
+            repeated = self._find_repeated_call(exchange.items, start, index)
+            if repeated is None:
                 self.unknown_calls.append(index)
                 return
-            call = found
+            call = repeated
         self.known.add(id(call))
         self.placed_calls.append((index, call))
         if item["kind"] == "call":
@@ -141,6 +141,7 @@ class ConversationAligner:
                 indexes.setdefault(items[index].get("id"), []).append(index)
         places: dict[int, RecordedCall] = {}
         for seen, where in indexes.items():
+            # A call that the input has shown already cannot be shown by another item.
             free = [call for call in reversed(self.by_id.get(seen, ())) if id(call) not in self.known]
             for index in where:
                 equal = next((call for call in free if _shows_call(call, items[index])), None)

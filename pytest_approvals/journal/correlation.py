@@ -19,10 +19,10 @@ UNGATED = 1
 UNDECIDED = 2
 RETRIED = 3
 REPEATED = 4
-OTHER_ARGUMENTS = 6
-OTHER_TOOL = 7
-REPEATED_WITH_OTHER_ARGUMENTS = 8
-NO_MATCH = 9
+OTHER_ARGUMENTS = 5
+OTHER_TOOL = 6
+REPEATED_WITH_OTHER_ARGUMENTS = 7
+NO_MATCH = 8
 
 
 def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tuple[int, RecordedCall | None]:
@@ -39,6 +39,7 @@ def find_call_of_execution(pool: Sequence[RecordedCall], event: ToolStart) -> tu
     best, chosen = NO_MATCH, None
     for call in _filter_by_agent(pool, event.agent):
         rank = _rank_match(call, event)
+        # Of equal matches the earliest call, but of repeated executions that of the latest.
         if rank < best or (rank == best and rank >= REPEATED):
             best, chosen = rank, call
     return best, chosen

@@ -316,7 +316,7 @@ def find_rewinds(history: History) -> set[int]:
     """Return the positions of the restores that went back: a turn had ended after the save that they restored."""
     saves: dict[tuple[str, str], int] = {}
     ended: dict[str, int] = {}
-    found: set[int] = set()
+    rewinds: set[int] = set()
     for event in history.events:
         if isinstance(event, StateSaved) and event.error is None:
             saves[event.session, event.name] = event.n
@@ -325,8 +325,8 @@ def find_rewinds(history: History) -> set[int]:
         elif isinstance(event, StateRestored):
             save = saves.get((event.session, event.name))
             if save is not None and ended.get(event.session, 0) > save:
-                found.add(event.n)
-    return found
+                rewinds.add(event.n)
+    return rewinds
 
 
 def _describe_hosted_result(hosted: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from pytest_approvals.errors import suggest_name
 from pytest_approvals.journal.events import EVENTS, Event
 
 FieldCheck = Callable[[Any], str | None]
-"""Says what is wrong with a value, or nothing."""
+"""A function that returns what is wrong with a value, or None."""
 
 _TYPE_NAMES = {str: "text", int: "a number", bool: "true or false", dict: "an object", list: "a list", NoneType: "null"}
 
@@ -45,12 +45,12 @@ def find_field_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
     form = (cls, *values, *map(type, values.values()))
     # Type hints are slow to look at; events come in few forms.
     if form not in _valid_forms:
-        if what := _find_type_error(cls, values):
-            return what
+        if error := _find_type_error(cls, values):
+            return error
         _valid_forms.add(form)
     for name, wrong in _element_checks(cls.kind):
-        if (value := values.get(name)) and (what := wrong(value)):
-            return f"{cls.kind}: field {name!r}: {what}"
+        if (value := values.get(name)) and (error := wrong(value)):
+            return f"{cls.kind}: field {name!r}: {error}"
     return None
 
 
@@ -72,8 +72,8 @@ def _find_type_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
 
 def required_fields(cls: type[Event]) -> tuple[str, ...]:
     """Return the names of the fields without a default."""
-    made_up = (MISSING, MISSING)
-    return tuple(part.name for part in fields(cls) if (part.default, part.default_factory) == made_up)
+    no_default = (MISSING, MISSING)
+    return tuple(part.name for part in fields(cls) if (part.default, part.default_factory) == no_default)
 
 
 def describe_types(types: Iterable[type]) -> str:
@@ -97,10 +97,10 @@ def _runtime_types(hint: Any) -> tuple[type, ...]:
 def _element_checks(kind: str) -> tuple[tuple[str, FieldCheck], ...]:
     """Return, by field, how to check the elements of lists."""
     cls = EVENTS[kind]
-    found = (
+    checks = (
         (name, _element_check(kind, name, hint)) for name, hint in get_type_hints(cls).items() if name in cls.names
     )
-    return tuple((name, wrong) for name, wrong in found if wrong is not None)
+    return tuple((name, wrong) for name, wrong in checks if wrong is not None)
 
 
 def _element_check(kind: str, name: str, hint: Any) -> FieldCheck | None:
@@ -129,6 +129,7 @@ def _check_dicts(known: set[str], needed: set[str]) -> FieldCheck:
         for value in values:
             if type(value) is not dict:
                 return f"each element must be an object, not {_describe_type(type(value))}"
+            # Dicts of one field have few sets of keys; each is compared once.
             if (keys := tuple(value)) not in good:
                 if unknown := value.keys() - known:
                     return f"unknown key {min(unknown)!r}{suggest_name(min(unknown), known)}"

@@ -78,6 +78,7 @@ class Journal:
         """Hand all that was recorded to the operating system: from here on it survives the end of this process."""
         if self._file is not None and self._lines:
             self._lines.append("")
+            # The encoder escapes everything that is not ASCII.
             self._file.write("\n".join(self._lines).encode("ascii"))
             self._file.flush()
             self._lines.clear()
@@ -173,15 +174,15 @@ class _JournalFileReader:
             self.line += 1
             kind = written.pop("event", None)
             if kind == FOOTER:
-                self._count(written, events)
+                self._check_footer(written, events)
                 yield StoredJournal(path=self.path, line=start, events=events, complete=True)
                 events = []
             elif kind == Header.kind:
                 if events:
                     yield StoredJournal(path=self.path, line=start, events=events)
-                start, events = self.line, [self._header(written)]
+                start, events = self.line, [self._parse_header(written)]
             elif events:
-                events.append(self._event(kind, written))
+                events.append(self._parse_event(kind, written))
             else:
                 raise self._error(f"invalid first event: expected a header, not {kind!r}")
         if events:
@@ -194,6 +195,7 @@ class _JournalFileReader:
         while lines := file.readlines(_CHUNK_SIZE):
             try:
                 written = json.loads(b"[" + b",".join(lines) + b"]")
+                # Invalid lines may be valid JSON when joined, so the results are counted.
                 good = len(written) == len(lines) and all(type(line) is dict for line in written)
             except (ValueError, RecursionError):
                 good = False
@@ -205,6 +207,7 @@ class _JournalFileReader:
                 written = json.loads(line)
             except (ValueError, RecursionError):
                 self.line += 1
+                # Only a writer that was killed leaves its last line without an end.
                 if not line.endswith(b"\n"):
                     self.cut_line = self.line
                     return
@@ -216,18 +219,18 @@ class _JournalFileReader:
                 raise self._error("invalid line: expected a JSON object")
             yield written
 
-    def _event(self, kind: Any, written: dict[str, Any]) -> Event:
+    def _parse_event(self, kind: Any, written: dict[str, Any]) -> Event:
         cls = EVENTS.get(kind) if type(kind) is str else None
         if cls is None:
             raise self._error(f"unknown event {kind!r}{suggest_name(str(kind), [*EVENTS, FOOTER])}")
-        return self._made(cls, written)
+        return self._build_event(cls, written)
 
-    def _header(self, written: dict[str, Any]) -> Header:
+    def _parse_header(self, written: dict[str, Any]) -> Header:
         if written.get("format", JOURNAL_FORMAT) != JOURNAL_FORMAT:
             raise self._error(f"unknown journal format {written['format']!r}: expected {JOURNAL_FORMAT}")
-        return self._made(Header, written)
+        return self._build_event(Header, written)
 
-    def _made(self, cls: type[ParsedEvent], written: dict[str, Any]) -> ParsedEvent:
+    def _build_event(self, cls: type[ParsedEvent], written: dict[str, Any]) -> ParsedEvent:
         if message := find_field_error(cls, written):
             raise self._error(message)
         try:
@@ -236,7 +239,7 @@ class _JournalFileReader:
             missing = [name for name in required_fields(cls) if name not in written]
             raise self._error(f"{cls.kind}: missing field {missing[0]!r}") from None
 
-    def _count(self, written: dict[str, Any], events: list[Event]) -> None:
+    def _check_footer(self, written: dict[str, Any], events: list[Event]) -> None:
         if not events:
             raise self._error("unexpected footer: no journal precedes it")
         if written != {"count": len(events)}:

@@ -84,7 +84,7 @@ def format_decision(event: DecisionMade, about: str) -> str:
 
     Args:
         event: The decision.
-        about: What it is about: a label, or what stands for one.
+        about: What it is about: a label, or a description of it.
     """
     return _format_decision_details(event, f"{_VERBS.get(event.verdict, event.verdict)} {about}")
 

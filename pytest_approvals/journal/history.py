@@ -190,7 +190,7 @@ class RecordedDecision:
 class Execution:
     """One execution of a tool.
 
-    For a call that runs another agent it stands for that agent's work: *x* is 0, *start* is None, and it begins with
+    For a call that runs another agent it represents that agent's work: *x* is 0, *start* is None, and it begins with
     the first request to that agent's model.
 
     Attributes:
@@ -356,6 +356,7 @@ class RecordedCall:
 
     def _would_be_gated(self, arguments: Any) -> bool:
         approval = self.declaration.approval if self.declaration is not None else "never"
+        # Other conditions do not depend on the arguments.
         compares = isinstance(approval, Condition) and approval.argument is not None
         return compares and isinstance(arguments, Mapping) and needs_approval(approval, arguments)
 
@@ -594,7 +595,7 @@ class History:
 
     Attributes:
         events: The events from which it was built.
-        events_by_class: The events by class, each in order, that no record here stands for: skips, stages, gates, ...
+        events_by_class: The events by class, each in order, that no record here represents: skips, stages, gates, ...
         agent_starts: Every start of an agent: which tools there were from then on.
     """
 
@@ -621,17 +622,17 @@ class History:
 
     def find_call(self, label: str, session: str = "") -> RecordedCall | None:
         """Return the call of that label, as the latest branch that has it knows it."""
-        found = (call for call in reversed(self.calls) if call.label == label and call.session == session)
-        return next(found, None)
+        matching = (call for call in reversed(self.calls) if call.label == label and call.session == session)
+        return next(matching, None)
 
     def find_calls(self, label: str, session: str = "") -> Iterator[RecordedCall]:
         """Yield the call of that label in each branch."""
         return (call for call in self.calls if call.label == label and call.session == session)
 
     def events_of(self, *kinds: type[Event]) -> list[Event]:
-        """Return the events of these classes, in order; only of those classes that no record here stands for."""
-        found = [event for kind in kinds for event in self.events_by_class.get(kind, ())]
-        return sorted(found, key=lambda event: event.n) if len(kinds) > 1 else found
+        """Return the events of these classes, in order; only of those classes that no record here represents."""
+        events = [event for kind in kinds for event in self.events_by_class.get(kind, ())]
+        return sorted(events, key=lambda event: event.n) if len(kinds) > 1 else events
 
     def tools_at(self, n: int, session: str = "") -> Sequence[str] | None:
         """Return the tools that the agent had at position *n*; None if the journal does not say."""

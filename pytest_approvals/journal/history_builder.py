@@ -108,6 +108,7 @@ class HistoryBuilder:
     def _on_run_end(self, event: RunEnd) -> None:
         self.history.end = event
         for entry in event.pending:
+            # The end lists the requests of all sessions.
             known = next((branch for branch in self.current_branches.values() if entry.get("q") in branch.by_q), None)
             branch = known or self.current_branch(event.session)
             self._list(branch, event.n, (entry,), [])
@@ -152,6 +153,7 @@ class HistoryBuilder:
             return
         turn.end = event
         self.open[event.session] = [other for other in self.open[event.session] if other is not turn]
+        # After turns that overlap, the session continues in the branch of the one that ended last.
         branch = self.current_branches[event.session] = self.all_branches[event.session, turn.branch]
         self._list(branch, event.n, event.requests, turn.requested_calls)
 
@@ -197,6 +199,7 @@ class HistoryBuilder:
         Turns on two copies of one state are saved after both of them, in their order.
         """
         unsaved = self.unsaved.get(event.session, [])
+        # A live state holds all of its turns, so one save covers them.
         if event.mode == "none":
             unsaved.clear()
         turn = unsaved.pop(0) if unsaved else None
@@ -281,7 +284,7 @@ class HistoryBuilder:
         return min(free or turns, key=lambda turn: len(turn.exchanges))
 
     def _hand_over(self, branch: BranchBuilder, exchange: Exchange) -> None:
-        """Record the execution of a hand-over: another agent's first request in a conversation stands for it."""
+        """Record the execution of a hand-over: the first request of the other agent marks it."""
         for call in branch.conversation(exchange.conversation).calls:
             if (
                 call.declaration is not None
@@ -294,7 +297,7 @@ class HistoryBuilder:
         return None
 
     def _enter_agent(self, branch: BranchBuilder, exchange: Exchange) -> None:
-        """Record the execution of a call that runs an agent: the first request of its conversation stands for it."""
+        """Record the execution of a call that runs an agent: the first request of its conversation marks it."""
         call = branch.by_label.get(exchange.conversation.rpartition("/")[0])
         if call is None or any(execution.how == "open" for execution in call.executions):
             return
@@ -442,6 +445,7 @@ class HistoryBuilder:
             branch = self.all_branches[event.session, turn.branch]
             rank, call = branch.call_of_execution(event)
             candidates.append((rank, not _decides_unexecuted(turn, call), turn.number, turn, branch, call))
+        # Without the objects, which cannot be compared.
         *_, chosen, branch, call = min(candidates, key=lambda candidate: candidate[:3])
         return chosen, branch, call
 

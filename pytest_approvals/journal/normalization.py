@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pytest_approvals.journal.history import History, RecordedCall
 
 CallPosition = tuple[int, ...]
-"""Where a call stands among all calls: its number in its conversation, after that of the call that runs its agent."""
+"""The position of a call: its number in its conversation, after the position of the call that runs its agent."""
 
 LAST_POSITION: CallPosition = (1 << 30,)
 """The place of what belongs to no known call: behind all others."""
@@ -85,9 +85,11 @@ def build_placeholder_replacer(fakes: Mapping[str, str]) -> Callable[[str], str]
     'say(to="<name 1>")'
     """
     known = dict(fakes)
-    for value, stands in fakes.items():
-        known.setdefault(json.dumps(value, ensure_ascii=False)[1:-1], stands)
+    # A transcript also shows values in JSON, where quotes and line feeds are escaped.
+    for value, placeholder in fakes.items():
+        known.setdefault(json.dumps(value, ensure_ascii=False)[1:-1], placeholder)
     if not known:
         return lambda text: text
+    # The longest first, in case one value is the beginning of another.
     values = re.compile("|".join(re.escape(value) for value in sorted(known, key=len, reverse=True)))
-    return lambda text: values.sub(lambda found: known[found[0]], text)
+    return lambda text: values.sub(lambda match: known[match[0]], text)

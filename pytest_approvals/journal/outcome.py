@@ -52,9 +52,9 @@ def extract_outcome(events: Iterable[Event]) -> list[OutcomeEntry]:
     return [*_order_concurrent(entries)]
 
 
-def _order_concurrent(found: Sequence[OutcomeEntry]) -> Iterator[OutcomeEntry]:
+def _order_concurrent(outcome: Sequence[OutcomeEntry]) -> Iterator[OutcomeEntry]:
     """Sort what happened at the same time: which of several agents, calls or turns comes first is chance."""
-    for group_name, group in groupby(found, lambda entry: _concurrency_group(entry[1])):
+    for group_name, group in groupby(outcome, lambda entry: _concurrency_group(entry[1])):
         entries = [*group]
         yield from _sort_group(entries) if group_name else entries
 
@@ -84,7 +84,8 @@ def _serialize(event: Event) -> Mapping[str, Any]:
     if written["event"] == "turn.end":
         written.pop("text", None)
     if written["event"] == "caller.decide" and "q" in written:
-        written.pop("id", None)  # a request that is listed again may have another one
+        # A request that is listed again may have another id.
+        written.pop("id", None)
     return written
 
 

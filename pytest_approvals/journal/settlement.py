@@ -1,7 +1,7 @@
 """Settlement of calls by position: a result belongs to the earliest open call of its id.
 
 Call ids come again within a conversation, so a result cannot be matched by its id alone. Each result is used once, by
-the earliest call of its id that stands before it without one.
+the earliest call of its id before it that has none.
 """
 
 from __future__ import annotations

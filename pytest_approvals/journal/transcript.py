@@ -138,7 +138,7 @@ class _TranscriptWriter:
         yield from _format_passages(self.last)
         yield from self._calls()
 
-    # --- where an event stands ---
+    # --- the turn and place of an event ---
 
     def _note_places(self) -> None:
         for turn in self.history.turns:
@@ -170,6 +170,7 @@ class _TranscriptWriter:
         number = self._turn(event)
         sentences = tuple(self.sentences.of(event))
         if isinstance(event, PolicyAsked):
+            # How often the same is asked in a turn differs between variants.
             if (number, sentences) in self.gates:
                 return
             self.gates.add((number, sentences))

@@ -1,6 +1,6 @@
 """Validation of journals: what must hold of any journal before a check can judge it.
 
-The harness keeps these rules whatever the agent does. So a journal that breaks one was recorded wrongly, was cut off,
+The harness keeps these rules for every agent. So a journal that breaks one was recorded wrongly, was cut off,
 or was changed by hand, and its verdicts mean nothing. Turns may overlap and conversations may nest; no rule forbids
 what an agent can do.
 """
@@ -56,12 +56,12 @@ class _ValidationRule:
     """Rules about one topic.
 
     Attributes:
-        found: The violations so far, those of other topics included.
+        violations: The violations so far, those of other topics included.
         cut: The run did not come to its own end, so what was open may stay open.
     """
 
     def __init__(self, violations: list[JournalViolation], *, cut: bool) -> None:
-        self.found = violations
+        self.violations = violations
         self.cut = cut
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -72,7 +72,7 @@ class _ValidationRule:
         """Handle the end of the journal."""
 
     def report(self, text: str, *witness: int) -> None:
-        self.found.append(JournalViolation(text=text, witness=witness))
+        self.violations.append(JournalViolation(text=text, witness=witness))
 
     def check_word(self, event: Event, value: str, valid: Iterable[str]) -> None:
         if value not in valid:
@@ -167,7 +167,7 @@ class _TurnRule(_ValidationRule):
 _RESTORING_STARTS = ("copied", "restored", "fresh", "cold")
 _BUILDING_STARTS = ("built", "session")
 _HARNESS_VARIANT_KEYS = {"serialize", "resume", "history"}
-"""What a header says of the variant where the harness made the journal, which then keeps to its habits."""
+"""Keys of the variant in the header of a journal that the harness made; only there each turn must be saved."""
 
 
 class _AgentRule(_ValidationRule):
@@ -557,15 +557,16 @@ def find_violations(events: Sequence[Event]) -> list[JournalViolation]:
 
 def _collect_listeners() -> dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]]:
     """Return, by event class, the rules that listen to it (by index), with their methods."""
-    violations: dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]] = {}
+    listeners: dict[type[Event], list[tuple[int, Callable[[_ValidationRule, Any], None]]]] = {}
     for place, topic in enumerate(_RULES):
         for cls, listener in topic([], cut=False).listeners().items():
-            violations.setdefault(cls, []).append((place, listener.__func__))  # type: ignore[attr-defined]  # a bound method
-    return violations
+            # Unbound, because each journal is validated by new rules.
+            listeners.setdefault(cls, []).append((place, listener.__func__))  # type: ignore[attr-defined]  # a bound method
+    return listeners
 
 
 _LISTENERS = _collect_listeners()
-"""Made once: a journal is read in microseconds."""
+"""The listeners of all rules; collected once, because a journal is validated in microseconds."""
 
 
 def _was_cut_off(events: Sequence[Event]) -> bool:

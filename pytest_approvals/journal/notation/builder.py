@@ -63,6 +63,7 @@ class JournalBuilder:
         return self.states.setdefault(self.session, NotationState())
 
     def _add(self, event: ev.Event) -> ev.Event:
+        # The header is written before the first other event: until then lines may add to it.
         if not self.events:
             if not self.header.tools:
                 self._on_tool("pay(amount: integer) always")
@@ -85,8 +86,8 @@ class JournalBuilder:
     def _add_item(self, conversation: str, item: dict[str, Any]) -> None:
         """Add an item to the next input of a model."""
         items = self._state.items.setdefault(conversation, [])
-        given = {name: value for name, value in item.items() if value is not None}
-        items.append(given | {"message": self._state.message})
+        present = {name: value for name, value in item.items() if value is not None}
+        items.append(present | {"message": self._state.message})
 
     # --- the header ---
 
@@ -121,7 +122,7 @@ class JournalBuilder:
         return next(names, "main")
 
     def _call(self, written: str, conversation: str | None = None) -> NotationCall:
-        """Read a call; a label alone stands for the call as the model made it, with the id that the agent gave it."""
+        """Read a call; a label alone means the call as the model made it, with the id that the agent gave it."""
         match = CALL_PATTERN.match(written)
         if match is None:
             known = self._state.calls[written.strip()]
@@ -361,6 +362,7 @@ class JournalBuilder:
         if conversation not in self._state.items and "/" in conversation:
             outer = self._state.calls[conversation.rpartition("/")[0]]
             self._add_item(conversation, {"kind": "user", "text": outer.arguments["input"]})
+        # A copy, because later lines change the items in place.
         items = copy.deepcopy(self._state.items.get(conversation, []))
         tools = list(self.available)
         self._add(ev.ModelRequest(m=m, conversation=conversation, agent=agent, items=items, tools=tools))
@@ -491,7 +493,7 @@ class JournalBuilder:
         facts: dict[str, Any] = {"raised": "no"} if answer == "raises" else {"answer": answer == "yes"}
         self._add(ev.PolicyAsked(tool=call.tool, arguments=call.arguments, call_id=call.id, **facts))
 
-    # --- lines that stand for several ---
+    # --- lines that write several events ---
 
     def _on_done(self, rest: str) -> None:
         self._on_model("Done.")
