@@ -85,6 +85,7 @@ def failed_checks(verdicts: Sequence[Verdict]) -> frozenset[str]:
 
 def _baseline_failures(scenario: Scenario, variant: Variant, agent: type[Agent]) -> frozenset[str]:
     key = scenario.id, variant, agent
+    # All faults of a flavour share the runs without a fault.
     if key not in _BASELINE:
         _BASELINE[key] = broken_checks(play_in_process(scenario, variant, agent))
     return _BASELINE[key]
@@ -116,7 +117,7 @@ def is_detected_again(fault: type[Fault], detection: Detection, scenarios: Seque
     if scenario is None:
         return False
     if detection.variant == ALL_VARIANTS:
-        return any(fault.caught_by in found.checks for found in find_detections(fault, [scenario]))
+        return any(fault.caught_by in known.checks for known in find_detections(fault, [scenario]))
     variant = next((known for known in in_process_variants(scenario, fault) if known.id == detection.variant), None)
     if variant is None:
         return False

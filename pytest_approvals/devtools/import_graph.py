@@ -80,6 +80,7 @@ def find_cycles(graph: Mapping[str, frozenset[str]]) -> list[list[str]]:
                 low[node] = min(low[node], low[successor])
             elif successor in stack:
                 low[node] = min(low[node], index[successor])
+        # No node of the component reaches one that was visited before it.
         if low[node] == index[node]:
             component = stack[stack.index(node) :]
             del stack[stack.index(node) :]
@@ -112,6 +113,7 @@ def _imported_modules(module: str, path: Path, paths: Mapping[str, Path]) -> Ite
         elif isinstance(node, ast.ImportFrom):
             source = _absolute_name(node, module, is_package=path.name == "__init__.py")
             for alias in node.names:
+                # `from package import name` may import a module or a name of the package.
                 if f"{source}.{alias.name}" in paths:
                     yield f"{source}.{alias.name}"
                 elif source in paths:
@@ -131,11 +133,11 @@ def main() -> int:
     graph = read_import_graph(Path(__file__).parents[1])
     rooms = graph_of_rooms(graph)
     for room, imported_rooms in sorted(rooms.items()):
-        print(f"{room}: {', '.join(sorted(imported_rooms))}")
+        sys.stdout.write(f"{room}: {', '.join(sorted(imported_rooms))}\n")
     cycles = [*find_cycles(graph), *find_cycles(rooms)]
     for cycle in cycles:
-        print("cycle:", " <-> ".join(cycle))
-    print(len(graph), "modules in", len(rooms), "rooms")
+        sys.stdout.write(f"cycle: {' <-> '.join(cycle)}\n")
+    sys.stdout.write(f"{len(graph)} modules in {len(rooms)} rooms\n")
     return 1 if cycles else 0
 
 

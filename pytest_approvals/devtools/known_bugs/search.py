@@ -48,6 +48,7 @@ def _other_flavours(spec: AgentSpec) -> tuple[str, ...]:
     prefix = f"{spec.flavour}_" if spec.flavour else ""
     others: dict[type[Agent], str] = {}
     for flavour, adapter in known.items():
+        # A class that has two names as a flavour is searched once.
         if flavour.startswith(prefix) and adapter.framework == named.framework and adapter is not named:
             others.setdefault(adapter, flavour)
     return tuple(others.values())
@@ -99,73 +100,81 @@ class KnownBugSearch:
     def __init__(self, catalogue: Mapping[str, Scenario], time_limit: float) -> None:
         self._catalogue = catalogue
         self._time_limit = time_limit
-        self._suspects: dict[AgentRelease, AgentRuns] = {}
+        self._runs: dict[AgentRelease, AgentRuns] = {}
 
     def search(self, row: KnownBug) -> SearchResult:
         """Run the catalogue on the agents of *row*, and if nothing is found on their other flavours."""
         answers = []
         for bad, good in flavour_pairs(row):
-            answers.append(self._looked_for(row, self._suspect(bad), None if good is None else self._suspect(good)))
+            answers.append(self._search_pair(row, self._get_runs(bad), None if good is None else self._get_runs(good)))
             if answers[-1].found:
                 return answers[-1]
         return answers[0]
 
-    def _looked_for(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult:
+    def _search_pair(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult:
         for suspect in (bad, *((good,) if good else ())):
             if suspect.unavailable:
                 return SearchResult(row=row, why=suspect.unavailable)
-        return self._found(row, bad, good) or self._found_together(row, bad, good) or self._missed(row, bad, good)
+        return (
+            self._search_runs(row, bad, good)
+            or self._search_groups(row, bad, good)
+            or self._report_miss(row, bad, good)
+        )
 
-    def _suspect(self, release: AgentRelease) -> AgentRuns:
-        if release not in self._suspects:
-            self._suspects[release] = AgentRuns(release, self._catalogue, self._time_limit)
-        return self._suspects[release]
+    def _get_runs(self, release: AgentRelease) -> AgentRuns:
+        if release not in self._runs:
+            self._runs[release] = AgentRuns(release, self._catalogue, self._time_limit)
+        return self._runs[release]
 
-    def _found(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
+    def _search_runs(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
         wanted = {slug for slug in row.checks if CHECKS[slug].group is None}
         for scenario, variant in self._plan(row, bad) if wanted else ():
             hits = wanted & bad.broken(scenario, variant)
             if hits and good is not None:
+                # Without a run on the good release a failure proves nothing.
                 if variant not in good.variants(scenario):
                     continue
                 hits -= good.broken(scenario, variant)
             if hits:
-                return _found_result(row, hits, bad, scenario, variant.id)
+                return _build_hit(row, hits, bad, scenario, variant.id)
         return None
 
-    def _found_together(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
+    def _search_groups(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
         wanted = {slug for slug in row.checks if CHECKS[slug].group is not None}
-        for scenario in self._order(row) if wanted else ():
+        for scenario in self._order_scenarios(row) if wanted else ():
             hits = wanted & bad.failed_group_checks(scenario)
             if hits and good is not None:
                 hits -= good.failed_group_checks(scenario)
             if hits:
-                return _found_result(row, hits, bad, scenario, "*")
+                return _build_hit(row, hits, bad, scenario, "*")
         return None
 
-    def _missed(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult:
+    def _report_miss(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult:
         failed = bad.failure_counts()
         both = [slug for slug in row.checks if slug in failed]
         others = [f"{slug} ({count})" for slug, count in failed.items() if slug not in row.checks]
         if both and good is not None:
             why = f"{', '.join(both)} failed on {good.release} in the same variants, too"
         else:
-            what = f"; what failed: {', '.join(others)}" if others else "; nothing failed"
-            why = f"none of its checks failed in {bad.number_of_runs} runs on {bad.release}{what}"
+            failures = f"; what failed: {', '.join(others)}" if others else "; nothing failed"
+            why = f"none of its checks failed in {bad.number_of_runs} runs on {bad.release}{failures}"
         return SearchResult(row=row, why=why, runs=bad.number_of_runs)
 
     def _plan(self, row: KnownBug, bad: AgentRuns) -> Iterator[tuple[str, Variant]]:
-        citing = self._citing(row)
+        citing = self._find_citing(row)
         yield from ((scenario, variant) for scenario in citing for variant in bad.variants(scenario))
-        others = [one for one in self._catalogue if one not in citing]
+        others = [scenario for scenario in self._catalogue if scenario not in citing]
+        # By rank: the plainest variant of every scenario, then the second of every scenario, and so on.
         for rank in zip_longest(*(bad.variants(scenario) for scenario in others)):
-            yield from ((scenario, one) for scenario, one in zip(others, rank, strict=True) if one is not None)
+            yield from (
+                (scenario, variant) for scenario, variant in zip(others, rank, strict=True) if variant is not None
+            )
 
-    def _order(self, row: KnownBug) -> list[str]:
-        citing = self._citing(row)
-        return [*citing, *(one for one in self._catalogue if one not in citing)]
+    def _order_scenarios(self, row: KnownBug) -> list[str]:
+        citing = self._find_citing(row)
+        return [*citing, *(scenario for scenario in self._catalogue if scenario not in citing)]
 
-    def _citing(self, row: KnownBug) -> list[str]:
+    def _find_citing(self, row: KnownBug) -> list[str]:
         reports = _cited_issues(row.sources)
         return [name for name, scenario in self._catalogue.items() if reports & _cited_issues(scenario.sources)]
 
@@ -174,9 +183,9 @@ def _cited_issues(sources: Sequence[str]) -> set[tuple[str, str]]:
     return {(repository.lower(), number) for text in sources for repository, number in _ISSUE_REFERENCE.findall(text)}
 
 
-def _found_result(row: KnownBug, hits: set[str], bad: AgentRuns, scenario: str, variant: str) -> SearchResult:
+def _build_hit(row: KnownBug, hits: set[str], bad: AgentRuns, scenario: str, variant: str) -> SearchResult:
     checks = tuple(slug for slug in row.checks if slug in hits)
-    where = str(bad.release.spec)
+    agent = str(bad.release.spec)
     return SearchResult(
-        row=row, checks=checks, agent=where, scenario=scenario, variant=variant, runs=bad.number_of_runs
+        row=row, checks=checks, agent=agent, scenario=scenario, variant=variant, runs=bad.number_of_runs
     )

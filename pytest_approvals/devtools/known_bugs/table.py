@@ -66,8 +66,8 @@ def load_known_bugs(path: Path, checks: Collection[str]) -> tuple[KnownBug, ...]
         raise TableError(str(path), None, f"it cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise TableError(str(path), None, "it is not UTF-8 text") from None
-    except Diagnostic as mistake:
-        raise TableError(str(path), mistake.line, mistake.message) from None
+    except Diagnostic as diagnostic:
+        raise TableError(str(path), diagnostic.line, diagnostic.message) from None
     if not isinstance(document.value, list):
         raise TableError(str(path), 1, "a table is a list of rows")
     places = [_EntryLocation(str(path), (str(at),), document.lines) for at in range(len(document.value))]
@@ -93,12 +93,13 @@ class _EntryLocation:
 
     def line(self, *keys: str) -> int:
         path = [*self.path, *keys]
+        # The line of the nearest parent, if the row lacks the key.
         while ".".join(path) not in self.lines:
             path.pop()
         return self.lines[".".join(path)]
 
-    def error(self, what: str, *keys: str) -> TableError:
-        return TableError(self.file, self.line(*keys), what)
+    def error(self, message: str, *keys: str) -> TableError:
+        return TableError(self.file, self.line(*keys), message)
 
 
 def _parse_row(entry: Any, place: _EntryLocation, checks: Collection[str]) -> KnownBug:
@@ -107,7 +108,7 @@ def _parse_row(entry: Any, place: _EntryLocation, checks: Collection[str]) -> Kn
     return KnownBug(
         id=_require_text(entry["id"], place, "id"),
         title=_require_text(entry["title"], place, "title"),
-        sources=tuple(_require_text(one, place, "source") for one in sources),
+        sources=tuple(_require_text(source, place, "source") for source in sources),
         bad=_parse_release(entry["bad"], place.below("bad")),
         good=None if entry.get("good") is None else _parse_release(entry["good"], place.below("good")),
         checks=_parse_checks(entry["checks"], place, checks),
@@ -118,7 +119,8 @@ def _parse_release(entry: Any, place: _EntryLocation) -> AgentRelease:
     _require_mapping(entry, place, "an agent of a row", _AGENT_KEYS, ("agent",))
     requirements = _require_texts(entry.get("with", []), place, "with")
     python = entry.get("python") or ""
-    if isinstance(python, float):  # YAML takes 3.10 for a number
+    # Without quotes YAML reads 3.10 as the number 3.1.
+    if isinstance(python, float):
         python = "3.10" if python == 3.1 else str(python)
     try:
         spec = AgentSpec.parse(_require_text(entry["agent"], place, "agent"))
@@ -157,7 +159,7 @@ def _require_mapping(
 def _require_texts(entry: Any, place: _EntryLocation, key: str) -> tuple[str, ...]:
     if not isinstance(entry, list):
         raise place.error(f"{key} must be a list", key)
-    return tuple(_require_text(one, place, key) for one in entry)
+    return tuple(_require_text(text, place, key) for text in entry)
 
 
 def _require_text(entry: Any, place: _EntryLocation, key: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SerializedEvent = dict[str, Any]
-"""An event as it stands in a journal."""
+"""An event as it is written to a journal."""
 
 LISTINGS = {"turn.end": "requests", "store.restore": "pending", "run.end": "pending"}
 """The events that list requests, and the field with the list."""
@@ -111,6 +111,7 @@ def renumber(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
     """
     moved: dict[int, int] = {}
     for position, event in enumerate(events, 1):
+        # A duplicated event has its number twice; references follow the first.
         moved.setdefault(event["n"], position)
     numbers = _Renumbering()
     return [numbers.give(event | {"n": position}, moved) for position, event in enumerate(events, 1)]

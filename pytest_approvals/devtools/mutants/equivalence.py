@@ -53,6 +53,7 @@ def _sort_decisions(event: SerializedEvent) -> SerializedEvent:
 def _sort_commuting(events: Sequence[SerializedEvent]) -> list[SerializedEvent]:
     """Sort events that commute into one order."""
     ordered = list(events)
+    # An insertion sort, because an event may pass only neighbours with which it commutes.
     for end in range(1, len(ordered)):
         at = end
         while at and _can_commute(ordered[at - 1], ordered[at]) and _sort_key(ordered[at]) < _sort_key(ordered[at - 1]):

@@ -48,6 +48,7 @@ def swap_events(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 def truncate_run(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     """Yield edits that end the run after each event between two turns, and that cut the journal off in each turn."""
     open_turns = 0
+    # Without the last two: a run that ends after its last turn is the run itself.
     for index, event in enumerate(events[:-2]):
         open_turns += {"turn.start": 1, "turn.end": -1}.get(event["event"], 0)
         if open_turns == 0 and event["event"] == "turn.end":
@@ -110,6 +111,7 @@ def _retarget_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
     for index, event in select_events(events, "caller.decide"):
         for q, request in known.items():
             if "q" in event and q != event["q"] and request.get("label") != event.get("label"):
+                # With id and label, so that only the target of the decision is wrong.
                 changes = {name: request[name] for name in ("id", "label") if name in request}
                 moved = [*events[:index], event | changes | {"q": q}, *events[index + 1 :]]
                 yield Edit(what="caller.decide q", n=event["n"], events=moved)
@@ -310,10 +312,11 @@ def _forge_executions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
 
 
 def _build_execution(
-    beside: SerializedEvent, tool: str, arguments: object, call_id: str | None
+    nearby: SerializedEvent, tool: str, arguments: object, call_id: str | None
 ) -> list[SerializedEvent]:
-    session = {"session": beside["session"]} if "session" in beside else {}
-    agent = beside.get("agent") or str(beside.get("conversation", "main")).rpartition("/")[2]
+    session = {"session": nearby["session"]} if "session" in nearby else {}
+    agent = nearby.get("agent") or str(nearby.get("conversation", "main")).rpartition("/")[2]
+    # A tool is entered with an object, even if the model sent text.
     as_object = arguments if isinstance(arguments, dict) else {}
     start = {
         "event": "tool.start",
@@ -359,8 +362,8 @@ def _forge_inputs(events: Sequence[SerializedEvent]) -> Iterator[Edit]:
         results = [item for item in items if item["kind"] == "result"]
         if results:
             more["a result twice"] = results[-1] | {"message": last + 1}
-        for what, item in more.items():
-            yield edit_field(events, index, "items", [*items, item], f"items: {what}")
+        for name, item in more.items():
+            yield edit_field(events, index, "items", [*items, item], f"items: {name}")
 
 
 def _forge_decisions(events: Sequence[SerializedEvent]) -> Iterator[Edit]:

@@ -226,8 +226,8 @@ class Survey:
 
     def classes(self) -> Counter[str | None]:
         """Return the number of survivors by the name of their class; None for those without a class."""
-        found = (find_survivor_class(mutant.operator, mutant.what) for mutant in self.survivors)
-        return Counter(known.name if known is not None else None for known in found)
+        classes = (find_survivor_class(mutant.operator, mutant.what) for mutant in self.survivors)
+        return Counter(known.name if known is not None else None for known in classes)
 
     def take(self, journal: Sequence[Event], *, one_in: int = 1) -> None:
         """Judge the mutants of a journal, or every *one_in*-th of them."""
@@ -261,9 +261,11 @@ def record_clean_journals(folder: Path) -> Iterator[list[Event]]:
     source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
     for scenario in load_catalogue([folder]):
         possible = [variant for variant in plan_variants(scenario, source.facts) if variant.resume == "same"]
+        # Stored and streamed, a journal has the kinds of events that the plain one lacks.
         stored = [variant for variant in possible[1:] if variant.stream and variant.serialize == "json"]
         for variant in (*possible[:1], *stored[:1]):
             events = asyncio.run(run_scenario(scenario, variant, source)).events
+            # The journal of a run that did not end by itself is not a correct one.
             if events[-1].to_dict().get("how") in ("completed", "left"):
                 yield events
 
