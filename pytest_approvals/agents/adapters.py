@@ -120,7 +120,7 @@ def get_adapter_folder(name: str) -> Path:
 
 
 def find_local_agent(spec: AgentSpec) -> LocalAgent:
-    """Return the agent that *spec* names as it is here, whatever version *spec* asks for."""
+    """Return the agent that *spec* names as it is here, ignoring the version that *spec* asks for."""
     adapter = get_adapter(spec)
     if adapter.framework is None:
         return LocalAgent(spec=spec, adapter=adapter, version=adapter.release, where=str(get_adapter_folder(spec.name)))
@@ -187,8 +187,8 @@ def list_local_agents() -> tuple[LocalAgent, ...]:
 def list_default_agents() -> tuple[str, ...]:
     """Return the agents that run if none is named.
 
-    They are the default flavours of the adapters that can run here.
-    One that simulates the releases of some framework runs only when named.
+    They are the default flavours of the adapters that can run here. An adapter that simulates the releases of a
+    framework runs only when named.
     """
     return tuple(
         agent.spec.name
@@ -200,12 +200,12 @@ def list_default_agents() -> tuple[str, ...]:
 def list_all_agents() -> tuple[str, ...]:
     """Return every flavour of every adapter, wherever it runs.
 
-    That is here, or in an environment with its pinned release.
-    A flavour with two names is listed once.
+    That is here, or in an environment with its pinned release. A flavour with two names is listed once.
     """
     classes: dict[type[Agent], AgentSpec] = {}
     for name in list_adapter_names():
         for flavour, adapter in load_flavours(name).items():
+            # A class with two names is one agent, under the name that comes first.
             classes.setdefault(adapter, AgentSpec(name=name, flavour=flavour))
     return tuple(spec.base for spec in classes.values())
 

@@ -97,6 +97,7 @@ def create_environment_source(
 
 def get_environment_cache() -> EnvironmentCache:
     """Return the cache of this process, which keeps the environments that it uses from being removed."""
+    # One per folder, because the variable that names the folder may change while this process runs.
     cache = EnvironmentCache()
     return _ENVIRONMENT_CACHES.setdefault(cache.folder, cache)
 

@@ -81,6 +81,7 @@ class Pin:
         if self.release is None:
             return (), ()
         texts = (text for constraint in self._constraints_of(self.release) for text in constraint.requirements)
+        # The version of a checkout is unknown, so nothing can be pinned to the same one.
         return self.extras(self.release), tuple(text for text in texts if "{version}" not in text)
 
     def _constraints_of(self, version: str) -> list[PinConstraint]:
@@ -111,9 +112,11 @@ def get_pinned_release(distribution: str, registry: str = PYPI.name) -> str | No
 def _parse_pin(distribution: str, entry: Mapping[str, Any]) -> Pin:
     constraints = tuple(
         PinConstraint(
-            versions=one["versions"], extras=tuple(one.get("extras", ())), requirements=tuple(one.get("with", ()))
+            versions=constraint["versions"],
+            extras=tuple(constraint.get("extras", ())),
+            requirements=tuple(constraint.get("with", ())),
         )
-        for one in entry.get("beside", ())
+        for constraint in entry.get("beside", ())
     )
     registry = entry.get("registry", PYPI.name)
     return Pin(distribution=distribution, release=entry["pin"], constraints=constraints, registry=registry)

@@ -1,7 +1,7 @@
 """Releases of an agent: those that it simulates, or those of its distribution.
 
-uv or npm finds the latter; no other client is needed, whatever registry the two are configured for. uv cannot list
-releases, but it names the newest one that fits; the next one is the newest below that.
+uv or npm finds the latter, in the registry that it is configured for. uv cannot list releases, but it names the newest
+one that fits; the next one is the newest below that.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find_releases(distribution: str, wanted: str, *, python: str = "", registry:
 
 
 def _find_npm_releases(distribution: str, specifier: SpecifierSet, python: str) -> Iterator[str]:
-    # npm allows any word in a pre-release; those that are no versions for Python are in no range.
+    # npm allows any word in a pre-release; a version that Python cannot parse is in no range.
     for text in list_npm_versions(distribution):
         with suppress(InvalidVersion):
             if specifier.contains(Version(text)):

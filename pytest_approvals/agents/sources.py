@@ -10,7 +10,7 @@ from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
 from pytest_approvals.processes.remote_agents import SubprocessFactory
 
 REFERENCE = "reference"
-"""The agent of this package, which seeded faults are for."""
+"""Name of the agent of this package, into which faults are seeded."""
 
 
 def create_source(local: LocalAgent, attachment: Attachment | None = None) -> AgentSource:
@@ -18,7 +18,7 @@ def create_source(local: LocalAgent, attachment: Attachment | None = None) -> Ag
 
     Args:
         local: The agent.
-        attachment: A user's own agent, which every built agent drives.
+        attachment: A user agent, which every built agent drives.
     """
     return InProcessSource(
         name=str(local.spec),
@@ -30,5 +30,5 @@ def create_source(local: LocalAgent, attachment: Attachment | None = None) -> Ag
 
 
 def subprocess_factory(adapter: type[Agent]) -> ProcessFactory:
-    """Return what starts processes in which an adapter class drives agents."""
+    """Return the factory of processes in which an adapter class drives agents."""
     return SubprocessFactory(agent=f"{adapter.__module__}:{adapter.__qualname__}")

@@ -1,4 +1,4 @@
-"""Versions of releases: order and ranges. A release may have a name that is no version."""
+"""Versions of releases: order and ranges. The name of a release need not be a version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def release_sort_key(release: str) -> tuple[bool, Version, str]:
 
 
 def is_in_range(release: str, specifier: str) -> bool:
-    """Return whether a release is in a range of versions; a name that is no version is in none.
+    """Return whether a release is in a range of versions; False for a name that is not a version.
 
     >>> [is_in_range(release, ">=10") for release in ("10.4", "robust")]
     [True, False]

@@ -55,7 +55,7 @@ class Waiver:
     line: int = 0
 
     def covers(self, outcome: CheckOutcome) -> bool:
-        """Return whether it is about *outcome*, failed or not."""
+        """Return whether it applies to *outcome*, failed or not."""
         return (
             self.check == outcome.check
             and fnmatchcase(outcome.scenario, self.scenario)
@@ -152,10 +152,11 @@ def _is_stale(
 def rewrite_waivers(text: str, stale: Iterable[Waiver], new: Iterable[CheckOutcome]) -> str:
     """Return the text of a file of waivers without the *stale* and with the *new* ones.
 
-    There is one new waiver for each check and scenario.
-    Comments stay; a new waiver has no reason yet, so that loading the file fails.
+    There is one new waiver for each check and scenario. Comments stay; a new waiver has no reason yet, so that loading
+    the file fails.
     """
     lines = text.splitlines()
+    # From the end, so that the line numbers of earlier waivers stay valid.
     for waiver in sorted(stale, key=lambda waiver: -waiver.line):
         del lines[waiver.line - 1 : _find_entry_end(lines, waiver.line)]
     return "\n".join([*lines, *_format_new_entries(new)]) + "\n"
@@ -169,6 +170,7 @@ def _format_new_entries(new: Iterable[CheckOutcome]) -> list[str]:
     entries = []
     for (scenario, check, flavour, version), variants in sorted(groups.items(), key=lambda item: str(item[0])):
         entries += [f"- scenario: {scenario}", f"  check: {check}"]
+        # Several variants share one waiver, which then covers every variant.
         entries += [f"  variant: {variant}" for variant in variants if len(variants) == 1]
         entries += [f"  flavour: {flavour}"] if flavour else []
         entries += [f'  version: ">={version}"'] if version else []
@@ -214,7 +216,7 @@ def _parse_waiver(entry: Any, place: _WaiverLocation, checks: Collection[str]) -
         if key not in entry:
             raise place.error(f"Missing {key}")
     for key in (*_REQUIRED_KEYS, "sometimes"):
-        if not entry.get(key, "filled").strip():
+        if key in entry and not entry[key].strip():
             raise place.error(f"Invalid {key}: expected a text that is not empty", key)
     if entry["check"] not in checks:
         raise place.error(str(UnknownName("check", entry["check"], checks)), "check")

@@ -86,7 +86,7 @@ class ApprovalRequests:
         return still
 
     def close(self, session: str, label: str) -> None:
-        """Close a request that has led to an execution: what its call asks after that is another request."""
+        """Close a request that has led to an execution; if its call asks again, that is another request."""
         for tracked in self._requests:
             if tracked.session == session and tracked.label == label:
                 tracked.open = False

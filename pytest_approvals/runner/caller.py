@@ -35,6 +35,7 @@ from pytest_approvals.scenario.model import (
     TurnStep,
 )
 
+# Given again if the same call surfaces once more; a `raw` verdict is malformed on purpose and sent once.
 _REPEATABLE_VERDICTS = ("approve", "reject", "edit", "always", "never")
 
 
@@ -174,6 +175,7 @@ class Caller:
                 used.add(part.session)
                 await self._begin_turn(session, part, running)
             await asyncio.gather(*running)
+        # If one turn raises, the others must not go on without anybody waiting for them.
         finally:
             for task in running:
                 task.cancel()
@@ -181,6 +183,7 @@ class Caller:
             await self._save_state(session)
 
     async def _begin_turn(self, session: Session, step: TurnStep, running: list[asyncio.Task[None]]) -> None:
+        # Listens before the turn begins, so that a tool that is held at once is not missed.
         held = asyncio.ensure_future(self.context.signals.wait_for_waiter())
         task = asyncio.create_task(self._take_turn(session, step))
         running.append(task)

@@ -65,8 +65,9 @@ def require_asyncio() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        what = "arun needs a running asyncio event loop; under anyio let the fixture anyio_backend return 'asyncio'"
-        raise UsageError(what) from None
+        raise UsageError(
+            "arun needs a running asyncio event loop; under anyio let the fixture anyio_backend return 'asyncio'"
+        ) from None
 
 
 def _run_in_new_loop(work: Coroutine[Any, Any, T]) -> T:
@@ -94,17 +95,18 @@ class _WorkerThread(threading.Thread):
 def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
 
-    async def noted() -> T:
+    async def run_cancellable() -> T:
         task = asyncio.current_task()
         assert task is not None
         started.append((asyncio.get_running_loop(), task))
         return await work
 
     context = copy_context()
-    thread = _WorkerThread(lambda: context.run(_run_in_new_loop, noted()))
+    thread = _WorkerThread(lambda: context.run(_run_in_new_loop, run_cancellable()))
     thread.start()
     try:
         thread.join()
+    # An interrupt is raised in this thread only; the work must be told, or its thread would not end.
     except BaseException:
         for loop, task in started:
             loop.call_soon_threadsafe(task.cancel)

@@ -43,6 +43,7 @@ def _is_ungated(call: ScriptedCall) -> bool:
 
 
 async def _execute(call: ScriptedCall, state: ScriptState, execute: ExecuteHosted) -> ProviderResult:
+    # Before the execution: a call that fails is reported to the model, and not executed again either.
     state.provided.add(call.label)
     parsed = parse_arguments(call.arguments)
     arguments: Mapping[str, Any] = parsed if isinstance(parsed, Mapping) else {}

@@ -71,7 +71,7 @@ def describe_tools(tools: Iterable[Tool]) -> dict[str, Any]:
 
 
 def describe_tool(spec: ToolSpec) -> dict[str, Any]:
-    """Return one tool, without its name."""
+    """Return the fields of a tool except its name."""
     described: dict[str, Any] = {
         "approval": describe_approval(spec.approval),
         "parameters": _describe_parameters(spec.parameters),
@@ -136,7 +136,7 @@ def call_to_dict(call: ScriptedCall) -> dict[str, Any]:
 
 
 def request_to_dict(request: Request) -> dict[str, Any]:
-    """Return what the framework tells of an approval request; what is None is left out."""
+    """Return the fields of an approval request that the framework has set."""
     described = {
         "id": request.id,
         "call_id": request.call_id,

@@ -89,6 +89,7 @@ class ModelEndpointServer:
     def __init__(self) -> None:
         self._endpoints: dict[str, ModelEndpoint] = {}
         self._numbers = count(1)
+        # Connections are not kept alive, so that frameworks need not close their clients.
         self._server = HttpServer(socket.AF_INET, "127.0.0.1", 0, self._serve, self._refuse_too_large, keep_alive=False)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         Thread(target=self._server.serve_forever, name="served-models", daemon=True).start()
@@ -101,7 +102,7 @@ class ModelEndpointServer:
         return name
 
     def remove(self, name: str) -> None:
-        """Forget a path."""
+        """Remove a path."""
         self._endpoints.pop(name, None)
 
     def _serve(self, method: str, path: str, raw: bytes) -> HttpResponse:

@@ -73,7 +73,7 @@ class _RandomOracle(_Oracle):
     seed: int
 
     def answer(self, request: Request, label: str | None) -> ScriptedDecision | None:
-        # Keyed on the call and not on the order of requests, so that every variant of a run decides alike.
+        # Seeded by the call and not by the order of requests, so that every variant of a run decides alike.
         key = json.dumps([self.seed, request.agent, request.tool, request.arguments], sort_keys=True, default=repr)
         return (
             ScriptedDecision() if Random(key).random() < 0.5 else ScriptedDecision(verdict="reject", reason="by chance")

@@ -75,7 +75,7 @@ class ProbeTools:
 
 
 async def execute_behaviour(behaviour: ToolBehaviour, arguments: Mapping[str, Any], signals: Signals) -> Any:
-    """Do what the scenario says.
+    """Execute a tool as the scenario says.
 
     Raises:
         AsksAgain: The tool wants a second approval.

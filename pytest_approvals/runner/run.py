@@ -129,6 +129,7 @@ async def _record_end(context: RunContext, caller: Caller, how: str, error: list
     # An agent that could not be built has left no header.
     context.record_header()
     _close_open_events(context, how)
+    # An agent that was cut off may be broken or still at work, so it is not asked.
     pending = await _list_pending(caller) if how in ("completed", "left") else []
     context.journal.record(RunEnd(how=how, pending=pending, error=error))
     # Before the agents are closed, which may take long or end this process.
@@ -148,7 +149,7 @@ async def _list_pending(caller: Caller) -> list[dict[str, Any]]:
 
 
 def _close_open_events(context: RunContext, how: str) -> None:
-    """Record the ends of what a run that was cut off left open, so that its journal is well-formed."""
+    """Record the missing ends of a run that was cut off, so that its journal is well-formed."""
     turns: dict[int, TurnStart] = {}
     executions: dict[int, ToolStart] = {}
     for event in context.journal.events:

@@ -49,7 +49,7 @@ class RunCounters:
         return self.execution
 
     def process_number(self, number: int | None) -> int | None:
-        """Return the number within this run of the pool's process *number*; None stands for this process."""
+        """Return the number within this run of the pool's process *number*; None for this process."""
         if number is None:
             return None
         if number not in self.processes:
@@ -122,12 +122,12 @@ class RunContext:
             self.journal.record(self.header)
 
     def reset(self) -> None:
-        """Forget all that happened, except the header."""
+        """Start over: drop all events except the header."""
         self.journal.forget()
         self.signals, self.requests, self.counters = Signals(), ApprovalRequests(), RunCounters()
 
     def _with_wanted_approval(self, spec: ToolSpec) -> ToolSpec:
-        """Return a tool with the approval that the user wants for it, whatever the framework marks."""
+        """Return a tool with the approval that the user wants for it instead of the one that the framework reports."""
         if self.gated is None or spec.agent != MAIN:
             return spec
         return replace(spec, approval="always" if spec.name in self.gated else "never")

@@ -101,6 +101,7 @@ class SavedStates:
         name = name or f"save-{len(self._by_name) + 1}"
         mode = self._context.variant.serialize
         try:
+            # Nothing has run since the latest save, so the same state gets one more name.
             if self.is_agent_outdated and self.latest:
                 save = self.latest
             else:
@@ -141,9 +142,7 @@ class SavedStates:
     async def dump_again(self, agent: Agent) -> str | None:
         """Dump once more what was just loaded, and return its digest.
 
-        It shows whether the round trip is stable.
-
-        None if it need not be stable: for what another release saved, say.
+        It shows whether the round trip is stable. None if it need not be, such as for a state of another release.
         """
         variant = self._context.variant
         if variant.serialize != "json" or variant.history != "whole" or variant.saved_by:
@@ -229,6 +228,7 @@ async def select_positions(parts: StateParts, step: RewriteStep, list_pending: L
     before = await list_pending(parts)
     after = [await list_pending(replace_text(parts, step, [position])) for position in known]
     shown = [position for position, now in zip(known, after, strict=True) if now is not None and now != before]
+    # An agent may refuse a state in which only one of several copies was changed.
     shown = shown or [position for position, now in zip(known, after, strict=True) if now is None]
     return shown if step.where == "shown" else [position for position in known if position not in shown]
 

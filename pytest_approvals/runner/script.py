@@ -156,6 +156,7 @@ def find_conversation(scenario: Scenario, agent: str, items: Sequence[Item], sta
         state.opening = prompt if state.opening is None else state.opening
         replies = _select_replies(scenario.agents[MAIN], state.opening)
         return ModelConversation(name=MAIN, agent=agent, outer="", replies=replies)
+    # One agent may run for several calls at a time; each of them has a conversation of its own.
     outer = _find_outer_call(agent, items, state)
     name = f"{outer}/{agent}" if outer else agent
     _, opening = state.delegated.get(outer, (agent, prompt))

@@ -63,11 +63,12 @@ class Session:
 
     # --- agents ---
 
-    async def start(self, beside: Session | None = None) -> None:
-        """Build the first agent, or begin another session of the agent that the session *beside* has."""
-        if beside is not None:
-            self._use_agent(await beside._agent.another_session(self.world), "session")
-            self.world.sharing = beside.world.sharing
+    async def start(self, first: Session | None = None) -> None:
+        """Build the agent, or begin another session of the agent that the session *first* has."""
+        if first is not None:
+            self._use_agent(await first._agent.another_session(self.world), "session")
+            # One list for all of them: every world must see those that join later.
+            self.world.sharing = first.world.sharing
             self.world.sharing.append(self.world)
         else:
             async with self.context.deadline.not_counted():
@@ -139,6 +140,7 @@ class Session:
         number = self.context.counters.next_turn()
         stream = self.context.variant.stream
         self._record(TurnStart(session=self.name, turn=number, text=text, decisions=list(positions), stream=stream))
+        # The agent may end this process during the turn; the journal must show that it began.
         self.context.journal.flush()
         try:
             with self.world.during_turn(number):
@@ -183,12 +185,12 @@ class Session:
         )
 
     async def stage(self, decisions: Sequence[Decision], positions: Sequence[int]) -> None:
-        """Put decisions into the state."""
+        """Put decisions into the state without taking a turn."""
         error = await self._attempt(self._agent.stage(drop_remote_handles(self._agent, decisions)))
         self._record(DecisionsStaged(session=self.name, decisions=list(positions), error=error))
 
     async def cancel(self) -> None:
-        """Give up what is pending."""
+        """Cancel all pending requests."""
         error = await self._attempt(self._agent.cancel())
         self._record(PendingCancelled(session=self.name, error=error))
         if error is None:
@@ -212,8 +214,8 @@ class Session:
     async def list_answerable(self) -> list[TrackedRequest]:
         """Return the requests that can be answered now.
 
-        A failed turn shows nothing: of what was shown before, that is open which the agent still lists; if it cannot
-        list anything, nothing is.
+        A failed turn shows no requests: those are open that surfaced before and that the agent still lists; none if it
+        cannot list them.
         """
         if self.last_outcome == "failed":
             with suppress(Exception):
@@ -262,6 +264,7 @@ class Session:
         """
         other = Session(self.context, self._source, self._directory, self.name)
         other.states = self.states.fork()
+        # Shared, because the caller closes only the original session.
         other._agents = self._agents
         if self.states.saves_after_turns and self.states.latest is not None:
             await other._restore(self.states.latest)

@@ -186,7 +186,7 @@ class StoredStateSource:
 
 
 class ReplayAgent(Agent):
-    """Agent that repeats what was done until its state was saved, and nothing else."""
+    """Agent that replays the record of a stored state, and nothing else."""
 
     def __init__(self, world: World, blueprint: Blueprint, paused: PausedState) -> None:
         super().__init__(world, blueprint)
@@ -197,6 +197,7 @@ class ReplayAgent(Agent):
         """Replay the record; it ends paused."""
         for event in self._paused.happened:
             await self._replay(event)
+        # Journals leave out fields that are None, but `call_id` has no default.
         self._requests = tuple(
             Request(**{"call_id": None, **_request_fields(request)}) for request in self._paused.requests
         )

@@ -62,7 +62,7 @@ class Deadline:
 
 @contextlib.contextmanager
 def watchdog(seconds: float) -> Iterator[None]:
-    """Raise `AgentBlocks` in whatever blocks the event loop after so many seconds.
+    """Raise `AgentBlocks` in the code that blocks the event loop after that many seconds.
 
     An idle loop is not blocked: processes may take long to start. It needs the alarm signal: outside the main thread,
     and if the alarm is already set, it does nothing.

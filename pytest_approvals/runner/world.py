@@ -108,7 +108,7 @@ class RecordingWorld:
 
     def shown(self, what: str, **facts: Any) -> None:
         """See `contract.World.shown`."""
-        # Two turns at the same time are told apart by the context that each runs in; what comes from another process
+        # Two turns at the same time are distinguished by the context that each runs in; what comes from another process
         # has none, but belongs to a world with one turn.
         current = _CURRENT_TURN.get()
         turn = current if current in self._turns else self._turns[-1] if self._turns else 0
@@ -190,7 +190,7 @@ class RecordingWorld:
         return ModelRefused("; ".join(violation.text for violation in violations))
 
     async def _disconnect_at_model(self, number: int, conversation: ModelConversation) -> None:
-        """Hold a request whose answer nobody waits for; the reply that it would have had is not used up."""
+        """Hold a request if the caller disconnects here; its reply is not used up."""
         if self.disconnect is not None and self.disconnect.trigger(AT_MODEL):
             name = conversation.name
             self._record(ModelFailure(session=self.session, m=number, conversation=name, status=0, how="hung_up"))
@@ -404,8 +404,8 @@ class RecordingWorld:
 def create_world_dispatcher(world: RecordingWorld) -> ExecuteCall:
     """Return the function that executes the calls of an agent object's MCP servers.
 
-    A server is told neither the id of a call nor who made it: if several sessions share the agent object, it is the one
-    whose turn runs and whose model made such a call.
+    A server gets neither the id of a call nor the session that made it: if several sessions share the agent object, it
+    is the one whose turn runs and whose model made such a call.
     """
     return partial(_dispatch_call, world.sharing)
 

@@ -103,19 +103,21 @@ class AdapterTests:
         if not hasattr(cls, "adapter"):
             return
         for name in dir(cls):
+            # None in place of an inherited test keeps pytest from collecting it.
             if name.startswith("test_") and callable(getattr(cls, name)) and not cls.applies(name):
                 setattr(cls, name, None)
 
     @classmethod
     def applies(cls, test: str) -> bool:
         """Return whether the adapter has the capabilities that a test requires, and values for its parameters."""
+        # An override has no marks of its own, so those of all bases count.
         required = {name for base in cls.__mro__ for name in getattr(vars(base).get(test), "requires", ())}
         parameters, taken = cls.parameters(), signature(getattr(cls, test)).parameters
         return required <= cls.adapter.capabilities and all(parameters[name] for name in taken if name in parameters)
 
     @classmethod
     def parameters(cls) -> dict[str, list[Any]]:
-        """Return the values of each parameter with which tests are repeated for the adapter, by its name."""
+        """Return the values that tests of the adapter are parametrized with, by parameter."""
         adapter, capabilities = cls.adapter, cls.adapter.capabilities
         steps = ["stage", "cancel", "trim", "serialize.copy", "sessions"]
         if not adapter.stores:  # a save into a store is one that is dumped, too
@@ -129,7 +131,7 @@ class AdapterTests:
         }
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Repeat a test for each value of the parameters that it takes, if it does not say by itself for which."""
+        """Parametrize a test with the values of the parameters that it takes, unless it has a mark for them."""
         marks = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
         own = {name.strip() for names in marks for name in (names.split(",") if isinstance(names, str) else names)}
         for name, values in self.parameters().items():
@@ -150,11 +152,11 @@ class AdapterTests:
                 return begun[-1]
 
             yield begin
-            for one in begun:
-                one.end()
+            for session in begun:
+                session.end()
 
     @pytest.fixture(autouse=True)
-    def _framework_is_here(self, request: pytest.FixtureRequest) -> None:
+    def _skip_without_framework(self, request: pytest.FixtureRequest) -> None:
         missing = [package for package in self.adapter.packages if find_spec(package) is None]
         if missing and "story" in request.fixturenames:
             pytest.skip(f"{self.adapter.framework} is not installed here")
@@ -162,7 +164,7 @@ class AdapterTests:
     # --- metadata ---
 
     def test_its_facts_are_complete(self) -> None:
-        """It says whose rules its inputs follow, and an adapter of a framework which, and where bugs go."""
+        """It names the rules of its inputs and, if it has one, its framework and the issue tracker."""
         adapter = self.adapter
 
         assert adapter.wire_rules in WIRE_RULES
@@ -174,10 +176,11 @@ class AdapterTests:
         assert [] == [name for name, why in self.adapter.missing.items() if not why.strip()]
 
     def test_importing_it_imports_no_framework(self) -> None:
-        """What it says of itself can be read where its framework is not installed."""
+        """Its metadata can be read without its framework being installed."""
+        # The agent side has no dependencies, so an environment of agents may lack these two.
         names = (*self.adapter.packages, "pydantic", "yaml")
-        found = f"print(*[name for name in {names!r} if name in sys.modules])"
-        code = f"import sys; sys.path[:] = {sys.path!r}; import {self.adapter.__module__}; {found}"
+        print_loaded = f"print(*[name for name in {names!r} if name in sys.modules])"
+        code = f"import sys; sys.path[:] = {sys.path!r}; import {self.adapter.__module__}; {print_loaded}"
         printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
         assert "" == printed.stdout.strip()
@@ -204,14 +207,14 @@ class AdapterTests:
         assert [spec.name for spec in TOOLS] == [spec.name for spec in story().agent.tools()]
 
     def test_it_can_be_closed_twice(self, story: Callable[..., AdapterSession]) -> None:
-        """Closing lets go of what is open; there is nothing left the second time."""
+        """Closing releases all resources; the second time there are none left."""
         session = story(DELETES)
         session.paused("Delete a.txt.")
         session.wait(session.agent.close())
         session.wait(session.agent.close())
 
     def test_it_prints_nothing(self, story: Callable[..., AdapterSession], capfd: pytest.CaptureFixture[str]) -> None:
-        """Standard output is nobody's place for messages; a whole story leaves it empty."""
+        """A whole story leaves standard output empty."""
         session = story(DELETES, DONE)
         session.finished(None, approve(session.paused("Delete a.txt.")[0]))
 
@@ -254,7 +257,7 @@ class AdapterTests:
         assert ((), surfaced, ()) == (before, during, session.pending())
 
     def test_an_approved_call_runs_with_its_arguments(self, story: Callable[..., AdapterSession]) -> None:
-        """It runs once, and the model is told its result."""
+        """It runs once, and the next input of the model has its result."""
         session = story(DELETES, DONE)
         (request,) = session.paused("Delete a.txt.")
 
@@ -263,7 +266,7 @@ class AdapterTests:
         assert ["c1"] == [call_id for call_id, _ in _result_items(session.world)]
 
     def test_a_rejected_call_does_not_run(self, story: Callable[..., AdapterSession]) -> None:
-        """The model is told something in place of its result."""
+        """The next input of the model has a text in place of its result."""
         session = story(DELETES, DONE)
         (request,) = session.paused("Delete a.txt.")
         session.finished(None, reject(request))
@@ -293,10 +296,11 @@ class AdapterTests:
 
     @requires("tool_errors")
     def test_a_failing_tool_is_told_or_fails_the_turn(self, story: Callable[..., AdapterSession]) -> None:
-        """What a tool raises does not end up anywhere else."""
+        """The error of a tool goes to the model or fails the turn, and nowhere else."""
         session = story(READS, DONE, results={"read_file": ToolRaised("no such file")})
         try:
             session.finished("Read a.txt.")
+        # The turn paused, which the session reports.
         except AssertionError:
             raise
         except Exception:
@@ -307,9 +311,10 @@ class AdapterTests:
     @requires("model_failure")
     def test_a_failing_model_fails_the_turn(self, story: Callable[..., AdapterSession]) -> None:
         """The caller can see that the model failed."""
+        # Enough failures for frameworks that retry.
         session = story(*[ModelDown(500)] * 9)
 
-        with pytest.raises(Exception):  # noqa: B017 -- whatever the framework makes of it
+        with pytest.raises(Exception):  # noqa: B017 -- each framework raises its own
             session.turn("Say something.")
 
     @requires("streaming")
@@ -322,7 +327,7 @@ class AdapterTests:
             for session in (plain, streamed)
         ]
 
-        assert [replace(one, id="") for one in requests] == [replace(one, id="") for one in shown]
+        assert [replace(request, id="") for request in requests] == [replace(request, id="") for request in shown]
         assert ["Done.", "Done."] == outputs
         assert "end" in [what for what, _ in streamed.world.seen]
 
@@ -330,7 +335,7 @@ class AdapterTests:
 
     @requires("serialize.json")
     def test_a_saved_state_is_taken_up(self, story: Callable[..., AdapterSession]) -> None:
-        """A new agent lists the same requests, and goes on where the other one stopped."""
+        """A new agent lists the same requests, and resumes where the other one stopped."""
         self._survives_a_restart(story(DELETES, DONE, serialize="json"))
 
     def test_every_store_keeps_the_state(self, story: Callable[..., AdapterSession], store: str) -> None:
@@ -348,7 +353,7 @@ class AdapterTests:
 
     @requires("serialize.json")
     def test_a_finished_state_can_be_saved(self, story: Callable[..., AdapterSession]) -> None:
-        """The conversation goes on after it was saved, and the model sees all of it."""
+        """The conversation continues after a save, and the model sees all of it."""
         session = story(DONE, reply("Again."), serialize="json")
         session.finished("First.")
         session.restart()
@@ -408,7 +413,7 @@ class AdapterTests:
 
 
 def _item_texts(items: Sequence[Any], kind: str) -> list[str | None]:
-    """Return what the items of a kind say."""
+    """Return the texts of the items of a kind."""
     return [item.text for item in items if item.kind == kind]
 
 

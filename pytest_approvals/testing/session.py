@@ -47,23 +47,24 @@ class AdapterSession:
         self._connected: RunMcpServers | None = None
         self._served = served
         try:
-            self.agent = self.runner.run(self._built(world))
+            self.agent = self.runner.run(self._build_agent(world))
         except BaseException:
-            self._leave()
+            self._release()
             raise
 
-    async def _built(self, world: FakeWorld) -> Agent:
-        return self.adapter(world, replace(self._connecting(world), model=self._reached(world)))
+    async def _build_agent(self, world: FakeWorld) -> Agent:
+        return self.adapter(world, replace(self._connect_servers(world), model=self._open_address(world)))
 
-    def _reached(self, world: FakeWorld) -> ModelAddress | None:
+    def _open_address(self, world: FakeWorld) -> ModelAddress | None:
         if self._served is not None:
             world.place = self._served.open_address(world.asked)
         return world.place
 
-    def _connecting(self, world: FakeWorld) -> Blueprint:
+    def _connect_servers(self, world: FakeWorld) -> Blueprint:
         """Return the blueprint with the addresses of its MCP servers, for an adapter that connects to them."""
         if not self.adapter.connects:
             return self.blueprint
+        # Created here and not in the constructor, because it belongs to the running event loop.
         self._connected = self._connected or RunMcpServers()
 
         async def run(spec: ToolSpec, arguments: Mapping[str, Any]) -> Any:
@@ -74,10 +75,10 @@ class AdapterSession:
     def wait(self, step: Awaitable[Any]) -> Any:
         """Run a step of the agent to its end."""
 
-        async def waited() -> Any:
+        async def wait() -> Any:
             return await asyncio.wait_for(step, STEP_TIMEOUT)
 
-        return self.runner.run(waited())
+        return self.runner.run(wait())
 
     def turn(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> Outcome:
         """Take a turn, check the type of its outcome and return it."""
@@ -85,7 +86,7 @@ class AdapterSession:
         if isinstance(outcome, Finished):
             return outcome
         if not isinstance(outcome, Paused) or not _are_requests(outcome.requests):
-            self._breaks(f"turn() gave {outcome!r}; it must give Finished, or Paused with Requests")
+            self._raise_broken(f"turn() gave {outcome!r}; it must give Finished, or Paused with Requests")
         return outcome
 
     def paused(self, text: str | None = None, *decisions: Decision, stream: bool = False) -> tuple[Request, ...]:
@@ -104,26 +105,26 @@ class AdapterSession:
         """Return the pending requests."""
         listed = self.wait(self.agent.pending())
         if not _are_requests(listed):
-            self._breaks(f"pending() gave {listed!r}; it must list Requests")
+            self._raise_broken(f"pending() gave {listed!r}; it must list Requests")
         return tuple(listed)
 
     def restart(self) -> None:
         """Dump the state and load it into a new agent."""
         saved = self.wait(self.agent.dump())
         if not isinstance(saved, str):
-            self._breaks(f"dump() gave {type(saved).__name__}; it must give text")
+            self._raise_broken(f"dump() gave {type(saved).__name__}; it must give text")
         self.wait(self.agent.close())
-        self.agent = self.runner.run(self._built(self.world))
+        self.agent = self.runner.run(self._build_agent(self.world))
         self.wait(self.agent.load([saved]))
 
     def another_session(self, world: FakeWorld) -> Agent:
         """Begin another session on the same framework objects, recorded by *world*."""
 
-        async def begun() -> Agent:
-            self._reached(world)
+        async def begin() -> Agent:
+            self._open_address(world)
             return await self.agent.another_session(world)
 
-        other: Agent = self.wait(begun())
+        other: Agent = self.wait(begin())
         return other
 
     def end(self) -> None:
@@ -131,15 +132,15 @@ class AdapterSession:
         try:
             self.wait(self.agent.close())
         finally:
-            self._leave()
+            self._release()
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         if self._connected is not None:
             self._connected.close()
         self.runner.close()
 
-    def _breaks(self, what: str) -> NoReturn:
-        raise AdapterError(f"{self.adapter.__module__}.{self.adapter.__qualname__}", what)
+    def _raise_broken(self, problem: str) -> NoReturn:
+        raise AdapterError(f"{self.adapter.__module__}.{self.adapter.__qualname__}", problem)
 
 
 def approve(request: Request) -> Decision:
@@ -153,4 +154,4 @@ def reject(request: Request, reason: str | None = None) -> Decision:
 
 
 def _are_requests(listed: Any) -> bool:
-    return isinstance(listed, Sequence) and all(isinstance(one, Request) for one in listed)
+    return isinstance(listed, Sequence) and all(isinstance(entry, Request) for entry in listed)

@@ -28,7 +28,7 @@ class FakeWorld:
     It is strict: a value of an adapter that does not have the type of the contract is an `AdapterError`.
 
     Args:
-        replies: What the model answers, in order; an exception is raised in its place.
+        replies: The replies of the model, in order; an exception among them is raised.
         tools: The tools; their conditions are answered from here.
         results: What each tool returns, or an exception that it raises; all others return `ok`.
 
@@ -72,7 +72,7 @@ class FakeWorld:
     async def asked(self, items: Sequence[Item], asked: ParsedRequest) -> Reply:
         """Answer a request to its address; see `endpoint.Model`."""
         if asked.body_errors:
-            raise ModelRefused("; ".join(complaint.text for complaint in asked.body_errors))
+            raise ModelRefused("; ".join(error.text for error in asked.body_errors))
         return await self.model(items, agent=asked.model, stream=asked.stream, tools=asked.tools)
 
     async def run(

@@ -51,7 +51,7 @@ class FileLock:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
 
     def try_acquire(self) -> bool:
-        """Acquire it if no other process has it; return whether."""
+        """Acquire it unless another process has it; return whether it was acquired."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -140,7 +140,7 @@ class EnvironmentCache:
             progress: Shows a line before something that takes long.
 
         Raises:
-            AgentUnavailable: It cannot be built; what failed once is not tried again.
+            AgentUnavailable: It cannot be built; a build that failed is not tried again.
         """
         if recipe.key in self._failed:
             raise self._failed[recipe.key]
@@ -179,6 +179,7 @@ class EnvironmentCache:
     def _find(self, key: str) -> CachedEnvironment | None:
         """Return the environment if it is complete, and keep it from being removed."""
         if key not in self._used:
+            # Locked before the mark is read: `_remove` needs this lock, so an environment that is found stays.
             lock = self._lock(f"{key}.use")
             lock.acquire_shared()
             if not self._mark(key).is_file():
@@ -193,6 +194,7 @@ class EnvironmentCache:
         lock.acquire()
         try:
             mark = self._mark(recipe.key)
+            # Another process may have built it while this one waited for the lock.
             if mark.is_file():
                 return
             progress(f"making an environment for {agent}: {recipe}")
@@ -211,6 +213,7 @@ class EnvironmentCache:
         try:
             if not all(lock.try_acquire() for lock in locks):
                 return False
+            # The mark first: if this is cut off, the rest counts as incomplete and is built again.
             self._mark(environment.key).unlink(missing_ok=True)
             shutil.rmtree(environment.folder, ignore_errors=True)
             return True

@@ -192,8 +192,8 @@ def find_uv(agent: str) -> str:
     Raises:
         AgentUnavailable: It is in neither place.
     """
-    beside = Path(sys.executable).with_name("uv")
-    path = shutil.which("uv") or (str(beside) if os.access(beside, os.X_OK) else None)
+    sibling = Path(sys.executable).with_name("uv")
+    path = shutil.which("uv") or (str(sibling) if os.access(sibling, os.X_OK) else None)
     if path is None:
         why = "it needs an environment built by uv, and uv is neither on PATH nor next to this Python"
         raise AgentUnavailable(agent, why, "to install it: pip install uv")

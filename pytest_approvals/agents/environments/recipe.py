@@ -44,6 +44,7 @@ class Recipe:
             "platform": sysconfig.get_platform(),
             **self._interpreter,
             "requirements": sorted(self.requirements),
+            # An editable checkout needs a new environment only if its dependencies may have changed.
             "checkout": self.checkout and [self.checkout, *self.extras, _hash_metadata(Path(self.checkout))],
         }
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]

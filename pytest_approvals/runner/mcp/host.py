@@ -92,6 +92,7 @@ class McpHost:
     ) -> None:
         import uvicorn
 
+        # Without a log configuration, uvicorn leaves the logging of the test session as it is.
         config = uvicorn.Config(
             self._handle_http, interface="asgi3", lifespan="off", proxy_headers=False, access_log=False, log_config=None
         )

@@ -75,6 +75,7 @@ class McpServers:
         host = get_mcp_host()
         key = host.add(build_sdk_server(name, tuple(tools)))
         self._keys.append(key)
+        # -I: the client's folder and PYTHON* variables must not change what the bridge imports.
         bridge = Path(__file__).with_name("stdio_bridge.py")
         return McpAddress(
             url=f"http://127.0.0.1:{host.http_port}/{key}/mcp",

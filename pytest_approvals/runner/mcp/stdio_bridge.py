@@ -24,6 +24,7 @@ def main() -> None:
         connection = socket.create_connection((host, int(port)))
     except (OSError, ValueError) as error:
         parser.exit(1, f"{parser.prog}: no server listens at {place!r}: {error}\n")
+    # Messages are small, and the client waits for each: buffering would delay all of them.
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(f"{name}\n".encode())
     Thread(target=_copy_input, args=(connection,), daemon=True).start()

@@ -20,7 +20,7 @@ class HostConformanceError(ApprovalsError, AssertionError):
 
     def __init__(self, command: Sequence[str], found: Sequence[HostFinding]) -> None:
         self.found = tuple(found)
-        lines = [f"  {one}" for one in found]
+        lines = [f"  {finding}" for finding in found]
         super().__init__("\n".join([f"{' '.join(command)} does not conform to the host protocol:", *lines]))
 
 

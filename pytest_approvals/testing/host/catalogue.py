@@ -20,7 +20,7 @@ from pytest_approvals.scenario.variants import plan_variants
 from pytest_approvals.testing.host.rules import HostFinding
 
 FAMILIES = ("basics", "parallel")
-"""The families that every process is tested with; what it does not claim is left out."""
+"""The families that every process is tested with; scenarios that need a capability it does not claim are left out."""
 
 RUN_TIME_LIMIT = 20.0
 """Seconds that a run may take."""
@@ -42,7 +42,7 @@ def run_catalogue(command: Sequence[str], agent: str, scenarios: Sequence[str]) 
     )
     try:
         loop.run(source.fetch_facts())
-        return [one for story in stories for one in _first_failure(story, source, loop)]
+        return [finding for story in stories for finding in _first_failure(story, source, loop)]
     finally:
         loop.run(pool.close())
         loop.close()
@@ -54,7 +54,9 @@ def _first_failure(story: Scenario, source: SharedProcessSource, loop: SessionLo
         for verdict in judge(read_history(run.events)):
             if verdict.fails:
                 sentence = CHECKS[verdict.check].requirement.rstrip(".")
-                what = f"expected {verdict.expected}, and saw {verdict.actual}"
-                requirement = sentence[0].lower() + sentence[1:]
-                yield HostFinding(name=f"{story.id}[{variant.id}]", requirement=requirement, what=what)
+                yield HostFinding(
+                    name=f"{story.id}[{variant.id}]",
+                    requirement=sentence[0].lower() + sentence[1:],
+                    what=f"expected {verdict.expected}, and saw {verdict.actual}",
+                )
                 return

@@ -66,6 +66,7 @@ def stops_a_turn(command: Sequence[str], agent: str) -> None:
 
     async def attempt(fixture: HostFixture) -> None:
         fixture.turn.cancel()
+        # Not awaited directly, which would raise the cancellation here.
         await asyncio.wait({fixture.turn})
         if not fixture.process.is_usable:
             raise RuleBroken(f"it did not let go of the turn: {fixture.process.lost}")
@@ -117,6 +118,7 @@ async def _start_held_turn(command: Sequence[str], agent: str) -> AsyncIterator[
         driven = await source.build(world, blueprint)
         assert isinstance(driven, RemoteAgent)
         turn = asyncio.ensure_future(driven.turn("Look.", (), stream=False))
+        # `c1` is the label of the scenario's only call.
         started = asyncio.ensure_future(context.signals.wait("started c1"))
         await asyncio.wait({turn, started}, timeout=ANSWER_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():

@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any, Self
 
 from pytest_approvals.processes.launchers import CommandLauncher
@@ -38,7 +39,7 @@ class RawHost:
         finally:
             theirs.close()
         self._lines = self._connection.makefile("rb")
-        self._numbers = iter(range(1, 1_000_000))
+        self._numbers = count(1)
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +57,7 @@ class RawHost:
         """
         number = next(self._numbers)
         self._send({"id": number, "m": method, "p": params})
-        message = self._received(method)
+        message = self._receive(method)
         if message is not None and message.get("re") != number:
             raise RuleBroken(f"`{method}` was call {number}, and what came is {_short_json(message)}")
         if message is not None and message.keys() not in ({"re", "ok"}, {"re", "err"}):
@@ -82,7 +83,7 @@ class RawHost:
         except OSError:
             raise RuleBroken("it ended before it was asked") from None
 
-    def _received(self, method: str) -> dict[str, Any] | None:
+    def _receive(self, method: str) -> dict[str, Any] | None:
         try:
             line = self._lines.readline()
         except TimeoutError:

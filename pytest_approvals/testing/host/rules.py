@@ -55,6 +55,7 @@ def check_rules(command: Sequence[str], agent: str) -> list[HostFinding]:
             attempt(command, agent)
         except RuleBroken as broken:
             found.append(HostFinding(name=name, requirement=requirement, what=str(broken)))
+            # The first rule is the greeting.
             if name == next(iter(RULES)):
                 break
     return found

@@ -101,7 +101,7 @@ def test_a_story_that_is_not_there_is_told() -> None:
 
 def test_python_need_not_be_the_language_of_the_tests_host() -> None:
     """The example of another language stops no turn: the kit says so."""
-    example = HERE.parent / "harness" / "host" / "other_language.py"
+    example = HERE.parents[1] / "processes" / "other_language.py"
     found = {one.name for one in check_host([sys.executable, str(example)])}
 
     assert {"waits-for-hello", "says-what-it-cannot", "stops-a-turn"} == found
