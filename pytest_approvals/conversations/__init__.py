@@ -1,1 +1,1 @@
-"""To be described."""
+"""Stored conversations: readers, lint, reproduction as scenarios, and the recording proxy."""

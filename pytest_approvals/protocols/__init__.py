@@ -42,7 +42,7 @@ CODECS: dict[str, Callable[[], ProtocolCodec]] = {
     "responses": _create_responses,
     "messages": _create_messages,
 }
-"""What creates the codec of each protocol; its modules are imported when it is first used."""
+"""Factory of the codec of each protocol, which imports its modules when it is first used."""
 
 
 def create_codec(name: str) -> ProtocolCodec:

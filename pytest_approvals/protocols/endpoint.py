@@ -114,7 +114,7 @@ class Endpoint:
 
     Args:
         codec: The protocol that its clients speak.
-        model: What answers.
+        model: Answers its requests.
         style: How streams are written.
     """
 
@@ -200,6 +200,7 @@ class Endpoint:
     def _to_error(self, request: ParsedRequest, refusal: ModelRefused) -> ProviderError:
         if not request.violations:
             return ProviderError(rule="refused", text=refusal.reason)
+        # `min` takes the first of several: a rule about one item if any is broken, else the first rule.
         return self.codec.express(
             min(request.violations, key=lambda violation: violation.rule not in _SINGLE_ITEM_RULES), request
         )

@@ -1,12 +1,12 @@
 """Rules of what a provider refuses in the input of its model.
 
-A real provider answers status 400 to an input that breaks one of these rules, whatever tools the agent has executed
+A real provider answers status 400 to an input that breaks one of these rules, even if the agent has executed tools
 before; so does the scripted model. The rules work on neutral items and are pure. An input is read once into an
 `InputAnalysis`, so that each rule only looks at its irregularities.
 
 `chat` is OpenAI chat completions, `responses` OpenAI responses, `messages` Anthropic messages; `none` has no rules.
 Results settle by position: a result belongs to the earliest call of its id before it that has none, so that ids which
-come again are told apart.
+come again are distinguished.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def check_items(items: Sequence[Item] | Sequence[Mapping[str, Any]], wire_rules:
     """Return what a provider refuses in *items*; empty for an input that it takes.
 
     Args:
-        items: Neutral items, or the mappings that stand for them in a journal.
+        items: Neutral items, or their mappings in a journal.
         wire_rules: The provider.
 
     Raises:
@@ -205,6 +205,7 @@ def check_input(analysis: InputAnalysis, wire_rules: str) -> list[RuleViolation]
     rules = _RULES_BY_PROVIDER.get(wire_rules)
     if rules is None:
         raise UnknownName("set of wire rules", wire_rules, PROVIDERS)
+    # Nearly every input is valid for all providers, and one look at it costs less than the rules.
     if analysis.is_valid_everywhere:
         return []
     return [violation for concerns, rule in rules if getattr(analysis, concerns) for violation in rule(analysis)]

@@ -58,6 +58,7 @@ class BodyRules(Generic[Body]):
         return tuple(replace(error, rule=name) for name, rule in self.rules.items() for error in rule(request))
 
 
+# `\Z` and not `$`, which would allow a line break at the end.
 OPENAI_NAME = re.compile(r"[a-zA-Z0-9_-]+\Z")
 """The allowed names of functions."""
 

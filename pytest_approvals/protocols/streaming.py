@@ -151,6 +151,7 @@ def stream_parts(reply: Reply, *, overlapping: bool) -> Iterator[tuple[int, Stre
         yield index, part, "begin"
         for chunk in part.chunks:
             yield index, part, chunk
+        # The stream breaks inside this part: clients see neither its end nor another part.
         if not part.is_whole:
             return
         yield index, part, "end"
@@ -160,6 +161,7 @@ def _stream_overlapping(parts: list[StreamPart], reply: Reply) -> Iterator[tuple
     indexes = {part.position: index for index, part in enumerate(parts)}
     begun = 0
     for chunk in reply.chunks:
+        # An empty chunk of text belongs to no part if the reply has no text.
         if chunk.call not in indexes:
             continue
         index = indexes[chunk.call]

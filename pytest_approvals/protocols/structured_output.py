@@ -67,6 +67,7 @@ class StructuredOutputs:
     def _holds(self, item: Item) -> bool:
         if item.kind in ("call", "result"):
             return item.id in self._ids
+        # Compared as JSON, because a framework may send the text back with other white space.
         return item.kind == "say" and to_json(parse_object(item.text)) in self._texts
 
 

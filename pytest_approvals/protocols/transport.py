@@ -29,7 +29,7 @@ class RequestHandler(Protocol):
         """Answer one request.
 
         Raises:
-            ModelDown: The connection breaks before there is an response.
+            ModelDown: The connection breaks before there is a response.
         """
 
 
@@ -77,7 +77,7 @@ def respond(handler: RequestHandler, request: Any, raw: bytes, errors: ModuleTyp
     """Return the response to a request of a synchronous client, as a response of its library.
 
     Args:
-        handler: What answers.
+        handler: Answers the request.
         request: The request, of any library like `httpx`.
         raw: The body of the request.
         errors: The library whose errors the client knows; that of the request by default.
@@ -95,6 +95,7 @@ def respond(handler: RequestHandler, request: Any, raw: bytes, errors: ModuleTyp
 
 def _connection_error(errors: ModuleType, request: Any, down: ModelDown) -> Exception:
     """Return what the library raises on a real connection; a time-out comes without the wait."""
+    # The clients' own retries and error handling match these classes.
     kind = errors.ReadTimeout if down.how == "timeout" else errors.ReadError
     error: Exception = kind(str(down), request=request)
     return error
@@ -152,7 +153,7 @@ def mount_routes(router: Any, handler: RequestHandler, *bases: str) -> Any:
 
     Args:
         router: A router of respx: `respx_mock`, or `httpx2_mock` of pytest-httpx2.
-        handler: What answers.
+        handler: Answers the requests.
         bases: `https://api.openai.com/v1` and `https://api.anthropic.com/v1` by default.
     """
     # The mocker of `httpx2` hands over requests of `httpx`, so the request does not tell the client's library.

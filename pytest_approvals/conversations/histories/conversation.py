@@ -4,7 +4,7 @@
     CallEntry       a call of a tool that the model made
     RequestEntry    an approval request about a call
     DecisionEntry   a decision about a request
-    ResultEntry     the result of a call, or what the model is told in its place
+    ResultEntry     the result of a call, or the text that the model gets in its place
     OpaqueEntry     anything else: reasoning, images, unknown parts
 
 One element of a document may become several of these: a part of a UI message holds the call, its request, the decision
@@ -205,7 +205,7 @@ class StoredConversation:
         return message if entry.content < 0 else (*message, *section.contents, entry.content)
 
     def where(self, entry: ConversationEntry) -> str:
-        """Return the place of an entry, for people."""
+        """Return the place of an entry in words."""
         if entry.message in self.state_paths:
             return format_path(self.state_paths[entry.message])
         return f"message {entry.message}" + (f", content {entry.content}" if entry.content >= 0 else "")

@@ -95,6 +95,7 @@ def parse_at(text: str, start: int) -> tuple[Any, int]:
         raise _duplicate_name_error(text, start) from None
     except RecursionError:
         raise JsonSyntaxError(TOO_DEEP, start) from None
+    # Python limits the number of digits of an integer that it parses.
     except ValueError:
         raise JsonSyntaxError("a number has too many digits", start) from None
 
@@ -275,6 +276,7 @@ class DocumentReader(Generic[K]):
                 yield HistoryError(error.what, line=self._line_at(error.offset))
                 if not self._skip_to_whole_line():
                     return
+            # The text ends, is not UTF-8, or is too large: nothing can be read after that.
             except HistoryError as error:
                 yield HistoryError(error.what, line=self._line_at(self._at))
                 return
@@ -398,4 +400,5 @@ class DocumentReader(Generic[K]):
             _, end = self._parse()
         except HistoryError:
             return False
+        # A line that is not exactly one document may be inside of the broken one.
         return self._text.find("\n", self._at, end) < 0 and self._text[end : end + 1] in ("", "\n", "\r")

@@ -114,6 +114,7 @@ def _read_file(
             yield reader.read(document, document.kind)
         elif reader.is_message(document):
             continue
+        # A folder may hold other JSON files; a file that the user named must be a conversation.
         elif in_folder and not known:
             yield SkippedFile(name)
             return
@@ -192,6 +193,7 @@ class _TextDecoder:
         Raises:
             HistoryError: The file is not UTF-8.
         """
+        # A chunk may end within its first character, and no text means the end of the file.
         text = ""
         while not text:
             chunk = self._file.read(size)

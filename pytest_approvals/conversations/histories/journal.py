@@ -183,6 +183,7 @@ class _JournalBuilder:
     def _read_user_text(self, text: str, message: int) -> None:
         if self.turn.is_started:
             self._end_turn()
+        # Messages of the user in a row are the input of one turn.
         self.turn.text = text if self.turn.text is None else f"{self.turn.text}\n{text}"
         self.items.append({"kind": "user", "text": text, "message": message})
 
@@ -334,7 +335,7 @@ class _JournalBuilder:
     # --- requests ---
 
     def _list_requests(self) -> list[dict[str, Any]]:
-        """List the open requests; one gets its number when it is listed first."""
+        """List the open requests; a request gets its number when it is first listed."""
         waiting = [call for call in self.calls if call.is_pending]
         for call in waiting:
             if call.q is None:
@@ -344,5 +345,6 @@ class _JournalBuilder:
 
     def _find_by_request(self, request_id: str) -> _JournalCall | None:
         calls = [call for call in self.calls if call.request_id == request_id]
+        # An id may be used again after its request is settled.
         unsettled = [call for call in calls if not call.is_settled]
         return (unsettled or calls)[-1] if calls else None

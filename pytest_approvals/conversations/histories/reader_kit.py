@@ -198,6 +198,7 @@ class ConversationBuilder:
         """
         if contents is None:
             return
+        # -1 in an error's path stands for the list of contents itself.
         place = -1
         try:
             if type(contents) is not list:

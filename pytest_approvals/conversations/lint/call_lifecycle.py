@@ -71,9 +71,9 @@ class OpenLifecycles(PositionalSettlement[CallLifecycle]):
         for lifecycle in self.open.get(call.id, ()):
             if lifecycle.call is None:
                 return lifecycle
-        return self._reported(call) if call.kind == "hosted_mcp" else None
+        return self._find_reported(call) if call.kind == "hosted_mcp" else None
 
-    def _reported(self, call: CallEntry) -> CallLifecycle | None:
+    def _find_reported(self, call: CallEntry) -> CallLifecycle | None:
         """Return the lifecycle of a hosted call that the provider reports under another id, moved to that id."""
         for call_id, waiting in self.open.items():
             for lifecycle in waiting:

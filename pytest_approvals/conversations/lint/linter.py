@@ -32,7 +32,7 @@ class LintMessage:
     Attributes:
         rule: The rule that is violated, or one of the words `waits`, `odd`, `unreadable`, `skipped`.
         is_mistake: It makes the linter fail.
-        where: The place in the conversation, for people.
+        where: The place in the conversation, in words.
     """
 
     rule: str
@@ -84,7 +84,7 @@ def skip_message(skipped: SkippedFile) -> LintMessage:
 
 
 def format_text(message: LintMessage) -> str:
-    r"""Return a line for people: place, rule, sentence.
+    r"""Return a line of text: place, rule, sentence.
 
     >>> format_text(LintMessage(rule="odd", is_mistake=False, text="it rings \x07", file="a.json", line=3))
     'a.json:3: odd: it rings \\x07'

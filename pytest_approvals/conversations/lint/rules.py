@@ -66,7 +66,7 @@ class LintFinding:
     Attributes:
         rule: The slug of the rule; `waits` or `odd` for notices, which are not mistakes.
         text: The problem, in one sentence.
-        where: The place, for people.
+        where: The place, in words.
         path: The place in the document.
         message: The number of the message; None for what is outside of messages.
         content: The number of the content in the message; None for what is outside of contents.
@@ -171,14 +171,14 @@ class _ConversationLinter:
             self.round += 1
 
     def read_opaque(self, entry: OpaqueEntry) -> None:
-        """Ignore what is not understood."""
+        """Ignore an entry that plays no role in approvals."""
 
     # --- calls and requests ---
 
     def read_call(self, entry: CallEntry) -> None:
         """Begin a lifecycle, or continue that of a request that was stored in place of the call."""
         lifecycles = self.lifecycles
-        # The provider may report a hosted call under another id, so one is looked for whatever its id.
+        # The provider may report a hosted call under another id, so its request is searched for in any case.
         may_be_known = entry.id in lifecycles.open or entry.kind == "hosted_mcp"
         lifecycle = lifecycles.find_placeholder(entry) if may_be_known else None
         if lifecycle is not None:

@@ -201,6 +201,7 @@ class Recorder:
             parse_scenario(text, name=name, path=path.name)
         except ScenarioError as error:
             self.problems.append(f"{path.name} has to be edited: {error}")
+        # An invalid scenario is written, too, so that the user can edit it.
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         if path not in self.written:

@@ -33,7 +33,7 @@ class RecordingProxy:
 
     Args:
         upstream: The base address of the provider.
-        recorder: What records the exchanges.
+        recorder: Records the exchanges.
         port: The port; 0 takes a free one.
 
     Raises:
@@ -141,6 +141,7 @@ def _forward_stream(connection: HTTPConnection, response: HTTPResponse, record: 
                 yield piece
         except (HTTPException, OSError):
             raise ModelDown(0) from None
+    # Not reached if the stream breaks: the client repeats the request.
     record(body, streamed=True)
 
 

@@ -1,7 +1,7 @@
 """Recorded conversation, and its draft of a scenario.
 
-The wire shows what the model said and what it was told. It does not show who approved what: a rejected call has a
-result that says so, and that is what its tool returns in the scenario.
+The wire shows the input and the replies of the model. It does not show who approved what: a rejected call has a result
+that says so, which its tool returns in the scenario.
 """
 
 from __future__ import annotations
@@ -189,4 +189,5 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _is_of_type(value: Any, kind: str) -> bool:
+    # A boolean is an integer in Python, but not in JSON Schema.
     return isinstance(value, _PYTHON_TYPES[kind]) and isinstance(value, bool) is (kind == "boolean")

@@ -1,4 +1,4 @@
-"""Redaction of a client's credentials, and of whatever looks like a key.
+"""Redaction of a client's credentials, and of texts that look like keys.
 
 Redacted text cannot be restored; a text that only looks like a key is redacted, too.
 """

@@ -26,7 +26,7 @@ class DraftCall:
     """A call of the model.
 
     Attributes:
-        key: The name of the call within the draft, whatever is removed from it.
+        key: The name of the call within the draft, which stays when other calls are removed.
         id: The stored id of the model, if any.
         arguments: An object, or text that is not one.
         result: None if the conversation does not show it, or it does not matter.
@@ -119,7 +119,7 @@ class ScenarioDraft:
         return (call for reply in self.replies() for call in reply.calls)
 
     def tidy(self) -> ScenarioDraft:
-        """Return the draft without what lost its meaning: decisions about removed calls, empty steps."""
+        """Return the draft without decisions about removed calls and without empty steps."""
         keys = {call.key for call in self.calls()}
         turns: list[DraftTurn] = []
         for turn in self.turns:

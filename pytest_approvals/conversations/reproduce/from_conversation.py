@@ -1,7 +1,7 @@
 """Draft from a stored conversation, as its journal shows it.
 
-Conversations end where somebody stored them, and what is wrong with one often shows only later; so pending requests are
-left to the oracle, and a few more messages follow.
+A stored conversation may end before its failure shows. So pending requests are left to the oracle, and a few more
+messages follow.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pytest_approvals.errors import HistoryError, UnknownName
 from pytest_approvals.journal import events as ev
 
 FOLLOW_UPS = ("And now?", "Anything else?")
-"""What the caller sends after the stored conversation."""
+"""Messages of the caller after the stored conversation."""
 
 DEFAULT_REPLY = "Done."
-"""What the model says if the stored conversation does not show it."""
+"""Text of the model if the stored conversation does not show it."""
 
 DEFAULT_MESSAGE = "Go on."
-"""What the caller sends if the stored conversation does not show it."""
+"""Message of the caller if the stored conversation does not show it."""
 
 GENERATED_TEXTS = (DEFAULT_REPLY, DEFAULT_MESSAGE, *FOLLOW_UPS)
 """Texts that are not from the stored conversation."""

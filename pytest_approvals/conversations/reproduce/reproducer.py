@@ -258,11 +258,11 @@ class Reproducer:
             for slug, variant in variants.items()
             if check in (None, slug)
         ]
-        # A check that fails on all agents may be wrong itself, so one that tells agents apart is preferred.
-        telling = [
+        # A check that fails on all agents may be wrong itself, so one that distinguishes agents is preferred.
+        distinguishing = [
             candidate for candidate in candidates if not all(candidate.check in variants for _, variants in failing)
         ]
-        return next(iter(telling or candidates), None)
+        return next(iter(distinguishing or candidates), None)
 
     def _describe(self, agent: TrialAgent, draft: ScenarioDraft, checks: Collection[str]) -> str:
         if lacking := agent.missing_capabilities(draft):

@@ -1,8 +1,8 @@
 """Scenario file of a draft: its document and its text, as people write them.
 
 The keys are in the usual order, calls are named c1, c2, ... A line holds what is small, a block what is not. Text is
-written without quotes only if every reader of YAML takes it for text; otherwise in double quotes, and what a terminal
-or an editor would act on is escaped. No tags, anchors or aliases are written.
+written without quotes only if every reader of YAML takes it for text; otherwise in double quotes, with control
+characters escaped. No tags, anchors or aliases are written.
 """
 
 from __future__ import annotations
@@ -145,10 +145,10 @@ def _build_step(turn: DraftTurn, names: _CallNames) -> dict[str, Any]:
 
 def _build_decisions(decisions: Sequence[DraftDecision], names: _CallNames) -> Any:
     keys = [decision.call for decision in decisions]
+    entries = [_build_decision_entry(decision, names) for decision in decisions]
     # A mapping has no place for a decision without a call, nor for two about the same one.
     if None in keys or len(set(keys)) < len(keys):
-        return [_build_decision_entry(decision, names) for decision in decisions]
-    entries = [_build_decision_entry(decision, names) for decision in decisions]
+        return entries
     return {label: verdict for entry in entries for label, verdict in entry.items()}
 
 
@@ -250,6 +250,7 @@ def _build_template(value: Any, arguments: Mapping[str, Any] | str) -> Any:
     # A brace of the result itself would be read as a parameter.
     text = _replace_braces(value)
     arguments_of_calls = arguments if isinstance(arguments, Mapping) else {}
+    # The longest first, because one argument may contain another.
     for name, argument in sorted(arguments_of_calls.items(), key=lambda item: -len(str(item[1]))):
         if isinstance(argument, str | int) and not isinstance(argument, bool) and str(argument):
             text = re.sub(rf"(?<![\w{{]){re.escape(str(argument))}(?![\w}}])", f"{{{name}}}", text)
@@ -344,6 +345,7 @@ def _format_scalar(value: Any, *, in_line: bool = False) -> str:
             plain = _PLAIN_INLINE_TEXT if in_line else _PLAIN_TEXT
             return value if plain.fullmatch(value) and value.lower() not in _RESERVED_WORDS else _quote(value)
         case float():
+            # Without an exponent, which not every reader of YAML takes for a number.
             digits = format(Decimal(repr(value)), "f")
             return digits if "." in digits else f"{digits}.0"
         case _:

@@ -1,4 +1,4 @@
-"""Minimization of a draft: all is removed that the failure does not need.
+"""Minimization of a draft: everything is removed that the failure does not need.
 
 The largest pieces are tried first.
 """
@@ -181,7 +181,7 @@ def _drop_argument(call: DraftCall, tool: str, name: str) -> DraftCall:
     return replace(call, arguments={other: value for other, value in call.arguments.items() if other != name})
 
 
-# --- what is plainer --------------------------------------------------------------------------------------------------
+# --- simplifications ----------------------------------------------------------------------------------------------
 
 
 def _call_simplifications(key: str, draft: ScenarioDraft) -> Iterator[Callable[[DraftCall], DraftCall]]:

@@ -84,6 +84,7 @@ class HttpRequestReader:
         except (HttpParserError, HttpParserUpgrade):
             if not self._complete:
                 raise RequestUnreadable(self._in_body) from None
+            # The complete ones are still answered, and then the connection ends.
             self._complete[-1] = self._complete[-1]._replace(keep_alive=False)
         if self._size > MAX_BODY_SIZE:
             raise RequestTooLarge
@@ -187,13 +188,13 @@ class HttpServer(ThreadingTCPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, which `stop` can end."""
+        """Serve a connection in its own thread, which `stop` can wait for."""
         thread = Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)
         self._open[request] = thread
         thread.start()
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection that has ended."""
+        """Close and drop a connection that has ended."""
         self._open.pop(request, None)
         super().shutdown_request(request)
 
@@ -208,6 +209,7 @@ class HttpServer(ThreadingTCPServer):
         for connection, _ in remaining:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+        # A thread that is still at work after that is a daemon, which does not keep the process alive.
         for _, thread in remaining:
             thread.join(5)
 

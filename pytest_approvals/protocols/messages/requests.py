@@ -30,6 +30,7 @@ SHAPE: BodyRules[Any] = BodyRules()
 RULES: BodyRules[Mapping[str, Any]] = BodyRules()
 """All other rules."""
 
+# `\Z` and not `$`, which would allow a line break at the end.
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
 _TOOL = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 
@@ -126,11 +127,11 @@ def trailing_white_space(body: Mapping[str, Any]) -> Iterator[ProviderError]:
 @RULES
 def block_of_the_other_role(body: Mapping[str, Any]) -> Iterator[ProviderError]:
     """Require calls in assistant messages and results in user messages."""
-    homes = {"tool_use": "assistant", "tool_result": "user"}
+    roles = {"tool_use": "assistant", "tool_result": "user"}
     for place, role, block in _iter_blocks(body):
         kind = str(block.get("type"))
-        if kind in homes and role != homes[kind]:
-            yield ProviderError(text=f"{place}: `{kind}` blocks can only be in `{homes[kind]}` messages")
+        if kind in roles and role != roles[kind]:
+            yield ProviderError(text=f"{place}: `{kind}` blocks can only be in `{roles[kind]}` messages")
 
 
 @RULES

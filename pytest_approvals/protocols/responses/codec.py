@@ -115,6 +115,7 @@ class ResponsesCodec(OpenAICodec):
             from_model[None] = message_item(reply.say, f"msg_{key}")
         from_model |= {position: call_item(call, f"fc_{key}_{position}") for position, call in enumerate(reply.calls)}
         output = ResponseOutput(from_provider=(*tool_lists, *hosted_call_items(reply)), from_model=from_model)
+        # Counted even if the stream breaks off: the client has seen the ids and may send them back.
         self.store.add_output(output.items)
         return resolved, f"resp_{key}", output
 

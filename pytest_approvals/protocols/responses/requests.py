@@ -1,4 +1,4 @@
-"""Responses requests: what is wrong with them, and their items as neutral items.
+"""Responses requests: errors of their bodies, and their items as neutral items.
 
 A request is checked together with what the provider stored before it. The rules are those of OpenAI's API reference;
 the sentences are those that the API is quoted with in the issue trackers of its clients. Rules about the conversation

@@ -134,6 +134,7 @@ def resolve_request(body: Mapping[str, Any], store: ProviderStore) -> ResponsesR
 
 
 def _resolve(item: ItemObject, store: ProviderStore) -> ItemObject:
+    # An unknown reference stays one, which the rule `reference_unknown` refuses.
     return (store.get_item(str(item.get("id"))) or item) if is_reference(item) else item
 
 

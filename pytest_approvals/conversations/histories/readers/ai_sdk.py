@@ -204,6 +204,7 @@ class _UiMessageReader:
 
     def _end_step(self) -> list[ConversationEntry]:
         ended, self.step = self.step, []
+        # The sort is stable: entries of one phase stay in the order of their parts.
         return sorted(ended, key=lambda entry: _PHASES.get(type(entry), 0))
 
 

@@ -61,6 +61,7 @@ def read(document: Any) -> StoredConversation:
 
     def message(item: dict[str, Any], number: int) -> None:
         role, content = item.get("role"), item.get("content")
+        # Checked here first, because a call for each of millions of messages takes time.
         if type(role) is not str:
             role = require_text(item, "role")
         if role == "tool":

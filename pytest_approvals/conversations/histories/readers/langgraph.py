@@ -81,6 +81,7 @@ def _iter_message_lists(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPat
             yield (*path, *names, "messages"), held["messages"]
 
 
+# Compared by identity, because two actions of one interrupt may be equal.
 @dataclass(slots=True, eq=False)
 class _InterruptedAction:
     """One action of an interrupt, and the decision about it; *at* is its path."""
@@ -134,9 +135,9 @@ def _iter_interrupts(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, 
     """Yield the interrupts of a snapshot, each with its path and its answer."""
     if type(snapshot) is not dict:
         return
-    # A write is [id of the task, channel, value].
+    # A write is [id of the task, channel, value]; blanks in place of others keep the numbers in paths right.
     writes = snapshot.get("pending_writes")
-    rows = [row if type(row) is list and len(row) == 3 else [None] * 3 for row in writes if writes] if writes else []
+    rows = [row if type(row) is list and len(row) == 3 else [None] * 3 for row in writes] if writes else []
     answers = {row[0]: row[2] for row in rows if row[1] == "__resume__" and type(row[0]) is str}
     for number, (task, channel, value) in enumerate(rows):
         for place, interrupt in enumerate(value if channel == "__interrupt__" and is_object_list(value) else ()):
