@@ -144,7 +144,7 @@ def _build_break(after: int | None) -> ScriptedFailure | None:
 
 
 def returns(value: Any = "ok", *, waits_for: str | None = None) -> ToolBehaviour:
-    """Build a behaviour that returns *value*, any JSON value; in text, `{parameter}` stands for that argument."""
+    """Build a behaviour that returns *value*, any JSON value; in text, `{parameter}` is that argument."""
     return ToolBehaviour(returns=value, waits_for=waits_for)
 
 

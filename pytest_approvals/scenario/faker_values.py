@@ -1,6 +1,6 @@
 """Made-up values in a scenario, by Faker.
 
-`{fake: file_name}` in arguments and results stands for a value of that Faker provider, `{{fake file_name}}` for one
+`{fake: file_name}` in arguments and results is replaced by a value of that Faker provider, `{{fake file_name}}` by one
 inside text. Each occurrence is a new value; `{fake: file_name, as: doc}` and `{{fake file_name as doc}}` name it, and
 `{fake: doc}` and `{{fake doc}}` repeat it anywhere in the scenario. `with:` holds arguments for the provider.
 

@@ -24,7 +24,7 @@ class ToolBehaviour:
             another call.
         asks_again: The tool asks for a second approval with this question; the execution ends there.
         raises: The tool fails with this text.
-        returns: Any JSON value; in text, `{parameter}` stands for that argument.
+        returns: Any JSON value; in text, `{parameter}` is replaced by that argument.
     """
 
     waits_for: str | None = None

@@ -149,7 +149,7 @@ class TestJudge:
         assert ("harness-error", "the check raised KeyError: 'c7'") == (verdict.status, verdict.actual)
 
     def test_what_could_not_be_seen(self):
-        """A check says not-observable where the journal's maker could not record what it needs."""
+        """A check is not-observable if the journal's recorder could not see what it needs."""
         events = parse_notation(STORY)
         events[0].observes = ["model.request", "model.answer"]
 
@@ -236,6 +236,6 @@ warns:
 
 
 def test_an_unknown_check():
-    """A slug that nobody has is refused, with the nearest one named."""
+    """An unknown slug is refused, with the nearest one named."""
     with pytest.raises(UnknownName, match="Unknown check 'run-end'; did you mean 'run-ends'"):
         find_check("run-end")

@@ -32,7 +32,7 @@ def saved_by(release, lines):
 
 
 def test_what_another_release_saved():
-    """A run that takes up what another release saved is not compared with one that saved it itself."""
+    """A run that restores what another release saved is not compared with one that saved it itself."""
     assert fails(parse_notation(KEPT), parse_notation(LOST))
     assert not fails(parse_notation(KEPT), saved_by("1.0", LOST))
     assert fails(saved_by("1.0", KEPT), saved_by("1.0", LOST))

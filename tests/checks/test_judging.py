@@ -90,7 +90,7 @@ def test_consequences_end():
 
 
 def test_guards_are_silent_where_a_check_says_why():
-    """A story that was not reached is no harness-error where a check explains it."""
+    """A story that was not reached is not a harness-error if a check explains it."""
     lines = "reaches finished=1\nsend Pay 5\nmodel c1 pay(amount=5)\nrun c1 -> paid 5\nfail X: y"
 
     statuses = {verdict.check: verdict.status for verdict in judge(parse_notation(lines))}
@@ -118,7 +118,7 @@ def test_counted():
 
 
 def test_worst():
-    """The worst status stands for several."""
+    """The worst status represents several."""
     assert ["fail", "pass", "not-applicable"] == [
         worst_status([failed("a", status="warning"), failed("b"), failed("c", status="pass")]),
         worst_status([failed("c", status="pass"), failed("d", status="not-observable")]),

@@ -1,4 +1,4 @@
-"""What good agents do where they differ, and what broke earlier statements of the checks: none of it is a finding."""
+"""Ways in which good agents differ, and journals that wrongly failed a check: none of them is a finding."""
 
 from __future__ import annotations
 
@@ -376,7 +376,7 @@ NO_FINDING = {
         tell c2 no money
         done
     """,
-    "an explicit rejection beside a standing approval": """
+    "an explicit rejection despite a standing approval": """
         send Pay
         model c1 pay(amount=5); c2 pay(amount=6)
         pause c1, c2

@@ -36,7 +36,7 @@ FOUND = {
         done
         """,
     ),
-    "an approved nested call is asked about for ever": (
+    "an approved nested call is asked about forever": (
         "approved-runs",
         """
         tool ask(input) never runs helper
@@ -228,7 +228,7 @@ FOUND = {
         done
         """,
     ),
-    "one request with one id stands for two calls": (
+    "one request id belongs to two calls": (
         "request-ids-unique",
         """
         send Pay
@@ -286,7 +286,7 @@ FOUND = {
         end left: c1
         """,
     ),
-    "a complete answer is refused for ever": (
+    "a complete answer is refused forever": (
         "usable-after-refusal",
         """
         send Pay 5
@@ -327,7 +327,7 @@ FOUND = {
 
 @pytest.mark.parametrize(("check", "lines"), FOUND.values(), ids=FOUND)
 def test_it_is_found(check, lines):
-    """The finding that stands for itself is the requirement that is violated."""
+    """The root finding is the requirement that is violated."""
     findings = root_findings(judge(parse_notation(lines)))
 
     assert [check] == list(dict.fromkeys(finding.verdict.check for finding in findings))

@@ -61,7 +61,7 @@ def findings(scenario, variant, agent):
 
 @pytest.mark.parametrize("agent", [ReferenceAgent, ReferenceAgentOverChat])
 def test_the_reference_agent_passes_every_scenario(scenarios, agent):
-    """In the variants of strength 1, and whatever all variants of a scenario must have in common."""
+    """In the variants of strength 1, and in what all variants of a scenario must have in common."""
     wrong = {
         f"{scenario.id} {variant.id}": found
         for scenario in scenarios

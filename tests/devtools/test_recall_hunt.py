@@ -50,7 +50,7 @@ def broken_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def release(agent: str) -> AgentRelease:
-    """Gives an agent as rows name it."""
+    """Return an agent as rows name it."""
     return AgentRelease(spec=AgentSpec.parse(agent))
 
 
@@ -84,7 +84,7 @@ def test_what_fails_on_both_is_missed(catalogue: dict[str, Scenario]) -> None:
 
 
 def test_a_failure_of_another_check_finds_nothing(catalogue: dict[str, Scenario]) -> None:
-    """What failed instead is told, so that a person can see whether the row or the catalogue is wrong."""
+    """The failures of other checks are named, so that a user sees whether the row or the catalogue is wrong."""
     answer = hunted(catalogue, "rejectrunner", "reference", "asked-once")
 
     assert not answer.found
@@ -124,7 +124,7 @@ def test_a_bug_of_another_flavour_is_found(catalogue: dict[str, Scenario], tmp_p
     ],
 )
 def test_a_row_means_the_kinds_of_what_it_names(tmp_path: Path, named: str, meant: list[str]) -> None:
-    """All flavours with the same distribution, or those whose name goes on where the named one ends."""
+    """All flavours with the same distribution, or those whose name continues the named one."""
     (tmp_path / "shop_adapter.py").write_text(SHOP)
     row = KnownBug(id="bug", title="A bug", sources=(), bad=release(named), good=release(named), checks=())
 

@@ -29,7 +29,7 @@ def load(folder: Path, text: str) -> tuple[KnownBug, ...]:
 
 
 def test_a_row_says_which_releases_and_which_checks(tmp_path: Path) -> None:
-    """An agent may have requirements and a Python beside it; 3.10 without quotes means 3.10."""
+    """An agent may have requirements and a Python; 3.10 without quotes means 3.10."""
     [row] = load(tmp_path, ROW)
 
     bad = AgentRelease(spec=AgentSpec.parse("openai_agents==0.9.0"), requirements=("openai==2.26.0",), python="3.10")
@@ -78,7 +78,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path, text: str, what: str) -> No
 
 
 def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The system's reason stands behind it."""
+    """The system's reason follows."""
     with pytest.raises(TableError) as caught:
         load_known_bugs(tmp_path / "nowhere.yaml", CHECKS)
 

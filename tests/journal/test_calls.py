@@ -106,7 +106,7 @@ class TestOneCall:
         assert [None] == [run.call for run in history.executions]
 
     def test_a_run_with_other_arguments(self):
-        """A run with the id of a call belongs to it, whatever its arguments are."""
+        """An execution with the id of a call belongs to it, even with other arguments."""
         (call,) = read("""
             send Go
             model c1 read(path=a)
@@ -182,7 +182,7 @@ class TestOneCall:
 
 
 class TestPolicies:
-    def test_the_declaration_counts_where_nobody_asked(self):
+    def test_the_declaration_counts_if_the_policy_was_not_asked(self):
         """A condition is answered for the call's arguments."""
         low, high = read("""
             tool pay(amount: integer) when amount > 100
@@ -335,7 +335,7 @@ class TestDecisions:
         assert ["always", "reject", "always"] == [call.decision.verdict for call in history.calls]
 
     def test_a_value_in_place_of_one(self):
-        """Only a plain true may approve where a decision goes."""
+        """Only a plain true may approve in place of a decision."""
         lines = "send Go\nmodel c1 pay(amount=5)\npause c1\nraw c1 {}\ngo\npause c1\nend left"
 
         assert [True, False, False] == [
@@ -424,7 +424,7 @@ class TestInputs:
         assert [[], [1]] == [each.orphans for each in history.exchanges]
 
     def test_a_call_twice(self):
-        """A call that stands in the input once more than the model made it is a stranger there."""
+        """A call that is in the input more often than the model made it is unknown there."""
         history = read("send Go\nmodel c1 read(path=a)\ntwice c1\nrun c1 -> text\ntell c1 text\ndone")
 
         assert 1 == len(history.exchanges[1].unknown_calls)
@@ -508,7 +508,7 @@ class TestWhatAPolicyWasAskedAbout:
     """
 
     def test_a_run_with_arguments_that_need_approval_is_gated(self):
-        """What was let through is gated as it ran, where it ran with something else."""
+        """A call that was let through is gated if it ran with arguments that need approval."""
         low, _ = read(self.LINES).calls
 
         assert (False, True) == (low.is_gated, low.needed_approval_for(low.executions[0]))

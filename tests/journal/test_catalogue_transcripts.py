@@ -1,4 +1,4 @@
-"""The transcripts of the whole catalogue on the reference agent: one a scenario, whatever the variant."""
+"""The transcripts of the whole catalogue on the reference agent: one per scenario, equal in all variants."""
 
 from __future__ import annotations
 

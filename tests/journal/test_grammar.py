@@ -33,7 +33,7 @@ Edit = Callable[[list[Event]], None]
 
 
 def drop(*positions: int) -> Edit:
-    """Takes events out and closes the gap, naming the moved events anew where others name them."""
+    """Remove events, close the gap, and renumber references to the moved events."""
 
     def edit(events: list[Event]) -> None:
         for position in sorted(positions, reverse=True):
@@ -219,8 +219,8 @@ BROKEN: dict[str, tuple[Edit, str, tuple[int, ...]]] = {
     ),
     "saved in a turn": (several(drop(7), insert(5, StateSaved(name="turn 1", mode="json"))), IN_A_TURN, (6,)),
     "saved twice": (double(7), "'turn 1' is saved twice", (8,)),
-    "saved and not taken up": (drop(8, 9), "a session continues without its save", (7, 10)),
-    "taken up twice": (
+    "saved and not restored": (drop(8, 9), "a session continues without its save", (7, 10)),
+    "restored twice": (
         several(double(9), insert(9, LOST)),
         "a save is restored twice, and nothing happens in between",
         (9, 11),
@@ -331,7 +331,7 @@ class TestBrokenGrammar:
     def test_a_broken_rule_is_named_with_its_events(
         self, two_calls: list[Event], edit: Edit, text: str, witness: tuple[int, ...]
     ) -> None:
-        """Whatever breaks the grammar is said in a sentence, with the events that show it."""
+        """Each violation is one sentence, with the events that show it."""
         edit(two_calls)
 
         found = [(broken.text, broken.witness) for broken in find_violations(two_calls)]
@@ -382,7 +382,7 @@ class TestGoodGrammar:
         assert [] == find_violations(events)
 
     def test_a_save_may_be_taken_up_again_after_a_skipped_step(self, two_calls: list[Event]) -> None:
-        """A copy of the state whose step cannot be played is left, and the next one is taken up."""
+        """A copy of the state whose step cannot be played is left, and the next one is restored."""
         two_calls[9:9] = [StepSkipped(step="decide", why="no request"), *copy.deepcopy(two_calls[7:9])]
         renumber(two_calls)
 

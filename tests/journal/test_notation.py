@@ -35,7 +35,7 @@ def test_numbers_and_the_frame_are_filled_in():
 
 
 def test_inputs_of_the_model_are_kept():
-    """What was sent, said, called and returned stands in the next input."""
+    """The next input holds what was sent, said, called and returned."""
     *_, asked = (event for event in parse_notation(STORY) if event.kind == "model.request")
 
     assert [

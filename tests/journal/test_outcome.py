@@ -1,4 +1,4 @@
-"""What a run came to, whatever its variant."""
+"""The outcome of a run, without what differs between variants."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def journal_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 class TestWholeJournal:
     def test_a_footer_makes_it_complete(self, journal_file: Any) -> None:
-        """A journal with its footer is complete, and knows where it stands."""
+        """A journal with its footer is complete, and knows its path and line."""
         stored = read_journal(journal_file(HEADER, END, FOOTER))
 
         assert (True, None, 1, 2) == (stored.complete, stored.cut_line, stored.line, len(stored.events))

@@ -222,7 +222,7 @@ ALONE: dict[str, tuple[Event, str]] = {
 class TestEventsAlone:
     @pytest.mark.parametrize(("event", "line"), ALONE.values(), ids=ALONE)
     def test_an_event_is_one_sentence(self, numbered: Callable[..., list[Event]], event: Event, line: str) -> None:
-        """Every event can be said by itself, whatever else the journal lacks."""
+        """Every event can be described alone, in an otherwise empty journal."""
         events = numbered(event)
 
         assert [line] == EventDescriber(read_history(events)).of(event)
@@ -290,7 +290,7 @@ class TestEventsTogether:
         ]
 
     def test_a_rewritten_history_is_said(self) -> None:
-        """An input that does not repeat the one before is told from where it differs."""
+        """An input that does not repeat the previous one is told from the first difference on."""
         events = parse_notation("""
             tool read(path: string) never
             send Read
@@ -397,7 +397,7 @@ class TestFates:
         ],
     )
     def test_what_became_of_a_call(self, story: str, fate: str) -> None:
-        """A call is told from being asked for to being told, in one line."""
+        """The history of a call, from its request to the delivery of its result, is one line."""
         opening = "tool pay(amount: integer) always\nsend Pay\nmodel c1 pay(amount=5)\npause c1\n"
 
         assert fate == fate_of("c1", parse_notation(f"{opening}{story}\nmodel Done.\nfinish Done."))

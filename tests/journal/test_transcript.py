@@ -105,8 +105,8 @@ calls
         """Nothing happened, and that can be said."""
         assert "end\n" == Transcript.of([]).render()
 
-    def test_what_happens_between_turns_stands_before_the_next(self) -> None:
-        """Staging, giving up and going back are told where the next turn begins, or at the end."""
+    def test_what_happens_between_turns_is_told_in_the_next(self) -> None:
+        """Stagings, cancellations and rewinds are told at the beginning of the next turn, or at the end."""
         found = lines("""
             tool pay(amount: integer) always
             send Pay
@@ -182,7 +182,7 @@ calls
         ]
 
     def test_turns_at_the_same_time_say_so(self) -> None:
-        """What two overlapping turns do stands in the turn that it belongs to."""
+        """What two overlapping turns do is told in the turn that it belongs to."""
         found = lines("""
             tool pay(amount: integer) always
             send Pay
@@ -222,7 +222,7 @@ calls
 
 class TestValue:
     def test_transcripts_are_equal_where_their_texts_are(self) -> None:
-        """A transcript equals another with the same text, and can be taken up from it."""
+        """A transcript equals another with the same text, and can be parsed from it."""
         one = Transcript.of(parse_notation(ONE_OF_TWO))
 
         assert Transcript.parse(one.render()) == one

@@ -197,7 +197,7 @@ def write_one(path: Path) -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_journal_that_forgets_keeps_its_header(tmp_path: Path, flushed: bool) -> None:
-    """What is recorded after that stands behind the header, in the file, too."""
+    """What is recorded after that follows the header, in the file, too."""
     journal = Journal(tmp_path / "run.jsonl")
     for event in (Header(scenario="a/b", agent="x"), TurnStart(turn=1), TurnStart(turn=2)):
         journal.record(event)

@@ -210,7 +210,7 @@ def twin() -> Scenario:
 
 
 def test_a_file_and_its_twin_in_python_are_equal() -> None:
-    """Whatever a file says can be built, and is then the same value."""
+    """Every scenario of a file can be built in Python, with an equal value."""
     loaded = parse_scenario(FILE, name="family/everything", path="everything.approval.yaml")
 
     assert replace(loaded, path=None, lines={}) == twin()
@@ -264,7 +264,7 @@ def test_a_tool_that_says_nothing_returns_ok() -> None:
 
 
 def test_a_mistake_in_a_built_scenario_is_named() -> None:
-    """What is built is validated like what is loaded; in place of a line stands the scenario."""
+    """A built scenario is validated like a loaded one; errors name the scenario instead of a line."""
     with pytest.raises(ScenarioError) as refused:
         story(caller=["Pay", approve("c2")])
 

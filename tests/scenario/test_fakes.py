@@ -32,7 +32,7 @@ def test_a_named_value_can_be_used_again() -> None:
 
 
 def test_numbers_stay_numbers() -> None:
-    """A provider of whole numbers gives a number; what it is called with stands in `with`."""
+    """A provider of whole numbers gives a number; `with` holds its arguments."""
     filled, fakes = fill_fake_values({"fake": "random_int", "with": {"min": 5000, "max": 6000}}, "family/story")
 
     assert 5000 <= filled <= 6000

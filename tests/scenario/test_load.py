@@ -39,7 +39,7 @@ PLAIN = "title: Nothing is called\nmodel: [{say: Done.}]\n"
 
 
 def loaded(text: str) -> Scenario:
-    """The scenario of a text; what a story needs besides is put around it."""
+    """Load a scenario from text, completed with the keys that every scenario needs."""
     return parse_scenario(text, name="family/story", path="story.approval.yaml")
 
 
@@ -83,7 +83,7 @@ def steps(written: str, **more: Any) -> tuple[Any, ...]:
     ],
 )
 def test_parameters_are_types_or_mappings(written: str, parameter: Parameter) -> None:
-    """A parameter is the name of its type, with a question mark where it may be left out, or a mapping."""
+    """A parameter is the name of its type, with a question mark if it may be left out, or a mapping."""
     assert {"amount": parameter} == tool(f"{{parameters: {{amount: {written}}}}}").parameters
 
 
@@ -126,8 +126,8 @@ def test_an_approval_is_a_word_or_a_condition(written: str, approval: object) ->
         ("{does: [{asks_again: Sure?, returns: 5}]}", [ToolBehaviour(asks_again="Sure?"), ToolBehaviour(returns=5)]),
     ],
 )
-def test_what_a_tool_does_stands_in_it_or_in_a_list(written: str, behaviours: list[ToolBehaviour]) -> None:
-    """One behaviour stands in the tool itself, successive ones in `does`; a question is followed by what comes next."""
+def test_a_tool_holds_one_behaviour_or_a_list(written: str, behaviours: list[ToolBehaviour]) -> None:
+    """A tool holds one behaviour itself and successive ones in `does`; a question is followed by the next behaviour."""
     assert behaviours == list(tool(written).behaviours)
 
 

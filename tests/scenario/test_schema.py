@@ -64,7 +64,7 @@ def test_what_is_wrong_in_an_editor_is_wrong_there(text: str) -> None:
 
 
 def described(schema: Any) -> list[str]:
-    """The properties that have no description, where an editor would show nothing."""
+    """Return the properties without a description, for which an editor would show nothing."""
     parts = {"": schema, **schema["$defs"]}
     return [
         f"{part}.{name}"

@@ -111,7 +111,7 @@ def test_full_strength_runs_everything() -> None:
 
 
 def test_pairs_are_far_fewer_than_everything() -> None:
-    """The default strength runs less than half of all variants where there is much to combine."""
+    """The default strength runs less than half of all variants if there is much to combine."""
     assert 2 * len(plan_variants(VARIED, ABLE)) < len(plan_variants(VARIED, ABLE, strength="full"))
 
 
@@ -194,8 +194,8 @@ def test_every_store_of_the_agent_is_a_serialize_mode() -> None:
     )
 
 
-def test_a_story_can_be_pinned_to_whatever_stores_an_agent_has() -> None:
-    """`native` under `only` stands for all durable stores of the agent; one that has none cannot run the story."""
+def test_a_story_can_be_pinned_to_all_stores_of_an_agent() -> None:
+    """`native` under `only` means all durable stores of the agent; an agent without any cannot run the story."""
     durable = story("only: {serialize: [none, native]}")
     alone = story("only: {serialize: native}")
     assert {"none", "native.redis", "native.sqlite"} == values_of(plan_variants(durable, ABLE), "serialize")
@@ -205,7 +205,7 @@ def test_a_story_can_be_pinned_to_whatever_stores_an_agent_has() -> None:
 
 
 def test_held_requests_do_not_outlive_a_save_by_default() -> None:
-    """Decisions are made from the held object across a save only where the scenario varies that."""
+    """Decisions are made from the held object across a save only if the scenario varies the source."""
     across = {one.source for one in plan_variants(DECIDED, ABLE, strength="full") if one.serialize != "none"}
     varied = {one.source for one in plan_variants(VARIED, ABLE, strength="full") if one.serialize != "none"}
 
@@ -227,7 +227,7 @@ def test_one_variant_goes_on_in_a_fresh_process() -> None:
 
 
 def test_a_story_that_varies_where_it_goes_on_has_fresh_pairs_and_no_cold_start() -> None:
-    """Fresh processes are combined with the rest; a cold one is started only where a scenario names it."""
+    """Fresh processes are combined with the rest; a cold one is started only if a scenario names it."""
     found = plan_variants(VARIED, ABLE)
 
     assert 0 == [one.resume for one in found].count("cold")
@@ -272,7 +272,7 @@ def test_nothing_is_left_to_an_oracle_where_no_tool_asks() -> None:
 
 
 def test_overrides_take_the_place_of_the_defaults() -> None:
-    """A person can ask for values that are no defaults, and gets them where they can stand together."""
+    """A user can ask for values that are not defaults, and gets them if they are consistent."""
     asked = {"serialize": ("json", "none"), "stream": (True,), "source": ("held",), "chunking": ("whole",)}
 
     assert ["none-stream-held", "json-stream-held"] == sorted(
@@ -287,7 +287,7 @@ def test_overrides_do_not_free_what_a_scenario_pins() -> None:
 
 
 def test_asking_for_a_process_gives_exactly_that() -> None:
-    """`fresh` is combined like any value where a person asks for it, and nothing else is run."""
+    """`fresh` is combined like any value if a user asks for it, and nothing else is run."""
     found = plan_variants(DECIDED, ABLE, overrides={"resume": ("fresh",), "stream": (False,)})
 
     assert {"fresh"} == values_of(found, "resume")
@@ -295,7 +295,7 @@ def test_asking_for_a_process_gives_exactly_that() -> None:
 
 
 def test_the_extra_process_follows_what_a_person_asks_for() -> None:
-    """Where a person asks for streaming, or for no json, the fresh variant does so, too."""
+    """If a user asks for streaming, or for no json, the fresh variant does so, too."""
     streamed = plan_variants(DECIDED, ABLE, overrides={"stream": (True,)})
 
     assert "json-fresh-stream-restored" == streamed[-1].id
@@ -337,7 +337,7 @@ def test_a_story_whose_content_a_protocol_lacks_is_not_played_over_it() -> None:
 
 
 def test_protocols_stay_in_this_process() -> None:
-    """A story that varies where it goes on does so with the native model only."""
+    """A story that varies where it resumes does so with the native model only."""
     found = plan_variants(VARIED, WIRED)
 
     assert {"same"} == values_of(tuple(one for one in found if one.protocol != "native"), "resume")
@@ -375,7 +375,7 @@ def test_a_story_can_be_kept_from_a_protocol() -> None:
 
 
 def test_what_no_model_can_do_over_a_protocol_is_not_played_over_it() -> None:
-    """A call without an id has a place in no protocol, whatever an agent claims."""
+    """No protocol has calls without an id, even if an agent claims that it does."""
     nameless = parse_scenario(
         "title: A payment\ntools: {pay: {}}\n"
         "model: [{calls: [{id: null, tool: pay, label: c1, arguments: {}}]}, {say: Paid.}]\n",

@@ -154,7 +154,7 @@ def kit() -> type[Kit]:
 
 @pytest.fixture
 def paused() -> Callable[..., Bench]:
-    """A bench that stands at its first pause: two gated calls and an ungated one."""
+    """A bench at its first pause: two gated calls and an ungated one."""
 
     def pause(*replies: Any, **more: Any) -> Bench:
         first = calls(call("c1", "delete", "a"), call("c2", "delete", "b"), call("c3", "read", "c"))

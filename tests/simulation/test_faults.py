@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 
 @pytest.fixture
 def outside(monkeypatch):
-    """A module of somebody else's, with a fault and other things in it."""
+    """A third-party module, with a fault and other things in it."""
 
     class RunsTwice(Fault):
         """Every call runs twice."""

@@ -33,7 +33,7 @@ def test_ungated_siblings_run_at_once_and_gated_calls_wait(paused):
 
 
 def test_the_model_gets_all_results_in_the_order_of_its_calls(paused, kit):
-    """Results stand in call order, each once, whatever ran first."""
+    """Results come in call order, each once, regardless of which ran first."""
     bench = paused()
     first, second = bench.pending()
     bench.decide(kit.answer(second), kit.answer(first, "reject", reason="keep a"))
@@ -244,7 +244,7 @@ def test_a_failing_model_loses_nothing(paused, kit):
 
 
 def test_a_failing_model_keeps_the_message(kit):
-    """The message that the model never answered stands in the next input, once."""
+    """The message that the model never answered is in the next input, once."""
     bench = kit.Bench(ModelDown(0), kit.say("hello"))
     with pytest.raises(ModelDown):
         bench.send("go")

@@ -130,7 +130,7 @@ def test_a_second_turn_at_the_same_time_is_refused(paused, kit):
 
 
 def test_an_edit_runs_what_the_human_wrote_and_tells_the_model(paused, kit):
-    """The model reads what ran beside the result; its own call stays in the history."""
+    """The model reads what ran together with the result; its own call stays in the history."""
     bench = paused()
     first, second = bench.pending()
     bench.decide(kit.answer(first, "edit", arguments={"path": "z"}), kit.answer(second, "reject"))
@@ -226,7 +226,7 @@ def test_a_new_message_closes_what_is_pending(paused, kit):
 
 
 def test_answers_count_before_the_message_that_comes_with_them(paused, kit):
-    """What was approved runs, what was not is closed, and the message stands behind the results."""
+    """Approved calls run, others are closed, and the message follows the results."""
     bench = paused()
     bench.send("and hurry", kit.answer(bench.pending()[0]))
 

@@ -154,7 +154,7 @@ def second(stored):
 
 
 def test_the_store_keeps_a_session_under_its_name(stored, second):
-    """The dump is a reference; whoever has it finds the session."""
+    """The dump is a reference that leads to the session."""
     assert "session-1" == dump(stored.agent) == dump(second)
     assert stored.pending() == asyncio.run(second.pending())
 
@@ -190,7 +190,7 @@ def test_two_copies_cannot_take_a_turn_at_the_same_time(stored, second, kit):
 
 
 def test_a_decision_is_in_the_store_before_anything_runs(stored, second, kit):
-    """Whoever looks while the tool runs finds the request settled."""
+    """While the tool runs, the request is settled for every reader."""
     first, other = stored.pending()
     seen = []
 

@@ -52,7 +52,7 @@ def test_what_versions_of_yaml_read_differently_stays_text(written: str) -> None
 
 
 def test_keys_are_text() -> None:
-    """A key is the text that stands there."""
+    """A key is its literal text."""
     assert {"on": 1, "5": 2, "null": 3} == parse_yaml("on: 1\n5: 2\nnull: 3").value
 
 
@@ -64,7 +64,7 @@ def test_every_key_and_element_has_its_line() -> None:
 
 
 def test_aliases_are_followed() -> None:
-    """An alias stands for the value of its anchor."""
+    """An alias has the value of its anchor."""
     assert {"a": {"x": 1}, "b": {"x": 1}} == parse_yaml("a: &it {x: 1}\nb: *it").value
 
 

@@ -26,7 +26,7 @@ def test_the_committed_page_is_current() -> None:
 
 
 def test_a_scenario_is_a_line_in_its_family() -> None:
-    """Its file, its title, what an agent must be able to do, and the reports that it stands for."""
+    """Its file, its title, what an agent must be able to do, and the reports that it models."""
     page = format_catalogue_page([parse_scenario(STORY, name="basics/rejected", path="x")])
     line = (
         "| [rejected](../scenarios/basics/rejected.approval.yaml) | One call is rejected | `reject_reason` | "

@@ -64,7 +64,7 @@ LOOK = {"name": "look", "returns": "saw {what}"}
 
 
 def play(*messages: Json, model: Any = None, behaviour: str = "10.9", tools: Any = (WIPE, LOOK), **more: Any) -> Json:
-    """Plays a case, through JSON on both ends; a model that is not told says ok."""
+    """Play a case, through JSON on both ends; a model without a script says ok."""
     answers = {} if "model_updates" in more else {"model": [[assistant("ok")]] if model is None else model}
     case = {"behaviour": behaviour, "tools": list(tools), "messages": list(messages), **answers, **more}
     outcome = json.loads(write_json(run_case(read_case(read_json(json.dumps(case))))))

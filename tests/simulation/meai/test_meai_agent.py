@@ -73,7 +73,7 @@ def test_later_releases_fail_where_messages_are_written_once(story: Scenario, re
 def test_binding_makes_one_call_of_two_copies(story: Scenario) -> None:
     """
     A rebuilt answer is bound to the request that the history holds, so that the caller's own copy stays unflagged and
-    10.4 goes on; one that shares its call is kept, flagged and stored beside the unflagged request.
+    10.4 goes on; one that shares its call is kept, flagged and stored next to the unflagged request.
     """
     assert {"json append restored"} == failing(story, find_release_class(BoundMeaiAgent, "10.4"))
 
@@ -178,7 +178,7 @@ def asked_about(kind: type[MeaiAgent]) -> tuple[MeaiAgent, list[str]]:
 
 
 def test_what_only_waits_is_approved_along_with_what_is_asked() -> None:
-    """From 10.8 on a request says that its own tool is free; nobody is asked about it, and it runs in any case."""
+    """From 10.8 on a request says that its own tool is ungated; nobody is asked about it, and it runs in any case."""
     subject, asked = asked_about(MeaiAgent)
     [request] = asyncio.run(subject.pending())
     take(subject, None, Decision(request=request, verdict="reject"))

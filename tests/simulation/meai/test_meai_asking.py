@@ -80,7 +80,7 @@ def test_a_request_over_an_mcp_call_passes_untouched(meai: Any) -> None:
     assert [meai.assistant(asked)] == outcome["messages"]
 
 
-def test_a_free_call_beside_an_mcp_request_runs(meai: Any) -> None:
+def test_an_ungated_call_next_to_an_mcp_request_runs(meai: Any) -> None:
     """A request over an MCP call gates nothing here, and the model is called again with it unanswered."""
     reply = [meai.assistant(meai.call("a", "look", what="x"), meai.ask(meai.mcp(), "m1"))]
     outcome = meai.play(meai.user("go"), model=[reply, [meai.assistant("ok")]])
@@ -91,8 +91,8 @@ def test_a_free_call_beside_an_mcp_request_runs(meai: Any) -> None:
     ] == meai.told(outcome["model_inputs"][1])
 
 
-def test_a_declared_tool_ends_the_loop_and_nothing_beside_it_runs(meai: Any) -> None:
-    """Calls of a tool that the caller runs go to the caller, with all calls beside them."""
+def test_a_declared_tool_ends_the_loop_and_no_other_call_runs(meai: Any) -> None:
+    """Calls of a tool that the caller runs go to the caller, with all other calls of the reply."""
     declared = {"name": "form", "declaration_only": True}
     reply = [meai.assistant(meai.call("a", "form"), meai.call("b", "look", what="x"))]
     outcome = meai.play(meai.user("go"), model=[reply], tools=[declared, meai.LOOK])

@@ -72,7 +72,7 @@ def paused(meai: Any) -> Session:
 
 
 def test_what_is_shown_is_recorded_and_forgotten_with_the_next_run(meai: Any, paused: Session) -> None:
-    """Whatever the next run decides: a message about something else is enough."""
+    """Even if the next run decides nothing: a message about something else is enough."""
     assert ["ficc_a"] == paused.pending
     paused.send(meai.user("never mind"))
     assert [] == paused.pending

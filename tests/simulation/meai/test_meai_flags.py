@@ -96,7 +96,7 @@ def test_which_copies_are_flagged(behaviour: str, flags: list[bool], approved: b
 @pytest.mark.parametrize("approved", [True, False])
 @pytest.mark.parametrize("behaviour", RELEASED)
 def test_only_10_4_fails_in_the_turn_after_a_stored_decision(behaviour: str, approved: bool) -> None:
-    """The session goes through a store at the pause; the turn after the decided one fails where one copy is flagged."""
+    """The session goes through a store at the pause; the turn after the decided one fails if one copy is flagged."""
     _, paused = decided(approved)
     history = stored(paused)
     history += served(behaviour, history)
@@ -137,7 +137,7 @@ def test_which_releases_read_a_session_that_10_4_has_stored(meai: Any, behaviour
 
 
 def test_flagged_items_are_kept_and_sent_to_the_model(meai: Any) -> None:
-    """What is dealt with is left alone, whatever a model makes of it."""
+    """Settled calls are left alone, even if a model sends them again."""
     flagged = meai.call("a", flagged=True)
     outcome = meai.play(meai.assistant(meai.ask(flagged)), meai.user(meai.answer(flagged)), meai.user("go"))
     assert ["assistant: ask call a!", "user: yes call a!", "user: go"] == meai.told(outcome["model_inputs"][0])

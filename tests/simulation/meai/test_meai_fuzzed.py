@@ -83,19 +83,19 @@ def judge(code: int, out: str, complaints: str) -> None:
 @settings(deadline=None, max_examples=200)
 @given(case=CASES)
 def test_any_case_has_an_outcome_or_a_sentence(case: Any) -> None:
-    """Whatever stands among its messages."""
+    """With any contents in its messages."""
     judge(*run(json.dumps(case).encode()))
 
 
 @settings(deadline=None, max_examples=100)
 @given(value=VALUES)
 def test_any_document_has_a_sentence(value: Any) -> None:
-    """Of whatever shape."""
+    """Of any shape."""
     judge(*run(json.dumps(value).encode()))
 
 
 @settings(deadline=None, max_examples=100)
 @given(value=st.binary(max_size=60))
 def test_any_bytes_have_a_sentence(value: bytes) -> None:
-    """In whatever encoding."""
+    """In any encoding."""
     judge(*run(value))

@@ -124,7 +124,7 @@ def test_a_call_of_an_unknown_kind_can_be_asked_about(meai: Any) -> None:
 
 
 def test_a_decision_of_the_earlier_generation_gets_its_requests_call() -> None:
-    """It says no call itself; where no request tells, that is noted."""
+    """It does not hold its call; if no request does, that is noted."""
     reader = MessageReader()
     found = reader.messages(read_json(EARLIER))[1].contents[1]
     assert isinstance(found, ToolApprovalResponse)

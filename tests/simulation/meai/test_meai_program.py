@@ -53,7 +53,7 @@ def test_a_failure_of_the_client_is_an_outcome(meai: Any) -> None:
     assert (0, "InvalidOperation") == (code, json.loads(out)["error"]["type"])
 
 
-def test_notes_stand_beside_the_outcome(meai: Any) -> None:
+def test_notes_are_written_apart_from_the_outcome(meai: Any) -> None:
     """The outcome is not disturbed; what a terminal would act on is shown harmless."""
     odd = {"$type": "odd\x1b[2J", "x": 1}
     code, out, complaints = run({"behaviour": "10.9", "messages": [meai.user(odd)], "model": [[meai.assistant("ok")]]})

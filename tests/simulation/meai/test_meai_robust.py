@@ -57,7 +57,7 @@ def test_a_new_response_about_a_settled_request_is_refused(meai: Any) -> None:
 
 
 def test_an_old_response_about_nothing_is_history(meai: Any) -> None:
-    """It was sent before the model or the caller said something else, and stands in nobody's way."""
+    """It was sent before the model or the caller said something else, and blocks nothing."""
     outcome = robust(meai, meai.user(meai.answer(meai.call("a"))), meai.user("hello?"))
     assert ([], None) == (outcome["invocations"], outcome["error"])
     assert ["user: hello?"] == meai.told(outcome["model_inputs"][0])
@@ -140,7 +140,7 @@ def test_a_request_without_a_response_is_still_a_failure(meai: Any) -> None:
 
 
 def test_every_request_has_an_id_of_its_own(meai: Any) -> None:
-    """Also where the model gives a call id twice, in one answer or in a later one."""
+    """Also if the model gives a call id twice, in one answer or in a later one."""
     asked = meai.assistant(meai.ask(meai.call("a")))
     told = meai.user(meai.reject(meai.call("a")))
     outcome = robust(meai, asked, told, model=[[meai.assistant(meai.call("a"), meai.call("a"))]])

@@ -76,7 +76,7 @@ def test_two_requests_with_one_id_are_a_duplicate_key(meai: Any) -> None:
 
 
 def test_a_response_without_a_request_is_honoured(meai: Any) -> None:
-    """Where the service keeps the history nobody sends the request, so the client cannot insist on it."""
+    """If the service keeps the history, nobody sends the request, so the client cannot insist on it."""
     outcome = meai.play(meai.user(meai.answer(meai.call("a"))), conversation_id="conv")
     assert ["tool: result a wiped"] == meai.told(outcome["model_inputs"][0])
     assert ["assistant: call a!", "tool: result a wiped", "assistant: ok"] == meai.told(outcome["messages"])
@@ -134,7 +134,7 @@ def test_other_contents_stay_where_they_are(meai: Any, streaming: bool) -> None:
 
 
 def test_until_10_8_calls_and_results_go_to_the_end(meai: Any) -> None:
-    """A message that comes with the response stands between the call's place and its result."""
+    """A message that comes with the response is placed between the call and its result."""
     a = meai.call("a")
     outcome = meai.play(meai.assistant(meai.ask(a)), meai.user(meai.answer(a), "soon"), behaviour="10.7")
     assert ["user: soon", "assistant: call a!", "tool: result a wiped"] == meai.told(outcome["model_inputs"][0])

@@ -23,7 +23,7 @@ def test_a_tool_that_raises_is_told_as_failed(meai: Any) -> None:
 
 
 def test_a_tool_that_does_not_exist_is_told_as_not_found(meai: Any) -> None:
-    """Also where it was approved, and where there are no tools at all."""
+    """Also if it was approved, and if there are no tools at all."""
     a = meai.call("a", "gone")
     approved = meai.play(meai.assistant(meai.ask(a)), meai.user(meai.answer(a)), tools=[])
     assert 'tool: result a Error: Requested function "gone" not found.' == meai.told(approved["messages"])[1]
