@@ -24,7 +24,7 @@ import { Unsupported } from "./failures.mjs";
  * @property {string} serialize
  * @property {"whole" | "append"} history
  * @property {string} directory
- * @property {import("./world.mjs").ModelAddress} [model] where the model is reached; missing where the world is asked
+ * @property {import("./world.mjs").ModelAddress} [model] where the model is reached; missing if the world is asked
  * @property {ServerAddress[]} servers where the servers of the tools of kind `mcp` are
  * @property {Record<string, any>} options
  */
@@ -57,7 +57,7 @@ import { Unsupported } from "./failures.mjs";
  * @property {any} [arguments]
  * @property {string | null} [tool]
  * @property {any} [raw] put verbatim where the framework takes a decision
- * @property {any} [address] put verbatim where the framework takes a request, where there is none
+ * @property {any} [address] put verbatim in the place of a request, if there is none
  */
 
 /** @typedef {{paused: {requests: Request[], text?: string}} | {finished: {output: any}}} Outcome */
@@ -73,11 +73,11 @@ export class Agent {
     this.blueprint = blueprint;
   }
 
-  /** Makes what takes time; called once, before anything else. */
+  /** Set up what takes time; called once, before anything else. */
   async begin() {}
 
   /**
-   * Takes one turn: hands text and decisions to the framework and runs until it pauses, finishes or fails.
+   * Take one turn: hand text and decisions to the framework and run until it pauses, finishes or fails.
    *
    * @param {string | null} text
    * @param {Decision[]} decisions
@@ -93,7 +93,7 @@ export class Agent {
     return [];
   }
 
-  /** @param {Decision[]} decisions are put into the state without going on */
+  /** @param {Decision[]} decisions are put into the state without resuming */
   async stage(decisions) {
     throw new Unsupported("stage");
   }
@@ -112,7 +112,7 @@ export class Agent {
     throw new Unsupported("serialize.json");
   }
 
-  /** @param {string[]} parts what `dump` gave; called on a new agent */
+  /** @param {string[]} parts what `dump` returned; called on a new agent */
   async load(parts) {
     throw new Unsupported("serialize.json");
   }
@@ -134,20 +134,22 @@ export class Agent {
 }
 
 /**
- * Gives a blueprint with what its message left out.
+ * Return a blueprint with defaults for what its message left out.
  *
  * @param {any} written
  * @returns {Blueprint}
  */
 export function blueprintOf(written) {
-  const missing = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {} };
-  const tools = (written.tools ?? []).map(toolOf);
-  const servers = (written.servers ?? []).map((one) => ({ agent: "main", url: "", command: [], ...one }));
-  return { ...missing, ...written, tools, servers, written: written.tools ?? [], answer: parametersOf(written.answer) };
+  // The protocol leaves out fields that hold their defaults.
+  const defaults = { answer: {}, limits: {}, serialize: "none", history: "whole", directory: "", options: {} };
+  const specs = written.tools ?? [];
+  const servers = (written.servers ?? []).map((server) => ({ agent: "main", url: "", command: [], ...server }));
+  const answer = parametersOf(written.answer);
+  return { ...defaults, ...written, tools: specs.map(toolOf), servers, written: specs, answer };
 }
 
 /**
- * Gives the tools of each server.
+ * Return the tools of each server.
  *
  * @param {ToolSpec[]} specs
  * @param {string} kind
@@ -155,19 +157,20 @@ export function blueprintOf(written) {
  */
 export function byServer(specs, kind) {
   const servers = new Map();
-  for (const spec of specs.filter((one) => one.kind === kind)) {
+  for (const spec of specs.filter((tool) => tool.kind === kind)) {
     servers.set(spec.server, [...(servers.get(spec.server) ?? []), spec]);
   }
   return servers;
 }
 
 function toolOf(written) {
-  const missing = { description: "", approval: "never", kind: "function", server: null, agent: "main" };
+  const defaults = { description: "", approval: "never", kind: "function", server: null, agent: "main" };
   const parameters = parametersOf(written.parameters);
-  return { ...missing, runs: null, hands_over_to: null, ...written, parameters };
+  return { ...defaults, runs: null, hands_over_to: null, ...written, parameters };
 }
 
 function parametersOf(written) {
-  const whole = Object.entries(written ?? {}).map(([name, one]) => [name, { type: "string", required: true, ...one }]);
-  return Object.fromEntries(whole);
+  const defaults = { type: "string", required: true };
+  const parameters = Object.entries(written ?? {}).map(([name, parameter]) => [name, { ...defaults, ...parameter }]);
+  return Object.fromEntries(parameters);
 }

@@ -8,7 +8,7 @@ import { BrokenContract, Stopped, read, written } from "./failures.mjs";
 import { takeOver } from "./lines.mjs";
 
 /**
- * @typedef {object} Peer what a channel asks of its own side
+ * @typedef {object} Peer the own side of a channel
  * @property {(method: string, params: any, signal: AbortSignal) => Promise<any>} answer answers a call
  * @property {(why: string | null) => void} over learns that the other side is gone, or broke the protocol
  */
@@ -25,13 +25,13 @@ export class Channel {
   constructor(peer) {
     this.#peer = peer;
     this.#write = takeOver(
-      (line) => this.#arrived(line),
+      (line) => this.#handleLine(line),
       () => this.#end(null),
     );
   }
 
   /**
-   * Calls the other side; raises what it raises.
+   * Call the other side; throw what it throws.
    *
    * @param {string} method
    * @param {object} params
@@ -44,13 +44,14 @@ export class Channel {
     return new Promise((resolve, reject) => {
       this.#open.set(number, { resolve, reject });
       this.#send({ id: number, m: method, p: params });
+      // An aborted signal sends no event; the stop must follow the call that it names.
       if (signal?.aborted) stop();
       signal?.addEventListener("abort", stop);
     }).finally(() => signal?.removeEventListener("abort", stop));
   }
 
   /**
-   * Tells the other side something.
+   * Send the other side a notice.
    *
    * @param {string} method
    * @param {object} params
@@ -63,27 +64,27 @@ export class Channel {
     if (!this.#ended) this.#write(JSON.stringify(message));
   }
 
-  #arrived(line) {
+  #handleLine(line) {
     if (this.#ended) return;
-    const broken = this.#take(line);
-    if (broken) this.#end(`${broken}: ${line.slice(0, 200)}`);
+    const breach = this.#handleMessage(line);
+    if (breach) this.#end(`${breach}: ${line.slice(0, 200)}`);
   }
 
-  /** Takes up a message; says what is broken about it. */
-  #take(line) {
-    const message = parsedLine(line);
+  /** Handle a message; return how it breaks the protocol, or null. */
+  #handleMessage(line) {
+    const message = parseLine(line);
     const keys = Object.keys(message ?? {})
       .sort()
       .join(" ");
-    if (keys === "ok re" || keys === "err re") return this.#takeAnswer(message);
+    if (keys === "ok re" || keys === "err re") return this.#handleAnswer(message);
     if (typeof message?.m !== "string" || (keys !== "id m p" && keys !== "m p")) return "a line is no message";
-    if (message.id === undefined) return this.#takeNotice(message);
+    if (message.id === undefined) return this.#handleNotice(message);
     if (!Number.isInteger(message.id) || this.#working.has(message.id)) return "a call has no new number";
     this.#answer(message.id, message.m, message.p);
     return null;
   }
 
-  #takeAnswer(message) {
+  #handleAnswer(message) {
     const waiting = this.#open.get(message.re);
     if (waiting === undefined) return "an answer to a call that is not open";
     this.#open.delete(message.re);
@@ -92,8 +93,9 @@ export class Channel {
     return null;
   }
 
-  #takeNotice({ m: method, p: params }) {
+  #handleNotice({ m: method, p: params }) {
     if (method !== "stop") return `there is no notice ${method}`;
+    // A call that was answered in the meantime is not an error: the stop and the answer crossed.
     this.#working.get(params?.call)?.abort();
     return null;
   }
@@ -105,6 +107,7 @@ export class Channel {
     try {
       reply = { re: number, ok: await this.#peer.answer(method, params, stopping.signal) };
     } catch (error) {
+      // A stopped framework may fail with an error of its own; the harness expects `Stopped`.
       reply = { re: number, err: written(stopping.signal.aborted ? new Stopped() : error) };
     }
     this.#working.delete(number);
@@ -120,8 +123,8 @@ export class Channel {
   }
 }
 
-/** Gives the message, or null where the line is no JSON object. */
-function parsedLine(line) {
+/** Return the message, or null if the line is not a JSON object. */
+function parseLine(line) {
   try {
     const value = JSON.parse(line);
     return value !== null && typeof value === "object" && !Array.isArray(value) ? value : null;

@@ -1,8 +1,8 @@
-/** What the two sides raise at each other, and how any error crosses the boundary of a process. */
+/** Errors that both sides know, and their serialization. */
 
 import { plain } from "./plain.mjs";
 
-/** An error that means something to both sides; `of` is its name there. */
+/** An error that both sides know; `of` is its name on the wire. */
 export class ContractError extends Error {
   /**
    * @param {string} of
@@ -24,12 +24,12 @@ export class Unsupported extends ContractError {
    * @param {string} [why]
    */
   constructor(capability, why = "") {
-    const said = why || "this adapter cannot express it";
-    super("Unsupported", `${capability}: ${said}`, { capability, why });
+    const reason = why || "this adapter cannot express it";
+    super("Unsupported", `${capability}: ${reason}`, { capability, why });
   }
 }
 
-/** One side said what the contract or the protocol does not allow. */
+/** One side did what the contract or the protocol does not allow. */
 export class BrokenContract extends ContractError {
   /** @param {string} message */
   constructor(message) {
@@ -45,7 +45,7 @@ export class Stopped extends ContractError {
 }
 
 /**
- * Gives an error as it stands in an answer.
+ * Return an error as it is written in an answer.
  *
  * @param {unknown} error
  * @returns {{type: string, message: string, of?: string, fields?: object}}
@@ -59,7 +59,7 @@ export function written(error) {
 }
 
 /**
- * Gives the error that stands in an answer of the other side.
+ * Return the error in an answer of the other side.
  *
  * @param {{type: string, message: string, of?: string, fields?: object}} failure
  * @returns {Error}

@@ -1,37 +1,39 @@
 /**
- * The leak guard, as `network_guard.py` has it: nothing in this process connects to another machine.
+ * Network guard, as in `network_guard.py`: nothing in this process connects to another machine.
  *
- * All clients connect by `net.Socket`, also `fetch` and TLS; names are looked up in it, so they are refused before that.
+ * All clients connect by `net.Socket`, also `fetch` and TLS. It looks names up, so they are refused before that.
  */
 
 import { appendFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { hostname } from "node:os";
 
-/** The environment variable that tells a process to watch itself. */
+/** Environment variable that turns the guard on: where to write refusals, and the allowed hosts, as JSON. */
 export const LEAKS = "PYTEST_APPROVALS_LEAKS";
 
 const LOCAL = ["", "localhost", "ip6-localhost", "ip6-loopback", "0.0.0.0", "::", "::1", "0:0:0:0:0:0:0:1"];
 
-/** Watches this process for good, as its environment says. */
+/** Guard this process until it ends, with the settings of its environment. */
 export function watchAsTold() {
   const { file, allowed } = JSON.parse(process.env[LEAKS]);
   const connect = Socket.prototype.connect;
-  Socket.prototype.connect = function (...given) {
-    const place = placeOf(given);
+  Socket.prototype.connect = function (...args) {
+    const place = placeOf(args);
     if (place === null || isLocal(place.host) || allowed.includes(place.host.toLowerCase())) {
-      return connect.apply(this, given);
+      return connect.apply(this, args);
     }
     appendFileSync(file, `${JSON.stringify([place.host, place.port])}\n`);
-    const said = `${place.host}:${place.port} is not on this machine, and a scripted model is active`;
-    process.nextTick(() => this.destroy(Object.assign(new Error(said), { code: "ECONNREFUSED" })));
+    const message = `${place.host}:${place.port} is not on this machine, and a scripted model is active`;
+    // As with a real refusal, the error comes after `connect` has returned and the caller listens for it.
+    process.nextTick(() => this.destroy(Object.assign(new Error(message), { code: "ECONNREFUSED" })));
     return this;
   };
 }
 
-/** Gives host and port of what `connect` was called with; null for a path of this machine. */
-function placeOf(given) {
-  const [first, second] = Array.isArray(given[0]) ? given[0] : given;
+/** Return the host and port of a call of `connect`; null for a path of this machine. */
+function placeOf(args) {
+  // `net.connect` hands over its arguments normalized, as one array.
+  const [first, second] = Array.isArray(args[0]) ? args[0] : args;
   if (typeof first === "object" && first !== null) {
     return first.path ? null : { host: first.host ?? "localhost", port: Number(first.port) };
   }

@@ -1,5 +1,5 @@
 /**
- * The lines of the host protocol on standard input and output.
+ * Line transport over standard input and output.
  *
  * The protocol takes both for itself: what a framework prints goes to standard error.
  */
@@ -7,7 +7,7 @@
 import net from "node:net";
 
 /**
- * Takes standard input and output over.
+ * Take over standard input and output.
  *
  * @param {(line: string) => void} arrived is called with every line
  * @param {() => void} over is called when the other side is gone
@@ -15,6 +15,7 @@ import net from "node:net";
  */
 export function takeOver(arrived, over) {
   const output = new net.Socket({ fd: 1, readable: false, writable: true });
+  // `console.log` and frameworks write to `process.stdout`; their text would break the protocol.
   Object.defineProperty(process, "stdout", { get: () => process.stderr });
   output.on("error", over);
 

@@ -1,8 +1,8 @@
 /**
- * Starts an agent process: `node main.mjs FOLDER_OF_THE_ADAPTER FACTS`.
+ * Start an agent process: `node main.mjs FOLDER_OF_THE_ADAPTER FACTS`.
  *
- * The adapter is `agents.mjs` in its folder, with `FLAVOURS`. What it is and can do is told by the harness as JSON, and
- * told back with the version and the folder of the package that is really here.
+ * The adapter is `agents.mjs` in its folder, with `FLAVOURS`. The harness passes its facts as JSON, and gets
+ * them back with the version and the folder of the installed package.
  */
 
 import { createRequire } from "node:module";
@@ -14,12 +14,13 @@ import { LEAKS, watchAsTold } from "./leaks.mjs";
 import { serve } from "./serve.mjs";
 
 /**
- * Says which release of a package is here, and where.
+ * Return the installed version of a package and its folder; empty if it is not installed.
  *
  * @param {string} name
  * @param {string} from the file that imports it
  */
-function installed(name, from) {
+function findInstalled(name, from) {
+  // Not `require.resolve`: the `exports` of a package may hide its `package.json`.
   for (const folder of createRequire(from).resolve.paths(name) ?? []) {
     const where = path.join(folder, name);
     try {
@@ -31,9 +32,10 @@ function installed(name, from) {
   return {};
 }
 
+// Before the adapter is imported: a framework may connect when it is loaded.
 if (process.env[LEAKS]) watchAsTold();
-const [folder, told] = process.argv.slice(2);
+const [folder, factsText] = process.argv.slice(2);
 const adapter = path.join(folder, "agents.mjs");
-const facts = JSON.parse(told);
+const facts = JSON.parse(factsText);
 const { FLAVOURS } = await import(pathToFileURL(adapter).href);
-serve(FLAVOURS, { ...facts, ...installed(facts.framework, adapter) });
+serve(FLAVOURS, { ...facts, ...findInstalled(facts.framework, adapter) });

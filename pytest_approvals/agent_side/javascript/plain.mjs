@@ -1,9 +1,10 @@
-/** What can cross the boundary of a process: plain JSON; for anything else a readable marker. */
+/** Values as plain JSON; what JSON cannot hold becomes a readable marker. */
 
+// As `MAX_DEPTH` in `rpc/serialization.py`.
 const DEPTH = 60;
 
 /**
- * Gives a value as plain JSON.
+ * Return a value as plain JSON.
  *
  * @param {any} value
  * @param {number} [depth]
@@ -16,8 +17,8 @@ export function plain(value, depth = DEPTH) {
   if (depth === 0) return `<not JSON: nested deeper than ${DEPTH}>`;
   if (Array.isArray(value)) return value.map((part) => plain(part, depth - 1));
   if (typeof value === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(value))) {
-    const told = Object.entries(value).filter(([, part]) => part !== undefined);
-    return Object.fromEntries(told.map(([name, part]) => [name, plain(part, depth - 1)]));
+    const present = Object.entries(value).filter(([, part]) => part !== undefined);
+    return Object.fromEntries(present.map(([name, part]) => [name, plain(part, depth - 1)]));
   }
   if (typeof value?.toJSON === "function") return plain(value.toJSON(), depth - 1);
   return marker(value);
@@ -29,23 +30,23 @@ function marker(value) {
 }
 
 /**
- * Gives arguments as an object where their text is one, and else the text.
+ * Return arguments as an object if their text is one, else the text.
  *
- * @param {any} said
+ * @param {any} value
  * @returns {any}
  */
-export function parsed(said) {
-  if (typeof said !== "string") return said;
+export function parsed(value) {
+  if (typeof value !== "string") return value;
   try {
-    const value = JSON.parse(said);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : said;
+    const read = JSON.parse(value);
+    return read !== null && typeof read === "object" && !Array.isArray(read) ? read : value;
   } catch {
-    return said;
+    return value;
   }
 }
 
 /**
- * Gives a value with its keys in order, so that equal values have equal texts.
+ * Return a value with its keys in order, so that equal values have equal texts.
  *
  * @param {any} value
  * @param {string[]} [verbatim] keys whose values stay as they are
@@ -58,11 +59,11 @@ export function ordered(value, verbatim = []) {
     key,
     verbatim.includes(key) ? part : ordered(part, verbatim),
   ]);
-  return Object.fromEntries(parts.sort(([one], [other]) => (one < other ? -1 : 1)));
+  return Object.fromEntries(parts.sort(([key], [other]) => (key < other ? -1 : 1)));
 }
 
 /**
- * Gives what a model reads of a value: text as it is, anything else as JSON.
+ * Return what a model reads of a value: text as it is, anything else as JSON.
  *
  * @param {any} value
  * @returns {string}

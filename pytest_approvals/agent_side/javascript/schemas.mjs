@@ -1,4 +1,4 @@
-/** Parameters as schemas, the way people write them for frameworks. */
+/** Parameters as zod schemas, as users write them for frameworks. */
 
 import { z } from "zod";
 
@@ -13,12 +13,12 @@ const TYPES = {
 };
 
 /**
- * Gives the schema of an object with these fields.
+ * Return the schema of an object with these fields.
  *
  * @param {import("./agent.mjs").ToolSpec["parameters"]} parameters
  */
 export function schemaOf(parameters) {
-  return z.object(Object.fromEntries(Object.entries(parameters).map(([name, one]) => [name, field(one)])));
+  return z.object(Object.fromEntries(Object.entries(parameters).map(([name, parameter]) => [name, field(parameter)])));
 }
 
 function field({ type, required, default: value }) {

@@ -1,4 +1,4 @@
-/** The agent's end of the host protocol. */
+/** RPC server of an agent process: the agent's end of the host protocol. */
 
 import { Agent, blueprintOf } from "./agent.mjs";
 import { Channel } from "./channel.mjs";
@@ -8,14 +8,14 @@ import { World, inWorld } from "./world.mjs";
 
 const PROTOCOL = 1;
 
-/** How many milliseconds agents may take to close after the harness is gone. */
-const PATIENCE = 2000;
+/** The milliseconds that agents may take to close after the harness is gone. */
+const CLOSE_TIMEOUT = 2000;
 
 /**
- * Serves the harness until it is gone, then ends the process.
+ * Serve the harness until it is gone, then end the process.
  *
  * @param {Record<string, typeof Agent>} flavours the agents by flavour, the default one under ""
- * @param {object} facts what `hello` is answered with
+ * @param {object} facts the answer to `hello`
  */
 export function serve(flavours, facts) {
   new Server(flavours, facts);
@@ -30,18 +30,19 @@ class Server {
   #facts;
   #channel;
   #methods = {
-    hello: (asked) => this.#hello(asked),
-    build: (asked) => this.#build(asked),
-    turn: (asked, signal) => this.#turn(asked, signal),
-    pending: async ({ session }) => ({ requests: this.#told(await this.#agent(session).pending()) }),
-    stage: ({ session, decisions }) => this.#done(session, (one) => one.stage(this.#withObjects(decisions))),
-    cancel: ({ session }) => this.#done(session, (one) => one.cancel()),
-    trim: ({ session, keep }) => this.#done(session, (one) => one.trim(keep)),
+    hello: (params) => this.#hello(params),
+    build: (params) => this.#build(params),
+    turn: (params, signal) => this.#turn(params, signal),
+    pending: async ({ session }) => ({ requests: this.#withHandles(await this.#agent(session).pending()) }),
+    stage: ({ session, decisions }) => this.#do(session, (agent) => agent.stage(this.#withObjects(decisions))),
+    cancel: ({ session }) => this.#do(session, (agent) => agent.cancel()),
+    trim: ({ session, keep }) => this.#do(session, (agent) => agent.trim(keep)),
     dump: async ({ session }) => ({ text: await this.#agent(session).dump() }),
-    load: ({ session, parts }) => this.#done(session, (one) => one.load(parts)),
-    copy_from: ({ session, other }) => this.#done(session, (one) => one.copyFrom(this.#agent(other))),
-    another_session: (asked) => this.#another(asked),
-    close: (asked) => this.#close(asked),
+    load: ({ session, parts }) => this.#do(session, (agent) => agent.load(parts)),
+    copy_from: ({ session, other }) => this.#do(session, (agent) => agent.copyFrom(this.#agent(other))),
+    another_session: (params) => this.#anotherSession(params),
+    close: (params) => this.#close(params),
+    // `real` runs the body of a user's own tool; agents in Node have none.
     real: () => {
       throw new BrokenContract("no tool waits here");
     },
@@ -53,7 +54,7 @@ class Server {
     this.#channel = new Channel(this);
   }
 
-  // --- what the channel asks ---
+  // --- own side of the channel ---
 
   async answer(method, params, signal) {
     if (!Object.hasOwn(this.#methods, method)) throw new BrokenContract(`unknown method ${method}`);
@@ -64,7 +65,8 @@ class Server {
   over(why) {
     if (why !== null) process.stderr.write(`the harness broke the protocol: ${why}\n`);
     const closing = [...this.#sessions.values()].map((agent) => agent.close().catch(() => {}));
-    const late = new Promise((resolve) => setTimeout(resolve, PATIENCE));
+    // An agent whose closing hangs must not keep a process whose harness is gone.
+    const late = new Promise((resolve) => setTimeout(resolve, CLOSE_TIMEOUT));
     Promise.race([Promise.all(closing), late]).then(() => process.exit(why === null ? 0 : 1));
   }
 
@@ -80,30 +82,30 @@ class Server {
   }
 
   async #build({ session, blueprint }) {
-    const whole = blueprintOf(blueprint);
+    const complete = blueprintOf(blueprint);
     const world = this.#world(session, blueprint.model);
     const adapter = this.#adapter;
-    await this.#begun(session, new adapter(world, whole));
-    return { tools: whole.written };
+    await this.#addSession(session, new adapter(world, complete));
+    return { tools: complete.written };
   }
 
-  async #another({ session, new: number, model }) {
+  async #anotherSession({ session, new: number, model }) {
     const world = this.#world(number, model);
     const other = await this.#agent(session).anotherSession(world);
-    await this.#begun(number, other);
+    await this.#addSession(number, other);
     return { tools: other.blueprint.written };
   }
 
   async #turn({ session, text = null, decisions = [], stream = false }, signal) {
     const agent = this.#agent(session);
-    const given = this.#withObjects(decisions);
-    const outcome = await inWorld(agent.world, () => agent.turn(text, given, { stream, signal }));
+    const withObjects = this.#withObjects(decisions);
+    const outcome = await inWorld(agent.world, () => agent.turn(text, withObjects, { stream, signal }));
     if ("finished" in outcome) return { finished: { output: plain(outcome.finished.output) } };
-    const { requests, text: said } = outcome.paused;
-    return { paused: { requests: this.#told(requests), ...(said ? { text: said } : {}) } };
+    const { requests, text: shownText } = outcome.paused;
+    return { paused: { requests: this.#withHandles(requests), ...(shownText ? { text: shownText } : {}) } };
   }
 
-  async #done(session, action) {
+  async #do(session, action) {
     const agent = this.#agent(session);
     await inWorld(agent.world, () => action(agent));
     return {};
@@ -111,6 +113,7 @@ class Server {
 
   async #close({ session }) {
     const agent = this.#agent(session);
+    // First: a session whose closing fails is closed, too, and is not closed again at the end.
     this.#sessions.delete(session);
     await agent.close();
     return {};
@@ -123,7 +126,7 @@ class Server {
     return new World(this.#channel, session, model);
   }
 
-  async #begun(session, agent) {
+  async #addSession(session, agent) {
     this.#sessions.set(session, agent);
     await inWorld(agent.world, () => agent.begin());
   }
@@ -134,15 +137,15 @@ class Server {
     return agent;
   }
 
-  /** Gives requests with numbers in place of the framework's own objects, which stay here. */
-  #told(requests) {
+  /** Return requests with handles in place of the framework's own objects, which stay here. */
+  #withHandles(requests) {
     return requests.map(({ handle, ...request }) => {
-      const told = { ...request, arguments: plain(request.arguments) };
-      return handle === undefined ? told : { ...told, handle: [this.#process, this.#handles.push(handle) - 1] };
+      const shown = { ...request, arguments: plain(request.arguments) };
+      return handle === undefined ? shown : { ...shown, handle: [this.#process, this.#handles.push(handle) - 1] };
     });
   }
 
-  /** Gives decisions with the framework's own objects again; a request of another process is a rebuilt one. */
+  /** Return decisions with the framework's own objects; a request of another process counts as rebuilt. */
   #withObjects(decisions) {
     return decisions.map((decision) => {
       if (!decision.request) return { ...decision, request: null };

@@ -1,4 +1,4 @@
-/** What several sessions of one agent share: made when it is first needed, let go of with the last session. */
+/** Resource that several sessions of one agent share: made on first use, released with the last session. */
 
 /** @template T */
 export class Shared {
@@ -16,7 +16,7 @@ export class Shared {
     this.#release = release;
   }
 
-  /** Counts a session. */
+  /** Add a session. */
   join() {
     this.#sessions += 1;
     return this;
@@ -24,11 +24,12 @@ export class Shared {
 
   /** @returns {Promise<T>} */
   get() {
+    // The promise is kept, not its value: sessions that ask at the same time must not make two.
     this.#made ??= this.#make();
     return this.#made;
   }
 
-  /** Lets a session go. */
+  /** Remove a session, and release the resource if it was the last one. */
   async leave() {
     this.#sessions -= 1;
     if (this.#sessions === 0 && this.#made !== null) await this.#release(await this.#made);

@@ -1,10 +1,10 @@
-/** The world of a session, as an agent in this process sees it: everything is asked of the harness. */
+/** World of a session, as a proxy: it asks the harness for everything. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
 import { plain } from "./plain.mjs";
 
-/** What stands in the place of the model's address until a request is sent. */
+/** Placeholder for the model's address until a request is sent. */
 export const NOWHERE = "http://model.invalid/v1";
 
 /** @typedef {{protocol: string, url: string}} ModelAddress where the scripted model is, as its clients take it */
@@ -25,7 +25,7 @@ export class World {
   }
 
   /**
-   * Gives the scripted model's next reply, for an agent that asks the world and not the model's address.
+   * Return the scripted model's next reply, for an agent that asks the world and not the model's address.
    *
    * @param {object[]} items the complete input that a provider would get
    * @param {{agent?: string, stream?: boolean, tools?: string[]}} [more]
@@ -36,35 +36,35 @@ export class World {
   }
 
   /**
-   * Runs a tool: called from its body, each time the framework enters it, and nowhere else.
+   * Execute a tool: called from its body, each time the framework enters it, and nowhere else.
    *
    * @param {string} tool
-   * @param {any} given what the body was called with
+   * @param {any} args what the body was called with
    * @param {string | null} callId
    * @param {{agent?: string, signal?: AbortSignal}} [more]
    * @returns {Promise<any>} what the tool returns
    */
-  async run(tool, given, callId, { agent = "main", signal } = {}) {
-    const asked = this.#about(tool, given ?? {}, callId, agent);
-    return (await this.#channel.call("run", asked, signal)).value ?? null;
+  async run(tool, args, callId, { agent = "main", signal } = {}) {
+    const params = this.#about(tool, args ?? {}, callId, agent);
+    return (await this.#channel.call("run", params, signal)).value ?? null;
   }
 
   /**
-   * Says whether a call needs approval: called from the framework's own policy, and nowhere else.
+   * Return whether a call needs approval: called from the framework's own policy, and nowhere else.
    *
    * @param {string} tool
-   * @param {any} given
+   * @param {any} args
    * @param {string | null} callId
    * @param {{agent?: string}} [more]
    * @returns {Promise<boolean>}
    */
-  async gate(tool, given, callId, { agent = "main" } = {}) {
-    const asked = { ...this.#about(tool, given, callId, agent), slowly: true };
-    return (await this.#channel.call("gate", asked)).needed;
+  async gate(tool, args, callId, { agent = "main" } = {}) {
+    const params = { ...this.#about(tool, args, callId, agent), slowly: true };
+    return (await this.#channel.call("gate", params)).needed;
   }
 
   /**
-   * Tells what a stream showed to its consumer, as it is shown.
+   * Report what a stream showed to its consumer.
    *
    * @param {"text" | "call" | "request" | "result" | "end"} what
    * @param {object} [facts]
@@ -73,8 +73,8 @@ export class World {
     this.#channel.notify("shown", { session: this.#session, what, facts: plain(facts) });
   }
 
-  #about(tool, given, callId, agent) {
-    return { session: this.#session, tool, arguments: plain(given), call_id: callId ?? null, agent };
+  #about(tool, args, callId, agent) {
+    return { session: this.#session, tool, arguments: plain(args), call_id: callId ?? null, agent };
   }
 }
 
@@ -82,7 +82,7 @@ export class World {
 const current = new AsyncLocalStorage();
 
 /**
- * Does something in the name of a session: frameworks share models and tools between sessions.
+ * Run an action with *world* as the current one: frameworks share models and tools between sessions.
  *
  * @template T
  * @param {World} world
@@ -94,14 +94,14 @@ export function inWorld(world, action) {
 }
 
 /**
- * Gives the world of the running turn.
+ * Return the world of the running turn.
  *
  * @returns {World}
  */
 export function world() {
-  const found = current.getStore();
-  if (found === undefined) throw new Error("the framework called a model or a tool outside of a turn");
-  return found;
+  const running = current.getStore();
+  if (running === undefined) throw new Error("the framework called a model or a tool outside of a turn");
+  return running;
 }
 
 /**
@@ -110,9 +110,9 @@ export function world() {
  * @type {typeof fetch}
  */
 export async function fetchOfTurn(input, init) {
-  const asked = typeof input === "string" || input instanceof URL ? String(input) : input.url;
+  const target = typeof input === "string" || input instanceof URL ? String(input) : input.url;
   const { protocol, url } = world().address;
   // Clients of Anthropic in other languages put the version into the path themselves.
   const base = protocol === "messages" ? `${url}/v1` : url;
-  return fetch(base + asked.slice(NOWHERE.length), init);
+  return fetch(base + target.slice(NOWHERE.length), init);
 }

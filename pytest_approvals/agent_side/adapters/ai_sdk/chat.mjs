@@ -1,4 +1,4 @@
-/** The SDK's chat without a screen: its messages in memory, and a server that is a function. */
+/** The SDK's chat without a user interface: messages in memory, and a function as its server. */
 
 import { AbstractChat, convertToModelMessages, streamText, validateUIMessages } from "ai";
 
@@ -18,7 +18,7 @@ class MessagesInMemory {
 
 /** A chat whose server calls `streamText` with the messages that the chat sends. */
 export class Chat extends AbstractChat {
-  /** What the latest request came to. */
+  /** The result of the latest request. */
   #served;
 
   /** @param {() => object} settings */
@@ -29,7 +29,7 @@ export class Chat extends AbstractChat {
   }
 
   /**
-   * Sends the messages, with a new one or as they are.
+   * Send the messages, with a new one or as they are.
    *
    * @param {string | null} text
    * @param {{stream: boolean, signal: AbortSignal}} how
@@ -50,17 +50,17 @@ export class Chat extends AbstractChat {
     const { tools } = settings;
     const { failures } = this.#served;
     const { stream, signal } = this.how;
-    const sent = await convertToModelMessages(await validateUIMessages({ messages }), { tools });
+    const modelMessages = await convertToModelMessages(await validateUIMessages({ messages }), { tools });
     const onError = ({ error }) => void failures.push(error);
-    const result = streamText({ ...settings, messages: sent, abortSignal: signal, onError });
+    const result = streamText({ ...settings, messages: modelMessages, abortSignal: signal, onError });
     this.#served.result = result;
     const chunks = result.toUIMessageStream({ originalMessages: messages, onError: String });
-    return stream ? chunks.pipeThrough(shown(settings)) : chunks;
+    return stream ? chunks.pipeThrough(reportShown(settings)) : chunks;
   }
 }
 
-/** Tells what each chunk shows. */
-function shown({ output }) {
+/** Report what each chunk shows. */
+function reportShown({ output }) {
   return new TransformStream({
     transform(chunk, controller) {
       show(chunk, output !== undefined);

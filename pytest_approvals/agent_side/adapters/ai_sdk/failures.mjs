@@ -1,6 +1,6 @@
-/** What a caller of the SDK makes of a status that is no error. */
+/** Errors for statuses that the SDK does not raise itself. */
 
-/** The finish reason `interrupted`: the reply is not whole. */
+/** The finish reason `interrupted`: the reply is incomplete. */
 export class Interrupted extends Error {
   name = "Interrupted";
   message = "the stream ended before the model had finished";

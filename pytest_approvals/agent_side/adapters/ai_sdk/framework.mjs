@@ -1,4 +1,4 @@
-/** The objects of the SDK that one agent is made of: its model, its tools, and what is asked about them. */
+/** SDK objects of one agent: its model, its tools and their gates. */
 
 import { experimental_createMCPClient as createMCPClient } from "@ai-sdk/mcp";
 import { Experimental_StdioMCPTransport as Stdio } from "@ai-sdk/mcp/mcp-stdio";
@@ -12,38 +12,38 @@ import { GATES_AT_THE_CALL, afterReplies } from "./releases.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** More replies than any script has: the run ends by itself. */
-const ENOUGH = 1000;
+/** More replies than any script has, so that a run without a limit ends by itself. */
+const NO_REPLY_LIMIT = 1000;
 
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
 /** @typedef {import("../../javascript/agent.mjs").Blueprint} Blueprint */
 
 /**
- * Gives what `generateText` and `streamText` are called with besides the messages.
+ * Return the arguments of `generateText` and `streamText` other than the messages.
  *
  * @param {Blueprint} blueprint
  * @returns {Shared<{settings: object, clients: object[]}>}
  */
 export function frameworkOf(blueprint) {
   return new Shared(
-    () => made(blueprint),
+    () => build(blueprint),
     ({ clients }) => Promise.all(clients.map((client) => client.close())),
   );
 }
 
-async function made(blueprint) {
+async function build(blueprint) {
   const { tools: specs, servers, limits, answer, model } = blueprint;
   const own = specs.filter((spec) => spec.agent === "main");
   const functions = own.filter((spec) => spec.kind === "function").map((spec) => [spec.name, toolOf(spec)]);
   const clients = await Promise.all(servers.map((address) => createMCPClient({ transport: transportTo(address) })));
   const connected = await Promise.all(clients.map((client) => client.tools()));
-  const { tools, ...gates } = gated(Object.assign(Object.fromEntries(functions), ...connected), own);
+  const { tools, ...gates } = withGates(Object.assign(Object.fromEntries(functions), ...connected), own);
   const provider = await providers[model.protocol]();
   const settings = {
     model: provider.model("main"),
     tools: { ...tools, ...provider.hosted(own) },
     ...gates,
-    stopWhen: afterReplies(limits.model_replies ?? ENOUGH),
+    stopWhen: afterReplies(limits.model_replies ?? NO_REPLY_LIMIT),
     maxRetries: 0,
   };
   if (Object.keys(answer).length) settings.output = Output.object({ schema: schemaOf(answer) });
@@ -65,16 +65,16 @@ function toolOf({ name, description, parameters }) {
 }
 
 /**
- * Gives tools with their gates, where this release declares them.
+ * Return tools with their gates, in the place that this release takes them.
  *
  * @param {Record<string, any>} tools
  * @param {ToolSpec[]} specs
  */
-function gated(tools, specs) {
+function withGates(tools, specs) {
   const waiting = specs.filter(({ kind, approval }) => kind !== "hosted_mcp" && approval !== "never");
   if (GATES_AT_THE_CALL)
-    return { tools, toolApproval: Object.fromEntries(waiting.map((one) => [one.name, statusOf(one)])) };
-  const asking = waiting.map((one) => [one.name, { ...tools[one.name], needsApproval: needsApproval(one) }]);
+    return { tools, toolApproval: Object.fromEntries(waiting.map((spec) => [spec.name, statusOf(spec)])) };
+  const asking = waiting.map((spec) => [spec.name, { ...tools[spec.name], needsApproval: needsApproval(spec) }]);
   return { tools: { ...tools, ...Object.fromEntries(asking) } };
 }
 

@@ -1,4 +1,4 @@
-/** `generateText`: a call is answered when it is over. */
+/** Flavour `generate`: `generateText`, without streaming. */
 
 import { generateText } from "ai";
 

@@ -1,9 +1,9 @@
-/** The servers that the provider calls. */
+/** MCP servers that the provider calls. */
 
 import { byServer } from "../../javascript/agent.mjs";
 
 /**
- * Gives the provider's tools for the servers of an agent.
+ * Return the provider's tools for the servers of an agent.
  *
  * @param {any} openai the provider
  * @param {import("../../javascript/agent.mjs").ToolSpec[]} specs
@@ -13,13 +13,13 @@ export function hostedServers(openai, specs) {
   return Object.fromEntries(servers.map(([label, own]) => [label, serverOf(openai, label, own)]));
 }
 
-/** A provider knows always and never; a call that is gated on a condition is asked about always. */
+/** A provider only knows `always` and `never`; a call with a condition is always asked about. */
 function serverOf(openai, label, specs) {
-  const free = specs.filter(({ approval }) => approval === "never").map(({ name }) => name);
+  const ungated = specs.filter(({ approval }) => approval === "never").map(({ name }) => name);
   return openai.tools.mcp({
     serverLabel: label,
     serverUrl: `https://${label}.invalid/mcp`,
     allowedTools: specs.map(({ name }) => name),
-    requireApproval: free.length === 0 ? "always" : { never: { toolNames: free } },
+    requireApproval: ungated.length === 0 ? "always" : { never: { toolNames: ungated } },
   });
 }

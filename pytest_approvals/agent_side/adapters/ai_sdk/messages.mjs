@@ -1,10 +1,10 @@
-/** What stands in the messages of a conversation: requests, answers, and which of them are open. */
+/** Requests and answers in the messages of a conversation. */
 
 /** @typedef {import("ai").ModelMessage} ModelMessage */
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
 
 /**
- * Gives the answers to decisions, as they stand in a message.
+ * Return the parts of a message that answer with decisions.
  *
  * @param {import("../../javascript/agent.mjs").Decision[]} decisions
  */
@@ -19,8 +19,8 @@ export function answersOf(decisions) {
 }
 
 /**
- * Gives the messages with these answers: all answers to the requests of a pause stand in one message. An answer that
- * was put there before, and not handed in, gives way to a newer one about the same request.
+ * Return the messages with these answers. All answers to the requests of a pause are in one message; a newer answer to
+ * a request replaces an earlier one that was not sent.
  *
  * @param {ModelMessage[]} messages
  * @param {object[]} answers
@@ -40,7 +40,7 @@ function holdsAnswersOnly(message) {
 }
 
 /**
- * Gives the requests that are open: asked since the latest message of the caller, and neither answered nor settled.
+ * Return the open requests: asked since the latest message of the caller, and neither answered nor settled.
  *
  * @param {ModelMessage[]} messages
  * @param {ToolSpec[]} specs
@@ -64,8 +64,8 @@ function settle(open, toolCallId) {
 }
 
 /**
- * Gives a request as it is shown. The SDK does not say which server has a tool; who made the agent knows it, as long as
- * no two servers have a tool of that name.
+ * Return a request as it is shown. The SDK does not say which server has a tool; the specs do, unless two servers have
+ * a tool of that name.
  *
  * @param {{approvalId: string}} part
  * @param {any} call the call that it is about

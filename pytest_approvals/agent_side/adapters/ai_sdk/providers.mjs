@@ -1,4 +1,4 @@
-/** The packages of providers: their models over each protocol, and the servers that a provider calls itself. */
+/** Packages of providers: their models for each protocol, and the servers that a provider calls itself. */
 
 import { NOWHERE, fetchOfTurn } from "../../javascript/world.mjs";
 import { hostedServers } from "./hosted.mjs";

@@ -1,15 +1,15 @@
-/** What differs between the releases 6 and 7 of the SDK. */
+/** Differences between releases 6 and 7 of the SDK. */
 
 import * as ai from "ai";
 
 /** Whether gates are declared at the call (`toolApproval`, since 7) and not at the tool (`needsApproval`). */
 export const GATES_AT_THE_CALL = "isStepCount" in ai;
 
-/** Gives the condition that ends a run after so many replies of the model. */
+/** Return the condition that ends a run after a number of model replies. */
 export const afterReplies = ai.isStepCount ?? ai.stepCountIs;
 
 /**
- * Gives the messages that a call added.
+ * Return the messages that a call added.
  *
  * @param {any} result
  * @returns {Promise<import("ai").ModelMessage[]>}

@@ -1,4 +1,4 @@
-/** What the flavours share whose state is a list of model messages. */
+/** Base of the flavours whose state is a list of model messages. */
 
 import { pruneMessages } from "ai";
 
@@ -7,7 +7,7 @@ import { Unsupported } from "../../javascript/failures.mjs";
 import { frameworkOf } from "./framework.mjs";
 import { answersOf, openRequests, requestOf, withAnswers } from "./messages.mjs";
 
-/** The errors by which the SDK refuses what it was handed; the caller takes that back. */
+/** Errors by which the SDK refuses its input; the caller then takes that back. */
 const REFUSALS = new Set([
   "AI_InvalidToolApprovalError",
   "AI_ToolCallNotFoundForApprovalError",
@@ -32,7 +32,7 @@ export class MessagesAgent extends Agent {
   }
 
   /**
-   * Calls the SDK.
+   * Call the SDK.
    *
    * @param {object} settings
    * @param {{stream: boolean}} how
@@ -47,14 +47,14 @@ export class MessagesAgent extends Agent {
     this.messages = withAnswers(before, answersOf(decisions));
     if (text !== null) this.messages = [...this.messages, { role: "user", content: text }];
     try {
-      return await this.#called({ ...this.settings, messages: this.messages, abortSignal: signal }, stream);
+      return await this.#callSdk({ ...this.settings, messages: this.messages, abortSignal: signal }, stream);
     } catch (error) {
       if (REFUSALS.has(error?.name)) this.messages = before;
       throw error;
     }
   }
 
-  async #called(settings, stream) {
+  async #callSdk(settings, stream) {
     const { added, content, text, output } = await this.call(settings, { stream });
     this.messages = [...this.messages, ...added];
     const asks = content.filter(({ type, isAutomatic }) => type === "tool-approval-request" && !isAutomatic);

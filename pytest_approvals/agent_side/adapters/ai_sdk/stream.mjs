@@ -1,4 +1,4 @@
-/** `streamText`: a call is answered while it goes on. */
+/** Flavour `stream`: `streamText`. */
 
 import { streamText } from "ai";
 
@@ -18,13 +18,14 @@ export class StreamAgent extends MessagesAgent {
       if (part.type === "abort") throw settings.abortSignal.reason;
       if (stream && !(settings.output && part.type === "text-delta")) show(part);
     }
+    // The stream ends without throwing; the SDK hands errors to `onError`.
     if (failures.length) throw failures[0];
     if ((await result.finishReason) === "interrupted") throw new Interrupted();
     return { added: await addedBy(result), content, text: await result.text, output: () => result.output };
   }
 }
 
-/** Tells what a part of the stream shows. */
+/** Report what a part of the stream shows. */
 function show(part) {
   if (part.type === "text-delta") world().shown("text", { text: part.text });
   if (part.type === "tool-call") world().shown("call", { id: part.toolCallId, tool: part.toolName });

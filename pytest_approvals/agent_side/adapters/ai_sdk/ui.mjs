@@ -1,4 +1,4 @@
-/** A chat: the client keeps UI messages and answers in them; the server makes model messages of them for each call. */
+/** Flavour `ui`: a chat, whose client keeps UI messages; the server converts them to model messages for each call. */
 
 import { lastAssistantMessageIsCompleteWithToolCalls as waitsForReply } from "ai";
 
@@ -28,15 +28,15 @@ export class UiAgent extends Agent {
     await this.stage(decisions);
     // A chat sends nothing before every request of a pause is answered (`sendAutomaticallyWhen`).
     const open = text === null ? await this.pending() : [];
-    if (open.length) return { paused: { requests: open, text: this.#said() } };
-    // It drops answers to what is not open, and then sends only what no reply came to yet.
-    const isTold = decisions.length === 0 || text !== null || this.#chat.messages !== before;
-    if (!isTold && !waitsForReply(this.#chat)) return { finished: { output: this.#said() } };
+    if (open.length) return { paused: { requests: open, text: this.#latestText() } };
+    // It drops answers to requests that are not open, and then only sends what has no reply yet.
+    const hasNews = decisions.length === 0 || text !== null || this.#chat.messages !== before;
+    if (!hasNews && !waitsForReply(this.#chat)) return { finished: { output: this.#latestText() } };
     const result = await this.#chat.send(text, how);
     if ((await result.finishReason) === "interrupted") throw new Interrupted();
     const requests = await this.pending();
-    if (requests.length) return { paused: { requests, text: this.#said() } };
-    return { finished: { output: this.#settings.output ? await result.output : this.#said() } };
+    if (requests.length) return { paused: { requests, text: this.#latestText() } };
+    return { finished: { output: this.#settings.output ? await result.output : this.#latestText() } };
   }
 
   async pending() {
@@ -71,14 +71,14 @@ export class UiAgent extends Agent {
     await this.#framework.leave();
   }
 
-  /** The parts of the latest message, where it is the model's. */
+  /** Return the parts of the latest message, if it is the model's. */
   #latest() {
     const last = this.#chat.messages.at(-1);
     return last?.role === "assistant" ? last.parts : [];
   }
 
-  /** What the model said last. */
-  #said() {
+  /** Return the model's latest text. */
+  #latestText() {
     const parts = this.#latest();
     const step = parts.slice(parts.findLastIndex(({ type }) => type === "step-start") + 1);
     return step
@@ -88,7 +88,7 @@ export class UiAgent extends Agent {
   }
 }
 
-/** Gives the call that a part of a UI message is about. */
+/** Return the call that a part of a UI message is about. */
 function callOf({ type, toolName = type.replace(/^tool-/, ""), toolCallId, input, providerExecuted }) {
   return { toolName, toolCallId, input, providerExecuted };
 }

@@ -1,4 +1,4 @@
-/** The OpenAI Agents SDK for JavaScript: a paused run is a `RunState`, which goes on with `run(agent, state)`. */
+/** The OpenAI Agents SDK for JavaScript: a paused run is a `RunState`, which resumes with `run(agent, state)`. */
 
 import { Runner } from "@openai/agents";
 
@@ -19,22 +19,22 @@ class OpenAIAgents extends Agent {
     this.#shared = shared.join();
   }
 
-  /** Makes what the session works with. */
+  /** Set up the agents and the memory of the session. */
   async begin() {
     this.crew = await this.#shared.get();
     this.memory = new Memory(this.crew);
   }
 
   async turn(text, decisions, how) {
-    const result = await this.#taken(text, decisions, how);
+    const result = await this.#runTurn(text, decisions, how);
     const items = result.interruptions;
     if (items.length) {
-      return { paused: { requests: items.map((item) => requestOf(item, this.crew)), text: textBeside(result) } };
+      return { paused: { requests: items.map((item) => requestOf(item, this.crew)), text: textNextToCalls(result) } };
     }
     return { finished: { output: result.finalOutput } };
   }
 
-  #taken(text, decisions, how) {
+  #runTurn(text, decisions, how) {
     const { memory } = this;
     if (decisions.length) {
       this.#put(decisions, text);
@@ -56,7 +56,7 @@ class OpenAIAgents extends Agent {
     const { maxTurns } = this.crew;
     try {
       const result = await runner.run(agent, input, { stream, signal, ...(maxTurns ? { maxTurns } : {}) });
-      if (stream) await this.#consumed(result);
+      if (stream) await this.#consume(result);
       this.memory.ends(result, resumed);
       return result;
     } catch (error) {
@@ -65,14 +65,14 @@ class OpenAIAgents extends Agent {
     }
   }
 
-  async #consumed(result) {
+  async #consume(result) {
     for await (const event of result) show(event, this.world);
     await result.completed;
     if (result.error) throw result.error;
     this.world.shown("end");
   }
 
-  /** Puts decisions, and a message that comes with them, into the newest run. */
+  /** Put decisions, and a message that comes with them, into the newest run. */
   #put(decisions, text = null) {
     const state = this.memory.run?.state;
     if (state === undefined) throw new Unsupported("unknown_request", "there is no RunState before a run has ended");
@@ -106,8 +106,8 @@ class OpenAIAgents extends Agent {
   }
 }
 
-/** Gives what the model said beside the calls that wait. */
-function textBeside(result) {
+/** Return the model's text next to the calls that wait. */
+function textNextToCalls(result) {
   const messages = (result.rawResponses.at(-1)?.output ?? []).filter(({ type }) => type === "message");
   return messages.flatMap(({ content }) => content.map((part) => part.text ?? "")).join("");
 }

@@ -1,4 +1,4 @@
-/** The agents that sessions run: made from tool specs, each with a model of its own name. */
+/** Agents that sessions run, built from tool specs; each has a model with its own name. */
 
 import { Agent, MCPServerStdio, MCPServerStreamableHttp, getAllMcpTools, handoff } from "@openai/agents";
 
@@ -25,8 +25,8 @@ export class Crew {
     this.maxTurns = limits.model_replies;
     const modelOf = modelsOf(model.protocol);
     for (const name of namesIn(tools)) {
-      const called = options.agent_names?.[name] ?? name;
-      this.agents.set(name, new Agent({ name: called, model: modelOf(name) }));
+      const frameworkName = options.agent_names?.[name] ?? name;
+      this.agents.set(name, new Agent({ name: frameworkName, model: modelOf(name) }));
     }
     for (const [name, agent] of this.agents)
       this.#equip(
@@ -41,16 +41,17 @@ export class Crew {
     return this.agents.get("main");
   }
 
-  /** Gives what the harness calls an agent. */
+  /** Return the harness' name of an agent. */
   label(agent) {
-    for (const [name, one] of this.agents) if (one === agent) return name;
-    for (const [name, one] of this.agents) if (one.name === agent?.name) return name;
+    // Identity first: two agents may have the same name in the framework.
+    for (const [name, candidate] of this.agents) if (candidate === agent) return name;
+    for (const [name, candidate] of this.agents) if (candidate.name === agent?.name) return name;
     return agent?.name ?? "main";
   }
 
   /**
-   * Connects to the servers of the agents. One among `Agent.mcpServers` cannot be gated; its tools can, so they are
-   * handed over as such.
+   * Connect to the servers of the agents. A server in `Agent.mcpServers` cannot be gated; its tools can, so they are
+   * added to the tools of the agent.
    *
    * @param {import("../../javascript/agent.mjs").ServerAddress[]} addresses
    */
@@ -70,9 +71,9 @@ export class Crew {
   }
 
   #gated(tool, server, agent) {
-    const isIt = (spec) =>
+    const isSpecOfTool = (spec) =>
       spec.kind === "mcp" && spec.server === server && spec.agent === agent && spec.name === tool.name;
-    const needed = policyOf(this.tools.find(isIt));
+    const needed = policyOf(this.tools.find(isSpecOfTool));
     return { ...tool, needsApproval: typeof needed === "boolean" ? async () => needed : needed };
   }
 
@@ -105,7 +106,7 @@ function namesIn(specs) {
 }
 
 /**
- * Gives the agents of a blueprint, connected to their servers.
+ * Return the agents of a blueprint, connected to their servers.
  *
  * @param {import("../../javascript/agent.mjs").Blueprint} blueprint
  * @returns {Shared<Crew>}

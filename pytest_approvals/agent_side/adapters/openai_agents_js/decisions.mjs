@@ -1,4 +1,4 @@
-/** Approval requests and decisions in the words of the SDK: items of a `RunState`, and `approve` and `reject` on it. */
+/** Approval requests and decisions as the SDK's own: items of a `RunState`, and `approve` and `reject` on it. */
 
 import { RunToolApprovalItem } from "@openai/agents";
 
@@ -10,7 +10,7 @@ import { ordered, parsed, text } from "../../javascript/plain.mjs";
 /** @typedef {import("./crew.mjs").Crew} Crew */
 
 /**
- * Gives what an item shows to the human.
+ * Return the request that an item shows.
  *
  * @param {RunToolApprovalItem} item
  * @param {Crew} crew
@@ -33,7 +33,7 @@ export function requestOf(item, crew) {
     };
   }
   const { callId } = item.rawItem;
-  const spec = crew.tools.find((one) => one.agent === agent && one.name === item.name && one.kind === "mcp");
+  const spec = crew.tools.find((tool) => tool.agent === agent && tool.name === item.name && tool.kind === "mcp");
   const from = spec ? { kind: "mcp", server: spec.server } : {};
   return {
     id: callId,
@@ -47,7 +47,7 @@ export function requestOf(item, crew) {
 }
 
 /**
- * Puts a decision into a state.
+ * Put a decision into a state.
  *
  * @param {import("@openai/agents").RunState} state
  * @param {Decision} decision
@@ -55,7 +55,7 @@ export function requestOf(item, crew) {
  */
 export function apply(state, decision, crew) {
   const { verdict, reason } = decision;
-  const item = addressed(state, decision, crew);
+  const item = findItem(state, decision, crew);
   const message = reason ? { message: reason } : {};
   if (verdict === "approve") state.approve(item);
   else if (verdict === "always") state.approve(item, { alwaysApprove: true });
@@ -65,18 +65,18 @@ export function apply(state, decision, crew) {
 }
 
 /**
- * Gives what is handed to the SDK as the item: the object that the decision was made from; for a request that came as
- * JSON, what is pending and says the same, as the server of a web client looks it up; else one made from the request.
+ * Return the item of a decision: the object that the request was made from; for a request that came as JSON, the equal
+ * one that is pending, as the server of a web client looks it up; else a new one made from the request.
  */
-function addressed(state, { request, address }, crew) {
+function findItem(state, { request, address }, crew) {
   if (request === null) return address;
   if (request.handle !== undefined) return request.handle;
   const pending = state.getInterruptions();
-  return pending.find((item) => isShownBy(item, request, crew)) ?? madeItem(request, crew);
+  return pending.find((item) => isShownBy(item, request, crew)) ?? buildItem(request, crew);
 }
 
 /**
- * Says whether an item shows what a request says.
+ * Return whether an item shows the same as a request.
  *
  * @param {RunToolApprovalItem} item
  * @param {Request} request
@@ -86,14 +86,14 @@ export function isShownBy(item, request, crew) {
   const shown = requestOf(item, crew);
   const same = (name, missing) => (shown[name] ?? missing) === (request[name] ?? missing);
   const agrees = ["id", "call_id", "tool"].every((name) => same(name)) && same("server", null) && same("agent", "main");
-  const written = ({ arguments: given }) => JSON.stringify(ordered(given));
+  const written = ({ arguments: args }) => JSON.stringify(ordered(args));
   return agrees && written(shown) === written(request);
 }
 
-function madeItem({ id, call_id: callId, tool, arguments: given, kind, server, agent = "main" }, crew) {
+function buildItem({ id, call_id: callId, tool, arguments: args, kind, server, agent = "main" }, crew) {
   const owner = crew.agents.get(agent) ?? crew.main;
   if (kind === "hosted_mcp") {
-    const asked = { type: "mcp_approval_request", id, name: tool, server_label: server, arguments: text(given) };
+    const asked = { type: "mcp_approval_request", id, name: tool, server_label: server, arguments: text(args) };
     const raw = {
       type: "hosted_tool_call",
       id,
@@ -103,6 +103,6 @@ function madeItem({ id, call_id: callId, tool, arguments: given, kind, server, a
     };
     return new RunToolApprovalItem(raw, owner);
   }
-  const raw = { type: "function_call", callId: callId ?? id, name: tool, arguments: text(given), status: "completed" };
+  const raw = { type: "function_call", callId: callId ?? id, name: tool, arguments: text(args), status: "completed" };
   return new RunToolApprovalItem(raw, owner);
 }

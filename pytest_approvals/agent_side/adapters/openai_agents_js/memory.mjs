@@ -1,6 +1,6 @@
 /**
- * What the caller keeps between turns: the input list of the next run, the agent that has the conversation, and the
- * state of the newest run.
+ * State that the caller keeps between turns: the input list of the next run, the agent that has the conversation, and
+ * the state of the newest run.
  */
 
 import { RunState } from "@openai/agents";
@@ -11,7 +11,7 @@ export class Memory {
   /** The input of a run that failed before it had a state, to be handed in again. */
   unanswered = null;
 
-  /** The newest run goes on with the next message: it was resumed and failed, or it holds staged decisions. */
+  /** The newest run resumes with the next message: it was resumed and failed, or it holds staged decisions. */
   unfinished = false;
 
   /** @type {{agent: import("@openai/agents").Agent, over: boolean, state: RunState} | null} the newest run */
@@ -30,12 +30,12 @@ export class Memory {
     return this.run?.state.getInterruptions() ?? [];
   }
 
-  /** Gives the input of a run that begins with a message. */
+  /** Return the input of a run that begins with a message. */
   inputWith(text) {
     return [...(this.unanswered ?? this.history), { role: "user", content: text }];
   }
 
-  /** Takes the result of a run that began anew, or of one that was resumed. */
+  /** Record the result of a new or resumed run. */
   ends(result, resumed) {
     this.unanswered = null;
     this.unfinished = false;
@@ -44,7 +44,7 @@ export class Memory {
     this.history = result.history;
   }
 
-  /** Takes what an error of the SDK tells of a run that failed; other errors tell nothing. */
+  /** Record what an error of the SDK says about a run that failed; other errors say nothing. */
   fails(error, resumed) {
     const done = error?.state?.history;
     if (done !== undefined && isWhole(done)) {
@@ -58,12 +58,12 @@ export class Memory {
   dump() {
     const { unanswered, unfinished, history, run, crew } = this;
     const agents = { agent: crew.label(this.agent), beganWith: run && crew.label(run.agent) };
-    // A state that was taken up is written with its keys in another order, but for what the provider said.
+    // A restored state is written with its keys in another order, except for the provider's data.
     const state = run && ordered(JSON.parse(run.state.toString()), ["providerData"]);
     return JSON.stringify({ unanswered, unfinished, history, ...agents, over: run?.over, state });
   }
 
-  /** Takes up what `dump` gave. */
+  /** Restore what `dump` returned. */
   async load(text) {
     const { unanswered, unfinished, history, agent, beganWith, over, state } = JSON.parse(text);
     Object.assign(this, { unanswered, unfinished, history });
@@ -74,7 +74,7 @@ export class Memory {
   }
 }
 
-/** Says whether every call of an input list has its result: no model takes another one. */
+/** Return whether every call of an input list has its result: models refuse other lists. */
 function isWhole(items) {
   const ids = (kind) => items.filter(({ type }) => type === kind).map(({ callId }) => callId);
   const answered = new Set(ids("function_call_result"));

@@ -8,13 +8,13 @@ import { NOWHERE, fetchOfTurn } from "../../javascript/world.mjs";
 const CLASSES = { chat: OpenAIChatCompletionsModel, responses: OpenAIResponsesModel };
 
 /**
- * Gives what makes the model of an agent.
+ * Return a factory of agents' models, by name.
  *
  * @param {string} protocol
  * @returns {(name: string) => import("@openai/agents").Model}
  */
 export function modelsOf(protocol) {
   const client = new OpenAI({ apiKey: "none", baseURL: NOWHERE, fetch: fetchOfTurn, maxRetries: 0 });
-  const made = CLASSES[protocol];
-  return (name) => new made(client, name);
+  const Model = CLASSES[protocol];
+  return (name) => new Model(client, name);
 }

@@ -1,9 +1,9 @@
-/** What the SDK's stream shows to its consumer. */
+/** Reports of what the SDK's stream shows to its consumer. */
 
 import { parsed, text } from "../../javascript/plain.mjs";
 
 /**
- * Tells what an event of a streamed run shows.
+ * Report what an event of a streamed run shows.
  *
  * @param {import("@openai/agents").RunStreamEvent} event
  * @param {import("../../javascript/world.mjs").World} world
@@ -24,7 +24,7 @@ export function show(event, world) {
 }
 
 function showText({ rawItem, agent }, world) {
-  const said = rawItem.content.map((part) => part.text ?? "").join("");
+  const shownText = rawItem.content.map((part) => part.text ?? "").join("");
   // A structured answer is no text, though it comes as one.
-  if (agent.outputType === "text" || typeof parsed(said) === "string") world.shown("text", { text: said });
+  if (agent.outputType === "text" || typeof parsed(shownText) === "string") world.shown("text", { text: shownText });
 }

@@ -8,7 +8,7 @@ import { world } from "../../javascript/world.mjs";
 /** @typedef {import("../../javascript/agent.mjs").ToolSpec} ToolSpec */
 
 /**
- * Gives the function tool that a spec describes.
+ * Return the function tool that a spec describes.
  *
  * @param {ToolSpec} spec
  */
@@ -25,7 +25,7 @@ export function functionTool(spec) {
 }
 
 /**
- * Gives what the SDK takes as `needsApproval`.
+ * Return the value of `needsApproval`.
  *
  * @param {ToolSpec} spec
  */
@@ -46,7 +46,7 @@ function parametersOf({ parameters }) {
 function looseSchemaOf(parameters) {
   const named = Object.entries(parameters);
   const properties = Object.fromEntries(named.map(([name, { type, default: value }]) => [name, field(type, value)]));
-  const required = named.filter(([, one]) => one.required).map(([name]) => name);
+  const required = named.filter(([, parameter]) => parameter.required).map(([name]) => name);
   return { type: "object", properties, required, additionalProperties: true };
 }
 
@@ -55,8 +55,8 @@ function field(type, value) {
 }
 
 /**
- * Gives the tool for the specs of one server that the provider calls: it knows always and never, so that a call which
- * is gated on a condition is asked about always.
+ * Return the tool for the specs of one server that the provider calls. The provider only knows `always` and `never`, so
+ * a call with a condition is always asked about.
  *
  * @param {string} server
  * @param {ToolSpec[]} specs
