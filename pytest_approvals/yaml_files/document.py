@@ -66,7 +66,7 @@ def parse_yaml(text: str) -> YamlDocument:
     if node is None:
         raise Diagnostic((), "the file is empty", line=1)
     lines = {"": _line_number(node)}
-    return YamlDocument(value=_NodeConverter(lines).plain(node, (), ()), lines=lines)
+    return YamlDocument(value=_NodeConverter(lines).convert(node, (), ()), lines=lines)
 
 
 def _syntax_error(problem: yaml.YAMLError, text: str) -> Diagnostic:
@@ -93,7 +93,7 @@ class _NodeConverter:
         self.lines = lines
         self.count = 0
 
-    def plain(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
+    def convert(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
         """Return the plain value of *node*; *above* are the nodes that contain it."""
         self._reject_unsupported(node, path, above)
         if isinstance(node, yaml.ScalarNode):
@@ -105,11 +105,11 @@ class _NodeConverter:
 
     def _element(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
         self.lines[join_path(path)] = _line_number(node)
-        return self.plain(node, path, above)
+        return self.convert(node, path, above)
 
     def _value(self, key: yaml.Node, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
         self.lines[join_path(path)] = _line_number(key)
-        return self.plain(node, path, above)
+        return self.convert(node, path, above)
 
     def _pairs(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
         seen: dict[str, int] = {}

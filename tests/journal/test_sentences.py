@@ -40,7 +40,7 @@ from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
 
 
-def told(events: Sequence[Event]) -> list[str]:
+def describe(events: Sequence[Event]) -> list[str]:
     sentences = EventDescriber(read_history(events))
     return [f"{event.n:>2} {line}" for event in events for line in sentences.of(event)]
 
@@ -271,7 +271,7 @@ class TestEventsTogether:
             'model   says "Done."',
             'agent   finishes with "Done."',
             "run     ends",
-        ] == [line[3:] for line in told(events) if "is built" not in line]
+        ] == [line[3:] for line in describe(events) if "is built" not in line]
 
     def test_results_are_said_in_the_order_of_their_calls(self) -> None:
         """Which of two tools was faster makes no difference to what the model is told."""
@@ -286,7 +286,7 @@ class TestEventsTogether:
         """)
 
         assert ['model   is told c1: "A"', 'model   is told c2: "B"'] == [
-            line[3:] for line in told(events) if "is told" in line
+            line[3:] for line in describe(events) if "is told" in line
         ]
 
     def test_a_rewritten_history_is_said(self) -> None:
@@ -310,7 +310,7 @@ class TestEventsTogether:
             'model   is told that it said "Done."',
             'model   is told that it said "I read it."',
             'model   is asked "More"',
-        ] == [line[3:] for line in told(events) if line.startswith(f"{last_question(events)} ")]
+        ] == [line[3:] for line in describe(events) if line.startswith(f"{last_question(events)} ")]
 
     def test_a_refused_turn_is_no_failed_one(self) -> None:
         """A turn that failed before it reached a model or a tool was refused."""
@@ -324,7 +324,7 @@ class TestEventsTogether:
             fail LookupError: x
         """)
 
-        assert "agent   refuses with LookupError" in [line[3:] for line in told(events)]
+        assert "agent   refuses with LookupError" in [line[3:] for line in describe(events)]
 
     def test_going_back_is_said(self) -> None:
         """Taking up a save after which a turn ended is a rewind; taking up the latest is not."""
@@ -348,7 +348,7 @@ class TestEventsTogether:
             finish Done.
         """)
 
-        stored = [line[3:] for line in told(events) if "store" in line]
+        stored = [line[3:] for line in describe(events) if "store" in line]
 
         assert ["store   saved as json", "store   restored from json", "store   rewound to 'before'"] == stored
 
@@ -364,7 +364,7 @@ class TestEventsTogether:
             finish Done.
         """)
 
-        assert "tool    c1 pay(amount=5): the policy lets it run" in [line[3:] for line in told(events)]
+        assert "tool    c1 pay(amount=5): the policy lets it run" in [line[3:] for line in describe(events)]
 
 
 class TestFates:

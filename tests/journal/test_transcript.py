@@ -307,7 +307,7 @@ class TestReadingOrder:
         """What comes before a question of the same conversation stays before it."""
         passages = [passage("b", 2), passage("a", 1), passage("asked"), passage("c", 1)]
 
-        assert ["a", "b", "asked", "c"] == told(passages)
+        assert ["a", "b", "asked", "c"] == describe(passages)
 
     def test_nested_agents_are_told_one_after_the_other(self) -> None:
         """Two agents that run at the same time are told call by call, each in its own order."""
@@ -329,14 +329,14 @@ class TestReadingOrder:
             "o2 asked",
             "o2 tool",
             "o2 answers",
-        ] == told(passages)
+        ] == describe(passages)
 
 
 def passage(sentence: str, *place: int) -> TranscriptPassage:
     return TranscriptPassage(place=place, sentences=(sentence,))
 
 
-def told(passages: list[TranscriptPassage]) -> list[str]:
+def describe(passages: list[TranscriptPassage]) -> list[str]:
     return [sentence for each in sort_passages(passages) for sentence in each.sentences]
 
 

@@ -12,7 +12,7 @@ from pytest_approvals.simulation import ReferenceAgent
 from pytest_approvals.simulation.reference.refusals import AlreadySettled, Busy
 
 
-def taken_up(bench, *parts, blueprint=None):
+def restore_agent(bench, *parts, blueprint=None):
     """A new agent in the same world that loaded *parts*."""
     agent = ReferenceAgent(bench.world, blueprint or bench.blueprint)
     asyncio.run(agent.load(parts))
@@ -38,7 +38,7 @@ def test_a_dump_loaded_and_dumped_is_the_same(paused):
     bench = paused(serialize="json")
     saved = dump(bench.agent)
 
-    assert saved == dump(taken_up(bench, saved))
+    assert saved == dump(restore_agent(bench, saved))
     assert json.loads(saved)["asked"] == 2
 
 
@@ -75,7 +75,7 @@ def test_additions_fold_into_the_whole(kit):
     parts += [dump(bench.agent), dump(bench.agent)]
 
     assert [2, 2, 2, 2] == [len(json.loads(part)["items"]) for part in parts]
-    assert bench.agent.state == taken_up(bench, *parts).state
+    assert bench.agent.state == restore_agent(bench, *parts).state
 
 
 def test_additions_fold_after_trimming(kit):
@@ -89,7 +89,7 @@ def test_additions_fold_after_trimming(kit):
     bench.send("d")
     parts.append(dump(bench.agent))
 
-    assert ["c", "2", "d", "3"] == [item.text for item in taken_up(bench, *parts).state.main.items]
+    assert ["c", "2", "d", "3"] == [item.text for item in restore_agent(bench, *parts).state.main.items]
 
 
 def test_an_agent_that_took_up_additions_adds_to_them(kit):
@@ -97,10 +97,10 @@ def test_an_agent_that_took_up_additions_adds_to_them(kit):
     bench = kit.Bench(kit.say("one"), kit.say("two"), serialize="json", history="append")
     bench.send("a")
     first = dump(bench.agent)
-    again = taken_up(bench, first)
+    again = restore_agent(bench, first)
     asyncio.run(again.turn("b", (), stream=False))
 
-    assert again.state == taken_up(bench, first, dump(again)).state
+    assert again.state == restore_agent(bench, first, dump(again)).state
 
 
 def test_trimming_keeps_calls_with_their_results_and_what_is_pending(paused, kit):
@@ -148,7 +148,7 @@ def stored(paused, tmp_path):
 
 @pytest.fixture
 def second(stored):
-    agent = taken_up(stored, dump(stored.agent))
+    agent = restore_agent(stored, dump(stored.agent))
     yield agent
     asyncio.run(agent.close())
 

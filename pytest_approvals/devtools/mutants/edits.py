@@ -137,7 +137,7 @@ class _Renumbering:
         if kind == "caller.decide" and "q" in event:
             event["q"] = self.requests.get(event["q"], event["q"])
         if kind == "caller.stuck":
-            event["requests"] = self._known(event["requests"])
+            event["requests"] = self._renumber_requests(event["requests"])
         return event
 
     def _begin(self, event: SerializedEvent, field: str) -> None:
@@ -148,5 +148,5 @@ class _Renumbering:
     def _q(self, old: str) -> str:
         return self.requests.setdefault(old, f"q{len(self.requests) + 1}")
 
-    def _known(self, numbers: Iterable[str]) -> list[Any]:
+    def _renumber_requests(self, numbers: Iterable[str]) -> list[Any]:
         return [self.requests.get(q, q) for q in numbers]
