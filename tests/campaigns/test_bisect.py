@@ -32,7 +32,7 @@ def catalogue() -> dict[str, Scenario]:
 
 @pytest.fixture
 def of(catalogue: dict[str, Scenario], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Of:
-    """Gives the agent in a release: 1 to 3 are good, 4 and 5 have the defect, 9 cannot be started."""
+    """Return the agent in a release: 1 to 3 are good, 4 and 5 have the defect, 9 cannot be started."""
     module = f"""
         from pytest_approvals.simulation.faults import build_faulty_agent, load_fault
         FLAVOURS = {{"": build_faulty_agent(load_fault({FAULT!r}))}}
@@ -73,7 +73,7 @@ def test_the_good_release_may_be_the_newer_one(catalogue: dict[str, Scenario], o
 
 
 def test_a_release_that_cannot_be_judged_is_left_out(catalogue: dict[str, Scenario], of: Of) -> None:
-    """Where it lies between the two, it is named."""
+    """If it lies between the two, it is named."""
     change, tried = changed(catalogue, of, "1", "9", "5")
 
     assert ("1", "5", ("9",)) == (change.last, change.first, change.between)

@@ -88,7 +88,7 @@ class Talk:
 
 @pytest.fixture
 def talk(server, link, streamed):
-    """Begins a conversation; its client is closed at the end."""
+    """Begin a conversation; its client is closed at the end."""
     begun = []
 
     def begin(*behaviours):

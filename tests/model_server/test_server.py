@@ -43,7 +43,7 @@ def client(server, name):
 
 
 def ask(server, method, path, body=None, address=0):
-    """Sends a request and gives the status and the body of the answer."""
+    """Send a request and return the status and the body of the answer."""
     place = server.addresses[address]
     connection = http.client.HTTPConnection(place.host, place.port, timeout=10)
     try:
@@ -162,7 +162,7 @@ def test_connection_that_breaks(server):
 
 
 def test_conversations_of_responses(server):
-    """A client of Responses begins a conversation of the provider and goes on in it."""
+    """A client of Responses begins a conversation of the provider and continues in it."""
     begun = server.begin(
         scenario(ScriptedReply(say="one"), ScriptedReply(say="two")), ConversationOptions(protocol="responses")
     )
@@ -246,7 +246,7 @@ def test_wrong_wish(server, body, message):
 
 
 def test_mistake_in_a_text(server):
-    """A mistake in the text of a scenario is told with its line."""
+    """A mistake in the text of a scenario is reported with its line."""
     status, body = told(ask(server, "POST", "/conversations", {"text": "title: x\nmodle: []\n"}))
     assert (400, True) == (status, body["error"]["message"].startswith("text:2: "))
 
@@ -279,7 +279,7 @@ def test_wrong_path(server, path, message):
 
 
 def refusals(conversation):
-    """Gives the rules that the recorded refusals name."""
+    """Return the rules that the recorded refusals name."""
     return [rule["rule"] for event in conversation.events if event.kind == "model.refusal" for rule in event.broken]
 
 
@@ -304,7 +304,7 @@ def test_wrong_path_is_recorded(server):
 
 
 def test_body_that_is_too_large(server):
-    """A body that is too large is refused before it is read, and the server goes on."""
+    """A body that is too large is refused before it is read, and the server continues."""
     begun = server.begin(STORY)
     place = server.addresses[0]
     with socket.create_connection((place.host, place.port), timeout=10) as raw:
@@ -341,7 +341,7 @@ def test_body_in_chunks(server):
     ids=["too-large", "no-chunks"],
 )
 def test_chunks_that_cannot_be_taken(server, raw, answer):
-    """Chunks that are too many are refused, those that are none end the connection, and the server goes on."""
+    """Chunks that are too many are refused, those that are none end the connection, and the server continues."""
     server.begin(STORY)
     place = server.addresses[0]
     with socket.create_connection((place.host, place.port), timeout=10) as asking:
@@ -350,7 +350,7 @@ def test_chunks_that_cannot_be_taken(server, raw, answer):
     assert 200 == ask(server, "GET", "/health")[0]
 
 
-def test_client_that_hangs_up(server):
+def test_client_that_disconnects(server):
     """A client that goes away in the middle of its request does no harm to the next one."""
     server.begin(STORY)
     place = server.addresses[0]
