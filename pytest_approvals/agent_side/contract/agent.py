@@ -63,7 +63,7 @@ class World(Protocol):
             real: The body of an attached agent's own tool; it runs with its start and end recorded.
 
         Returns:
-            The result of the tool: any JSON value, or whatever *real* returns.
+            The result of the tool: any JSON value, or the result of *real*.
 
         Raises:
             ToolRaised: The tool fails, as the scenario wrote it. Let it out of the body.
@@ -213,7 +213,7 @@ class Agent(ABC):
         return self.blueprint.tools
 
     async def close(self) -> None:
-        """Release whatever is open: clients, files, background tasks."""
+        """Release open clients, files and background tasks."""
 
     @classmethod
     def owns(cls, subject: object) -> bool:

@@ -287,7 +287,7 @@ class Item:
         arguments: As the framework sends them: parsed if they are a JSON object, else the raw text.
         text: What a message says; for a result, what the model reads.
         approved: For `approval_response`.
-        message: The number of the message that the item came from, to distinguish text beside a call from text
+        message: The number of the message that the item came from, to distinguish text next to a call from text
             after it.
     """
 
@@ -308,7 +308,7 @@ class Request:
     """An approval request, as the framework shows it to a human.
 
     Attributes:
-        id: The framework's own id of the request, whatever it uses.
+        id: The framework's own id of the request.
         call_id: The call id that it shows; None if it shows none.
         arguments: Parsed if they are a JSON object, else the raw text.
         agent: The agent that asks, as the framework names it.

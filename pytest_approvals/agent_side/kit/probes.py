@@ -11,6 +11,7 @@ Undo = Callable[[], None]
 
 @dataclass(slots=True)
 class _Patch:
+    # The reference keeps the object alive, and so its id from being given to another one.
     owner: Any
     before: dict[str, Any]
     users: int = 0

@@ -84,6 +84,7 @@ class AgentServer:
         except SerializationError as error:
             raise BrokenContract(f"parameters of `{method}`: {error}") from None
         answer = await self._methods[method](command)
+        # A framework may have swallowed the exception about a breach, so it is raised again here.
         if self._connection.breaches:
             raise BrokenContract(self._connection.breaches.pop())
         try:
@@ -174,6 +175,7 @@ class AgentServer:
 
     async def _close(self, command: OfSession) -> Done:
         agent = self._agent(command.session)
+        # First: a session whose closing fails is not closed again at the end.
         del self._sessions[command.session]
         await agent.close()
         return Done()

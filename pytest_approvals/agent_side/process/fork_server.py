@@ -194,6 +194,7 @@ class _ForkServer:
             os.set_blocking(end, False)
 
     def run(self) -> None:
+        # Only a signal with a Python handler is written to the wake-up descriptor.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake)
         while True:
@@ -218,8 +219,10 @@ class _ForkServer:
 
     def _become_agent(self, protocol: int, stderr: int) -> NoReturn:
         try:
+            # The pipe and the handler are the fork server's; a child's signals must not wake it.
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            # A group of its own: `_kill_group` then also ends what the agent has started.
             os.setsid()
             os.dup2(stderr, 1)
             os.dup2(stderr, 2)
@@ -236,6 +239,7 @@ class _ForkServer:
         for pid, stderr in list(self._children.items()):
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
                 continue
+            # Before it is reaped: until then no other process can get this number.
             _kill_group(pid)
             _, status = os.waitpid(pid, 0)
             os.set_blocking(stderr, False)

@@ -42,7 +42,7 @@ class BlockedHost:
 
 
 class NetworkGuard:
-    """Guard that refuses whatever leaves this machine.
+    """Guard that refuses connections and look-ups outside of this machine.
 
     Args:
         allowed: Hosts that may be reached, by name or address.
@@ -69,10 +69,12 @@ class NetworkGuard:
     def _is_allowed(self, host: str) -> bool:
         if host in self.allowed:
             return True
+        # A client looks an allowed name up first, and then connects to one of its addresses.
         return _is_address(host) and any(host in self._addresses_of(name) for name in self.allowed)
 
     def _addresses_of(self, name: str) -> frozenset[str]:
         if name not in self._addresses:
+            # This look-up raises audit events, too.
             with _unguarded():
                 self._addresses[name] = _resolve_addresses(name)
         return self._addresses[name]

@@ -1,4 +1,4 @@
-"""World proxy of an agent process: everything is asked of the harness."""
+"""World proxy of an agent process: it asks the harness for everything."""
 
 from __future__ import annotations
 
@@ -135,6 +135,7 @@ class WorldProxy:
             ran = from_json(Ran, await asking)
         except asyncio.CancelledError:
             asking.cancel()
+            # Until the harness has dropped the call: else it would record the tool after the end of the turn.
             await asyncio.wait({asking})
             raise
         except Kept:

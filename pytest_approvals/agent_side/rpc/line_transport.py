@@ -79,6 +79,7 @@ class LineTransport:
             self._writable()
         if ready:
             self._take_bytes()
+            # Not at once: the blocked caller must return first, and other lines may not run inside its call.
             self._loop.call_soon(self._arrived)
         return bool(ready)
 
@@ -130,6 +131,7 @@ class LineTransport:
         except BlockingIOError:
             return
         except OSError:
+            # A reset connection is an end like any other.
             piece = b""
         self.over = not piece
         *ends, rest = piece.split(b"\n")

@@ -4,7 +4,7 @@ A line is a message: a call `{"id", "m", "p"}`, a notice (a call without an id),
 `{"re", "err"}`. Any number of calls may be open in both directions; each gets exactly one answer. Messages take effect
 in the order in which they were sent, and a side that stops a call waits until the other side has dropped it.
 
-A side that calls with `"blocks": true` stands still until the answer arrives, or until the notice `waits` tells it that
+A side that calls with `"blocks": true` blocks until the answer arrives, or until the notice `waits` tells it that
 the other side has to wait for something first: what is done without waiting is done at once, as if both sides were one
 process.
 """
@@ -179,6 +179,7 @@ class RpcPeer:
         try:
             return await self._expect(number, method, limit)
         except CallTimeout:
+            # Its late answer is dropped; without the entry it would be a breach of the protocol.
             self._abandoned.add(number)
             raise
         except asyncio.CancelledError:
@@ -199,6 +200,7 @@ class RpcPeer:
     def _expect(self, number: int, method: str, limit: float) -> asyncio.Future[Any]:
         future = self._open[number] = self._loop.create_future()
         timer = self._loop.call_later(limit, self._expire, number, CallTimeout(method, limit))
+        # Else the timer of every answered call would stay on the loop for its limit, which may be minutes.
         future.add_done_callback(lambda _: timer.cancel())
         return future
 
@@ -258,6 +260,7 @@ class RpcPeer:
         if "id" not in message:
             if method in ("stop", "waits") and not is_call_reference(message["p"]):
                 return f"it sent invalid parameters of `{method}`"
+            # Scheduled as the task of a call is, so that notices and calls take effect in the order of their lines.
             self._loop.call_soon(self._handle_notice, method, message["p"])
             return None
         # `True` is an int, too, so the type must be exact.
@@ -266,6 +269,7 @@ class RpcPeer:
         # Not `create_task`: a loop's own task factory may start tasks eagerly, before the messages that came earlier.
         self._working[number] = asyncio.Task(self._answer(number, method, message["p"]), loop=self._loop)
         if message.get("blocks"):
+            # Runs after the first step of the task: if that has answered, nothing had to wait.
             self._loop.call_soon(self._notify_waiting, number)
         return None
 
@@ -279,6 +283,7 @@ class RpcPeer:
         try:
             future.set_result(unwrap_answer(message))
         except SerializationError as error:
+            # Open again, so that it fails with the connection, which this breach ends.
             self._open[number] = future
             return f"it answered with an error that cannot be read ({error})"
         except Exception as error:

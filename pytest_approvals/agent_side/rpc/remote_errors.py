@@ -88,6 +88,7 @@ def to_exception(failure: RemoteFailure) -> Exception:
 
 
 def _remote_type(name: str, base: type[Exception]) -> type[Exception]:
+    # One class per name, so that equal errors have equal types.
     key = (name, base.__name__)
     if key not in _REMOTE_TYPES:
         _REMOTE_TYPES[key] = type(name, (base,), {"original_type": name, "__module__": "elsewhere"})
@@ -98,6 +99,7 @@ _REMOTE_TYPES: dict[tuple[str, str], type[Exception]] = {}
 
 
 def _error_text(error: BaseException) -> str:
+    # `__str__` of a framework's exception may itself raise.
     try:
         return str(error)
     except Exception as broken:

@@ -72,6 +72,7 @@ def validate_json(value: Any, depth: int = MAX_DEPTH) -> Any:
     """
     if value is None or type(value) in (bool, int, str):
         return value
+    # Infinities and NaN are the only floats of which this difference is not 0.
     if type(value) is float and value - value == 0:
         return value
     if depth and type(value) is list:
@@ -175,6 +176,7 @@ class _ScalarCodec:
     def read(self, written: Any) -> Any:
         if isinstance(written, self.kind) and isinstance(written, bool) is (self.kind is bool):
             return written
+        # JSON of other languages has no decimal point in whole numbers.
         if self.kind is float and type(written) is int:
             return written
         raise _type_error(self.name, written)
@@ -315,6 +317,7 @@ class _RecordCodec:
         written = {}
         for name, (codec, default) in self._parts.items():
             held = getattr(value, name)
+            # The types too: 0, 0.0 and False are equal, but not the same JSON.
             if held is default or (type(held) is type(default) and held == default):
                 continue
             shape = locate_errors(name, codec.write, held, anything)
@@ -339,6 +342,7 @@ class _RecordCodec:
         name = self.kind.__name__
         if name not in named:
             shape: dict[str, Any] = {"type": "object", "additionalProperties": False}
+            # Before the fields: a record may contain itself.
             named[name] = shape
             shape["properties"] = {part: codec.schema(named) for part, (codec, _) in self._parts.items()}
             shape["required"] = self._required

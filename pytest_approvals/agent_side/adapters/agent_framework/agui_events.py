@@ -133,7 +133,7 @@ def write_confirmations(decisions: Sequence[Decision], confirms: Mapping[str, st
         decisions: The decisions.
         confirms: The calls that stand for questions, by the ids of the calls that they ask about.
     """
-    # Edited arguments are fields beside the answer.
+    # Edited arguments are fields next to the answer.
     return [
         (
             confirms.get(str(_interrupt_id(decision)), _interrupt_id(decision)),

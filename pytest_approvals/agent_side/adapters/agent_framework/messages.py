@@ -18,7 +18,7 @@ CALL_PARAMETERS = frozenset(signature(Content.from_function_call).parameters)
 """Fields that a call has in this release."""
 
 HAS_OCCURRENCES = "merge_mode" in CALL_PARAMETERS
-"""Whether a call has an identity besides the model's id; not in older releases."""
+"""Whether a call has an identity other than the model's id; not in older releases."""
 
 # --- what the model is sent -------------------------------------------------------------------------------------------
 

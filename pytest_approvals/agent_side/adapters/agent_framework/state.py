@@ -18,7 +18,7 @@ def open_requests(session: Any, messages: Sequence[Any] | None = None) -> list[A
     """Return the open requests of *session*, in the order in which they were asked.
 
     They are read without running anything. The framework records them in the session's state, those of one reply until
-    the last of them is answered, and the answers beside them. Early releases have them in the stored messages only.
+    the last of them is answered, and the answers with them. Early releases have them in the stored messages only.
 
     Args:
         session: The session.

@@ -31,7 +31,7 @@ class ScenarioTool(BaseTool[BaseModel, Any]):
         spec: The tool.
         world: The world of the session.
         ask: Called if the body wants a second approval in its middle.
-        strict: Declare the tool as strict, which clients want of tools beside a structured answer.
+        strict: Declare the tool as strict, which clients want of tools next to a structured answer.
     """
 
     component_config_schema = BaseModel

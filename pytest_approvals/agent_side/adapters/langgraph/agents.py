@@ -166,7 +166,7 @@ def _gated_name(spec: ToolSpec, configuration: str) -> str:
 
 
 def _gate_policy(spec: ToolSpec, configuration: str) -> Any:
-    # The description is the only text of a request besides the call; requests of sub-agents are told apart by it.
+    # The description is the only text of a request other than the call; requests of sub-agents are told apart by it.
     policy: dict[str, Any] = {
         **GATE_CONFIGURATIONS.get(configuration, GATE_CONFIGURATIONS[""]),
         "description": spec.agent,

@@ -113,7 +113,7 @@ def _always_asks(gate: Any, tool: str) -> bool:
 
 
 def _probe_model(model: BaseChatModel) -> Undo:
-    """Let the world answer for *model*; whatever is bound to the model stays bound."""
+    """Let the world answer for *model*; what is bound to the model stays bound."""
 
     async def generate(messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
         return await complete_reply(messages, MAIN, _offered_names(options))

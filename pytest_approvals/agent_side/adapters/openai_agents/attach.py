@@ -108,7 +108,7 @@ def _build_raw_invoker(tool: FunctionTool, label: str, stub: bool) -> Any:
 
 
 class ProbedServer:
-    """Probe in front of a user's MCP server; whatever is not a call of a tool goes to the server itself.
+    """Probe in front of a user's MCP server; everything but calls of tools goes to the server itself.
 
     It may be connected later than it is probed, so it is not copied.
     """

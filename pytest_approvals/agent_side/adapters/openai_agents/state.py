@@ -53,7 +53,7 @@ class SdkRun:
     def release(self) -> None:
         """Make the state of a run that still waits and was never used again.
 
-        The SDK keeps the paused runs of agent tools beside the result, for as long as the process lives; releases from
+        The SDK keeps the paused runs of agent tools outside of the result while the process lives; releases from
         0.21 to 0.22 hand them to the state. A session that is over must not answer for another one.
         """
         if self._state is None and self.requests:
@@ -61,7 +61,7 @@ class SdkRun:
 
 
 def read_text(result: Any) -> str | None:
-    """Return the text beside the calls that wait, from the last response of *result*."""
+    """Return the text next to the calls that wait, from the last response of *result*."""
     if not result.raw_responses:
         return None
     messages = [item for item in result.raw_responses[-1].output if item.type == "message"]

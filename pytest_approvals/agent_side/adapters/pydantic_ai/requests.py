@@ -180,7 +180,7 @@ def read_output(result: Any) -> Any:
 
 
 def read_text(result: Any) -> str | None:
-    """Return the text beside the calls for which the run pauses, from the last response."""
+    """Return the text next to the calls for which the run pauses, from the last response."""
     last = next(message for message in reversed(result.all_messages()) if message.kind == "response")
     texts = [part.content for part in last.parts if part.part_kind == "text"]
     return "\n\n".join(texts) or None

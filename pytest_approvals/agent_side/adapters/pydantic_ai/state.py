@@ -1,7 +1,7 @@
 """State that a caller keeps between two runs, and its serialization.
 
 A paused run leaves nothing behind but its result: the caller keeps the message history and, because the messages do not
-show what kind of answer a call needs nor the metadata it was deferred with, the `DeferredToolRequests` beside it. Each
+show what kind of answer a call needs nor the metadata it was deferred with, the `DeferredToolRequests` next to it. Each
 is written with the framework's own type adapter. Staged answers are kept as `DeferredToolResults`.
 """
 
