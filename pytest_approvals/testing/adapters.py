@@ -171,7 +171,7 @@ class AdapterTests:
         assert bool(adapter.framework) == bool(adapter.packages), "framework and packages come together"
         assert not adapter.framework or adapter.issues.startswith("http"), "issues must be an address"
 
-    def test_what_is_missing_says_why(self) -> None:
+    def test_missing_capabilities_have_reasons(self) -> None:
         """Each capability that is not claimed names the API that is missing or refuses."""
         assert [] == [name for name, why in self.adapter.missing.items() if not why.strip()]
 
@@ -187,7 +187,9 @@ class AdapterTests:
 
     # --- refusals and lifecycle ---
 
-    def test_what_it_does_not_claim_it_refuses(self, story: Callable[..., AdapterSession], capability: str) -> None:
+    def test_it_refuses_steps_without_their_capability(
+        self, story: Callable[..., AdapterSession], capability: str
+    ) -> None:
         """A step without its capability raises `Unsupported`, and nothing else."""
         session = story(DONE)
         steps: dict[str, Callable[[], Awaitable[Any]]] = {
@@ -202,7 +204,7 @@ class AdapterTests:
         with pytest.raises(Unsupported):
             session.wait(steps[capability]())
 
-    def test_it_has_the_tools_it_was_given(self, story: Callable[..., AdapterSession]) -> None:
+    def test_it_has_the_tools_of_its_blueprint(self, story: Callable[..., AdapterSession]) -> None:
         """`tools` names those of the blueprint."""
         assert [spec.name for spec in TOOLS] == [spec.name for spec in story().agent.tools()]
 
@@ -229,7 +231,7 @@ class AdapterTests:
         assert "Done." == session.finished("Say something.")
         assert [["Say something."]] == [_item_texts(items, "user") for items in session.world.inputs]
 
-    def test_an_ungated_call_runs_and_its_result_is_told(self, story: Callable[..., AdapterSession]) -> None:
+    def test_an_ungated_call_runs_and_its_result_is_sent(self, story: Callable[..., AdapterSession]) -> None:
         """It runs once, with the model's arguments; the next input has its result under its id."""
         session = story(READS, DONE, results={"read_file": "text of a.txt"})
 
@@ -295,7 +297,7 @@ class AdapterTests:
         assert [{"path": "a.txt"}, {"path": "b.txt"}] == [request.arguments for request in requests]
 
     @requires("tool_errors")
-    def test_a_failing_tool_is_told_or_fails_the_turn(self, story: Callable[..., AdapterSession]) -> None:
+    def test_a_failing_tool_is_reported_or_fails_the_turn(self, story: Callable[..., AdapterSession]) -> None:
         """The error of a tool goes to the model or fails the turn, and nowhere else."""
         session = story(READS, DONE, results={"read_file": ToolRaised("no such file")})
         try:
@@ -318,7 +320,7 @@ class AdapterTests:
             session.turn("Say something.")
 
     @requires("streaming")
-    def test_a_stream_gives_what_a_plain_turn_gives(self, story: Callable[..., AdapterSession]) -> None:
+    def test_a_stream_ends_like_a_plain_turn(self, story: Callable[..., AdapterSession]) -> None:
         """The requests are the same, and the stream shows what happens, to its end."""
         plain, streamed = story(DELETES, DONE), story(DELETES, DONE)
         requests, shown = plain.paused("Delete a.txt."), streamed.paused("Delete a.txt.", stream=True)
@@ -334,7 +336,7 @@ class AdapterTests:
     # --- state between turns ---
 
     @requires("serialize.json")
-    def test_a_saved_state_is_taken_up(self, story: Callable[..., AdapterSession]) -> None:
+    def test_a_saved_state_is_restored(self, story: Callable[..., AdapterSession]) -> None:
         """A new agent lists the same requests, and resumes where the other one stopped."""
         self._survives_a_restart(story(DELETES, DONE, serialize="json"))
 

@@ -1,4 +1,4 @@
-"""`tools/adapter_tests.py` runs the tests of adapters beside their frameworks."""
+"""`tools/adapter_tests.py` runs the tests of adapters with their frameworks installed."""
 
 from __future__ import annotations
 

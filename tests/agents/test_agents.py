@@ -168,7 +168,7 @@ def test_an_agent_that_plays_releases_has_no_checkout() -> None:
 
 
 def test_an_agent_that_plays_releases_runs_where_it_is_named() -> None:
-    """Where no agent is named, the frameworks that are here run."""
+    """If no agent is named, the frameworks that are here run."""
     assert "reference" in list_default_agents()
     assert "meai" not in list_default_agents()
 
@@ -228,7 +228,7 @@ def test_a_missing_framework_is_named_with_what_to_do(project: Path) -> None:
 
 
 def test_the_installed_version_can_be_asked_for(project: Path) -> None:
-    """A version that stands here already needs no environment."""
+    """A version that is installed here already needs no environment."""
     write_adapter(project / "toy_adapter.py", framework="pytest", packages=("pytest",))
 
     found = resolve_local_agent(AgentSpec.parse(f"toy=={version('pytest')}"))

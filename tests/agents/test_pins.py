@@ -33,7 +33,7 @@ def test_pins_name_no_registry() -> None:
     assert "index" not in text
 
 
-def test_an_old_release_gets_what_it_needs_beside_it() -> None:
+def test_an_old_release_gets_its_constraints() -> None:
     """A release that a newer dependency broke is installed with an older one."""
     assert ("openai-agents==0.9.0", "openai==2.26.0") == get_pin("openai-agents").requirements("0.9.0")
     assert ("openai-agents==0.24.0",) == get_pin("openai-agents").requirements("0.24.0")

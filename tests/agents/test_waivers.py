@@ -124,7 +124,7 @@ def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
-    """Loading refuses what cannot be meant, and says where it stands."""
+    """Loading refuses what cannot be meant, and names its place."""
     path = written(tmp_path, text)
 
     with pytest.raises(WaiverError) as error:
@@ -192,7 +192,7 @@ def test_updating_removes_stale_waivers_and_keeps_comments(tmp_path: Path) -> No
 
 
 def test_a_new_waiver_is_refused_until_it_has_a_reason(tmp_path: Path) -> None:
-    """Updating adds what failed; a person has to look at it."""
+    """Updating adds what failed; a user has to look at it."""
     text = rewrite_waivers(
         GOOD, [], [outcome("basics/new"), outcome("basics/new", "none-held"), outcome("basics/other")]
     )
@@ -215,7 +215,7 @@ def test_a_new_waiver_is_refused_until_it_has_a_reason(tmp_path: Path) -> None:
 
 
 def test_a_waiver_reads_as_one_line() -> None:
-    """It says where it stands, what it waives and why."""
+    """It names its place, what it waives and why."""
     waiver = Waiver(scenario="a/b", check="runs-at-most-once", reason="r", issue="i", path="x.yaml", line=3)
 
     assert "x.yaml:3: runs-at-most-once on a/b: r (i)" == str(waiver)

@@ -34,7 +34,7 @@ async def process(request: pytest.FixtureRequest, pool: ProcessPool) -> AsyncIte
 
 @pytest_asyncio.fixture
 async def hosted(pool: ProcessPool) -> AsyncIterator[Callable[..., Any]]:
-    """Builds an agent of a class of the toys, in a process of its own."""
+    """Build an agent of a class of the toys, in a process of its own."""
     opened: list[Agent] = []
 
     async def build(name: str, world: Any, blueprint: Any) -> Agent:

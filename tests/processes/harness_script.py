@@ -1,5 +1,5 @@
 """
-A harness of its own, for tests of its end: leaves agents in some state, says their numbers, and goes on as it is told.
+A harness of its own, for tests of its end: leaves agents in some state, prints their numbers, and continues on command.
 
 `python harness_script.py STATE END`: STATE is `idle`, `spins` or `warming`; END is `stays`, `returns` or `raises`.
 """

@@ -1,4 +1,4 @@
-"""A person's own agent in another process: its tools run there, their starts and ends are recorded here."""
+"""A user's own agent in another process: its tools run there, their starts and ends are recorded here."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_real_tools_run_at_the_same_time(hosted: Callable[..., Any]) -> No
 
 
 async def test_a_real_tool_is_cancelled_with_its_turn(hosted: Callable[..., Any]) -> None:
-    """There, and in what is recorded here, before the caller goes on."""
+    """There, and in what is recorded here, before the caller continues."""
     world = ToyWorld(pays(99, tool="sell"))
     agent = await hosted("toy_agent:Attached", world, attached(toy_agent.own_tool))
     turn = asyncio.ensure_future(agent.turn("Sell.", (), stream=False))

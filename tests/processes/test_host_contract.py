@@ -154,7 +154,7 @@ async def test_what_an_agent_cannot_express_is_unsupported(process: AgentProcess
     assert ("malformed_address", "the toy takes requests only") == (caught.value.capability, caught.value.why)
 
 
-async def test_a_state_is_taken_up_in_another_process(process: AgentProcess, pool: Any) -> None:
+async def test_a_state_is_restored_in_another_process(process: AgentProcess, pool: Any) -> None:
     """What one process dumps another one loads; the requests held from the first one count as rebuilt there."""
     first = await RemoteAgent.build(process, ToyWorld(pays(5)), BLUEPRINT)
     paused = await first.turn("Pay.", (), stream=False)

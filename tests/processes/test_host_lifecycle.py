@@ -48,7 +48,7 @@ async def pay(process: AgentProcess) -> str:
 
 
 def runs(pid: int) -> bool:
-    """Whether that process runs; one that waits for its parent to reap it does not."""
+    """Return whether that process runs; one that waits for its parent to reap it does not."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def runs(pid: int) -> bool:
 
 
 def harness(*words: str) -> tuple[subprocess.Popen[str], list[int]]:
-    """Starts a harness of its own, and gives it with the numbers of its processes."""
+    """Start a harness of its own, and return it with the numbers of its processes."""
     path = os.pathsep.join([str(HERE), str(Path(pytest_approvals.__file__).parents[1])])
     child = subprocess.Popen(
         [sys.executable, str(HERE / "harness_script.py"), *words],
@@ -154,7 +154,7 @@ def test_an_interpreter_that_is_not_there_is_unavailable(own_pool: ProcessPool) 
 
 
 def test_something_that_is_no_agent_process_is_a_host_error(own_pool: ProcessPool, tmp_path: Path) -> None:
-    """It ends or talks nonsense, and both are said."""
+    """It ends or sends garbage, and both are said."""
     (tmp_path / "hello.py").write_text("print('hello')")
     (tmp_path / "breaks.py").write_text("import no_such_module")
     with pytest.raises(HostError, match="`hello` was not answered: it sent a line that is not a message: hello"):
@@ -164,7 +164,7 @@ def test_something_that_is_no_agent_process_is_a_host_error(own_pool: ProcessPoo
 
 
 def interpreter(version: str) -> str:
-    """Finds an interpreter of that version on this machine, or skips the test."""
+    """Find an interpreter of that version on this machine, or skip the test."""
     beside_this_one = sorted(Path(sys.base_prefix).parent.glob(f"{version}*/bin/python{version}"))
     for found in filter(None, (shutil.which(f"python{version}"), *beside_this_one)):
         code = "import sys; print('%d.%d' % sys.version_info[:2])"

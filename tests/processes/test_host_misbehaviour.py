@@ -1,4 +1,4 @@
-"""Agent processes that die, hang, print or talk nonsense: what happened is said at once, and nothing is left."""
+"""Agent processes that die, hang, print or send garbage: what happened is said at once, and nothing is left."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start(request: pytest.FixtureRequest, pool: ProcessPool) -> Callable[..., An
 
 
 def exists(pid: int | None) -> bool:
-    """Whether there is a process with that number; one that ended and was not reaped yet counts."""
+    """Return whether there is a process with that number; one that ended and was not reaped yet counts."""
     assert pid is not None
     try:
         os.kill(pid, 0)
@@ -36,7 +36,7 @@ def exists(pid: int | None) -> bool:
 
 
 def runs(pid: int) -> bool:
-    """Whether that process runs; one that waits for whoever adopted it to reap it does not."""
+    """Return whether that process runs; one that waits for whoever adopted it to reap it does not."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def runs(pid: int) -> bool:
         ("SpeaksOfAnotherSession", "it named the unknown session 9 in `model`"),
     ],
 )
-async def test_a_process_that_dies_or_talks_nonsense_is_lost(start: Callable[..., Any], name: str, said: str) -> None:
+async def test_a_process_that_dies_or_sends_garbage_is_lost(start: Callable[..., Any], name: str, said: str) -> None:
     """The turn fails with what happened, every later step with the same, and the process is gone."""
     process = await start(f"toy_broken:{name}")
     agent = await RemoteAgent.build(process, ToyWorld(says("Go on.")), BLUEPRINT)
@@ -106,10 +106,10 @@ async def test_a_process_that_dies_or_talks_nonsense_is_lost(start: Callable[...
         ),
     ],
 )
-async def test_an_adapter_that_gives_nonsense_is_told_from_one_that_fails(
+async def test_an_adapter_that_returns_an_invalid_value_differs_from_one_that_fails(
     start: Callable[..., Any], name: str, said: str
 ) -> None:
-    """It is a broken contract, not a failed turn; the process can go on."""
+    """It is a broken contract, not a failed turn; the process can continue."""
     agent = await RemoteAgent.build(await start(f"toy_broken:{name}"), ToyWorld(), BLUEPRINT)
     with pytest.raises(HostError) as caught:
         await agent.turn("Go.", (), stream=False)
@@ -119,7 +119,7 @@ async def test_an_adapter_that_gives_nonsense_is_told_from_one_that_fails(
     await agent.close()
 
 
-async def test_a_state_that_is_no_text_is_nonsense(start: Callable[..., Any]) -> None:
+async def test_a_state_that_is_not_text_is_an_adapter_error(start: Callable[..., Any]) -> None:
     """As is every other answer of a wrong type."""
     agent = await RemoteAgent.build(await start("toy_broken:DumpsNonsense"), ToyWorld(), BLUEPRINT)
     with pytest.raises(HostError, match="invalid result of `dump`: text: expected string, got b'bytes' \\(bytes\\)"):
@@ -211,7 +211,7 @@ async def test_a_tool_is_cancelled_when_its_process_dies(start: Callable[..., An
     await agent.close()
 
 
-async def test_an_exception_that_cannot_be_told_is_told_by_its_name(start: Callable[..., Any]) -> None:
+async def test_an_exception_that_cannot_be_sent_is_reported_by_its_name(start: Callable[..., Any]) -> None:
     """Nothing is pickled, so nothing must be picklable."""
     agent = await RemoteAgent.build(await start("toy_broken:RaisesTheUnpicklable"), ToyWorld(), BLUEPRINT)
     with pytest.raises(Exception, match="its text is unavailable: RuntimeError") as caught:
@@ -269,7 +269,7 @@ async def test_a_process_that_holds_threads_is_not_forked(pool: ProcessPool) -> 
 
 
 async def test_a_process_is_ended_with_all_that_it_has_started(start: Callable[..., Any]) -> None:
-    """Also with what holds its standard error, and would go on for ever."""
+    """Also with what holds its standard error, and would continue forever."""
     agent = await RemoteAgent.build(await start("toy_broken:LeavesAProcess"), ToyWorld(), BLUEPRINT)
     started = (await agent.turn("Go.", (), stream=False)).output
     assert exists(started)
@@ -290,7 +290,7 @@ async def test_an_agent_that_does_not_close_is_ended(pool: ProcessPool) -> None:
     assert not exists(process.pid)
 
 
-async def test_other_agents_go_on_when_one_is_lost(pool: ProcessPool) -> None:
+async def test_other_agents_continue_when_one_is_lost(pool: ProcessPool) -> None:
     """A process that was forked from the same warm one is not touched."""
     dying, living = await pool.start_fresh("toy_broken:Dies"), await pool.start_fresh("toy_broken:Dies")
     agents = [await RemoteAgent.build(process, ToyWorld(pays(5)), BLUEPRINT) for process in (dying, living)]

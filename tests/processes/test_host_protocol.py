@@ -153,7 +153,7 @@ def test_the_example_of_the_page_fits_the_schema() -> None:
 
 
 def test_the_example_of_the_page_is_what_happens() -> None:
-    """A process that was written from the page says what stands there."""
+    """A process that was written from the page does what the page says."""
     command = [sys.executable, str(HERE / "other_language.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
@@ -186,8 +186,8 @@ def test_the_page_names_all_notices() -> None:
     """With all that they carry."""
     rows = rows_of_the_page()
 
-    for notice, told in (NOTICES | NOTICES_TO_AGENT).items():
-        for field in told.__dataclass_fields__:
+    for notice, notice_type in (NOTICES | NOTICES_TO_AGENT).items():
+        for field in notice_type.__dataclass_fields__:
             assert f"`{field}`" in rows[notice][1], notice
 
 

@@ -147,7 +147,7 @@ def test_a_fresh_run_goes_through_several_processes(pool: ProcessPool, resume: A
 
 
 def test_a_step_of_the_story_can_ask_for_a_fresh_process(pool: ProcessPool) -> None:
-    """Where the variant stays in the same one."""
+    """If the variant stays in the same one."""
     caller = (
         TurnStep(text="Pay."),
         RestartStep(fresh=True),

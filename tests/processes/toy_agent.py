@@ -171,7 +171,7 @@ class Toy(Agent):
 
 
 class Attached(Toy):
-    """Runs a person's own function, given as the attachment, for every call of its tool."""
+    """Runs a user's own function, given as the attachment, for every call of its tool."""
 
     async def _run(self, calls: list[dict[str, Any]]) -> None:
         TASK.set("the framework's")
@@ -198,18 +198,18 @@ def _written(call: ModelCall) -> dict[str, Any]:
 
 
 class Ticket:
-    """What a person's own tool gives back: nothing that JSON could hold."""
+    """What a user's own tool gives back: nothing that JSON could hold."""
 
     def __repr__(self) -> str:
         return "<a ticket>"
 
 
 class SoldOut(Exception):
-    """What a person's own tool raises."""
+    """What a user's own tool raises."""
 
 
 async def own_tool(amount: int) -> Ticket:
-    """A person's own tool."""
+    """A user's own tool."""
     if amount == 0:
         raise SoldOut(TASK.get())
     if amount == 99:

@@ -36,7 +36,7 @@ def protocol_descriptor() -> int:
 
 
 def write(line: bytes) -> None:
-    """Writes to the protocol behind everybody's back."""
+    """Write to the protocol behind everybody's back."""
     os.write(protocol_descriptor(), line)
 
 

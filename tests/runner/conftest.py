@@ -37,7 +37,7 @@ def pays(*amounts: int) -> ScriptedReply:
 
 @pytest.fixture
 def story() -> Callable[..., Scenario]:
-    """Builds a scenario out of replies; by default one payment and a last word."""
+    """Build a scenario out of replies; by default one payment and a last word."""
 
     def build(*replies: ScriptedReply, **parts: Any) -> Scenario:
         played = replies or (pays(5), ScriptedReply(say="Done."))
@@ -49,7 +49,7 @@ def story() -> Callable[..., Scenario]:
 
 @pytest.fixture
 def played() -> Callable[..., RecordedRun]:
-    """Plays a scenario on the reference agent, or on another agent class."""
+    """Play a scenario on the reference agent, or on another agent class."""
 
     def play(
         scenario: Scenario,

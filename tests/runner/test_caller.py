@@ -78,7 +78,7 @@ class TestDecisions:
         assert ("reject", True) == (decision.verdict, decision.missing)
 
     def test_each_answer_goes_to_its_call(self, story: Story, played: Played) -> None:
-        """A script's answers reach the calls that they name, in whatever order."""
+        """A script's answers reach the calls that they name, in any order."""
         answers = (ScriptedDecision(label="c2"), ScriptedDecision(label="c1", verdict="reject"))
         run = played(story(pays(1, 2), DONE, caller=(SEND, TurnStep(answers=answers))))
 
@@ -123,14 +123,14 @@ class TestDecisions:
         assert [5] == ran(run)
 
     def test_a_malformed_address_is_handed_over_verbatim(self, story: Story, played: Played) -> None:
-        """What stands where a request goes is recorded and refused by the reference agent."""
+        """A value in place of a request is recorded and refused by the reference agent."""
         run = played(story(caller=(SEND, TurnStep(answers=(ScriptedDecision(malformed_address=True, address=[]),)))))
 
         assert {"address": []} == next(event.raw for event in run.events if isinstance(event, DecisionMade))
         assert ["paused", "failed", "finished"] == outcomes(run)
 
     def test_the_oracle_gives_up_when_nothing_moves(self, story: Story, played: Played) -> None:
-        """Requests that stay whatever is answered are reported as stuck, not answered for ever."""
+        """Requests that stay after every answer are reported as stuck, not answered forever."""
         malformed = first_of(scripted({"c1": ScriptedDecision(verdict="raw", raw="yes")}))
         run = played(story(), oracle=malformed)
 
@@ -148,7 +148,7 @@ class TestState:
         assert [5] == ran(run)
 
     def test_staged_decisions_survive_a_save(self, story: Story, played: Played) -> None:
-        """A decision that was staged and saved takes effect when the session goes on."""
+        """A decision that was staged and saved takes effect when the session continues."""
         run = played(story(caller=(SEND, StageStep(answers=(ScriptedDecision(label="c1"),)), TurnStep())), JSON)
 
         assert [5] == ran(run)
@@ -199,7 +199,7 @@ class TestState:
     def test_what_was_saved_can_be_changed(
         self, story: Story, played: Played, where: Literal["every", "shown", "hidden"], amounts: list[int]
     ) -> None:
-        """The latest save says something else when it is taken up: where a person is shown it, or only elsewhere."""
+        """The latest save says something else when it is restored: where a user sees it, or only elsewhere."""
         rewrite = RewriteStep(old='"amount": 5', new='"amount": 7', where=where)
         run = played(
             story(caller=(SEND, rewrite, TurnStep(answers=(ScriptedDecision(label="c1"),)), LeaveStep())), JSON
@@ -208,7 +208,7 @@ class TestState:
         assert amounts == ran(run)
 
     def test_what_was_not_saved_cannot_be_changed(self, story: Story, played: Played) -> None:
-        """Where the state is not text, or does not say so, the step is skipped, and the journal says why."""
+        """If the state is not text, or does not say so, the step is skipped, and the journal says why."""
         caller = (SEND, RewriteStep(old="nowhere", new="somewhere"), LeaveStep())
         runs = [played(story(caller=caller)), played(story(caller=caller), JSON)]
 
@@ -246,7 +246,7 @@ class TestTogether:
         assert ["turn.start 2", "turn.start 3", "turn.end 3", "turn.end 2"] == turns[2:6]
 
     def test_two_answers_at_once_run_on_two_copies(self, story: Story, played: Played) -> None:
-        """Where the state is saved between turns, two turns at the same time take up the same save."""
+        """If the state is saved between turns, two turns at the same time restore the same save."""
         both = (TurnStep(answers=(ScriptedDecision(label="c1"),)), TurnStep(answers=(ScriptedDecision(label="c1"),)))
         run = played(story(caller=(SEND, TogetherStep(steps=both))), JSON)
 
@@ -297,7 +297,7 @@ class TestModel:
         assert ["provider"] == [event.by for event in run.events if isinstance(event, ToolStart)]
 
     def test_sub_agents_play_their_own_scripts(self, story: Story, played: Played) -> None:
-        """Two conversations with one agent are told apart, and their calls are labelled by the calls that run them."""
+        """Two conversations with one agent are separate, and their calls are labelled by the calls that run them."""
         asks = {"input": Parameter()}
         delegate = Tool(name="delegate", parameters=asks, runs="helper")
         pay = Tool(name="pay", parameters={"amount": Parameter(type="integer")}, approval="always", agent="helper")

@@ -54,7 +54,7 @@ class TestStyles:
         assert all(chunk.arguments is None for chunk in chunks[:3])
 
     def test_interleaved_mixes_the_calls(self) -> None:
-        """With `interleaved`, pieces of one call stand between pieces of another."""
+        """With `interleaved`, pieces of one call come between pieces of another."""
         order = [chunk.call for chunk in split_reply(None, CALLS[:2], "interleaved")]
 
         assert [0, 1, 0, 1, 0, 1] == order[:6]

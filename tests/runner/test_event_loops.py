@@ -15,7 +15,7 @@ NAME = ContextVar("NAME", default="nobody")
 
 
 async def who() -> tuple[str, bool]:
-    """Says what the context holds, and whether this is the main thread."""
+    """Return what the context holds, and whether this is the main thread."""
     await asyncio.sleep(0)
     return NAME.get(), threading.current_thread() is threading.main_thread()
 

@@ -65,7 +65,7 @@ class TestInATool:
 
         assert [None, ["CallerGone", "the caller hung up"]] == [event.error for event in ends][:2]
 
-    def test_a_tool_that_is_not_cancelled_goes_on(self, story: Story, played: Played) -> None:
+    def test_a_tool_that_is_not_cancelled_continues(self, story: Story, played: Played) -> None:
         """A tool in a task of its own, which no cancellation reaches, comes to its end."""
 
         class Shielding(ReferenceAgent):
@@ -77,7 +77,7 @@ class TestInATool:
         assert "tool.end returned" in kinds(run, ToolEnd)
 
     def test_a_turn_that_waits_for_its_tool_ends(self, story: Story, played: Played) -> None:
-        """Where the turn does not end before the tool does, the tool goes on after a while."""
+        """If the turn does not end before the tool does, the tool continues after a while."""
 
         class Stubborn(ReferenceAgent):
             async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:

@@ -118,7 +118,7 @@ class TestRepr:
 
 class TestMistakes:
     def test_a_policy_must_give_something_that_is_a_decision(self) -> None:
-        """A policy that answers nonsense is a usage error that names what is valid."""
+        """A policy that returns an invalid answer is a usage error that names what is valid."""
         with pytest.raises(UsageError, match=r"Invalid answer 'perhaps' of policy\(.*\): expected an Answer, approve"):
             policy(lambda _: "perhaps").answer(DELETE, "c1")
 

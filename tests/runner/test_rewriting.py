@@ -15,14 +15,14 @@ PARTS = ("id ann; show ann", "ann; hash ann")
 
 
 async def lists(parts: Sequence[str]) -> Any:
-    """Shows what the first part says last, and refuses a hash of somebody else."""
+    """Show what the first part says last, and refuse a hash of somebody else."""
     if not parts[1].endswith("ann"):
         return None
     return [parts[0].rpartition(" ")[2]]
 
 
 async def checks(parts: Sequence[str]) -> Any:
-    """Refuses whatever was changed."""
+    """Refuse whatever was changed."""
     return ["ann"] if tuple(parts) == PARTS else None
 
 
@@ -58,7 +58,7 @@ def test_what_is_shown_is_found_out_by_trial(
 
 
 def test_a_change_that_is_refused_counts_as_shown() -> None:
-    """Where an agent refuses each change, there is no other place to change."""
+    """If an agent refuses each change, there is no other place to change."""
     step = RewriteStep(old="show ann", new="show bob", where="shown")
 
     assert [StatePosition(0, 8)] == asyncio.run(select_positions(PARTS, step, checks))

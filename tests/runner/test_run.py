@@ -84,7 +84,7 @@ class CannotSave(ReferenceAgent):
 
 
 class CannotLoad(ReferenceAgent):
-    """An agent that cannot take up its own state."""
+    """An agent that cannot restore its own state."""
 
     async def load(self, parts: Sequence[str]) -> None:
         raise ValueError("unknown version")
@@ -122,7 +122,7 @@ class TestEnd:
         assert ["timeout"] == [event.outcome for event in run.events if isinstance(event, TurnEnd)]
 
     def test_an_endless_loop_runs_out_of_model_calls(self, story: Story, played: Played) -> None:
-        """An agent that asks its model for ever is stopped by the limit of model calls."""
+        """An agent that asks its model forever is stopped by the limit of model calls."""
         run = played(story(), agent=AsksForEver, limit=RunLimits(model_calls=1), lenient=True)
 
         assert [1] == [event.limit for event in run.events if isinstance(event, ModelExhausted)]
@@ -142,7 +142,7 @@ class TestEnd:
             (DumpsNonsense, "the adapter of 'toy' breaks its contract: dump() returned dict; expected text"),
         ],
     )
-    def test_an_adapter_that_gives_nonsense_breaks_the_run(
+    def test_an_adapter_that_returns_an_invalid_value_breaks_the_run(
         self, story: Story, played: Played, agent: type[Agent], what: str
     ) -> None:
         """Nonsense from an adapter is recorded with what it was and what it must be, and ends the run."""
@@ -152,7 +152,7 @@ class TestEnd:
         assert lost.what.startswith(what)
         assert "broken" == last(run).how
 
-    def test_a_list_of_nonsense_breaks_the_run(self, story: Story, played: Played) -> None:
+    def test_a_list_of_garbage_breaks_the_run(self, story: Story, played: Played) -> None:
         """What an adapter lists as pending must be requests."""
         run = played(story(), Variant(serialize="json", source="restored"), agent=ListsNonsense)
 
@@ -171,15 +171,15 @@ class TestEnd:
 
 class TestState:
     def test_a_save_that_fails_leaves_the_agent_alive(self, story: Story, played: Played) -> None:
-        """Where the state cannot be written, that is recorded and the story goes on with the living agent."""
+        """If the state cannot be written, that is recorded and the story continues with the living agent."""
         run = played(story(), Variant(serialize="json", source="restored"), agent=CannotSave)
 
         errors = [event.error for event in run.events if event.kind == "store.save"]  # type: ignore[attr-defined]
         assert ["TypeError", "not serializable"] == errors[0]
         assert "Done." == run.output
 
-    def test_a_state_that_cannot_be_taken_up_ends_the_story(self, story: Story, played: Played) -> None:
-        """Where a save cannot be restored, that is recorded and nothing more is played."""
+    def test_a_state_that_cannot_be_restored_ends_the_story(self, story: Story, played: Played) -> None:
+        """If a save cannot be restored, that is recorded and nothing more is played."""
         run = played(story(), Variant(serialize="json", source="restored"), agent=CannotLoad)
 
         restored = [event for event in run.events if event.kind == "store.restore"]

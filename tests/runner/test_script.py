@@ -1,4 +1,4 @@
-"""How the scripted model tells conversations apart."""
+"""How the scripted model distinguishes conversations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CALL = Item(kind="call", id="h1", tool="pay", arguments={"amount": 5}, message=1
 
 
 def test_a_conversation_that_begins_otherwise_is_known_by_its_calls() -> None:
-    """An agent that gives a sub-agent another first message after a pause goes on with the same script."""
+    """An agent that gives a sub-agent another first message after a pause continues with the same script."""
     assert ("c1/helper", 2) == asked(scenario(), paid(), Item(kind="user", text="Clean up"), CALL)
 
 
@@ -55,7 +55,7 @@ def test_a_call_with_other_arguments_is_of_no_known_conversation() -> None:
 
 
 def test_a_first_message_says_more_than_calls() -> None:
-    """Where it is known, the calls are not looked at."""
+    """If it is known, the calls are not looked at."""
     progress = paid(label="c2/h1")
     progress.delegated["c2"] = ("helper", "Pay 6")
 
@@ -80,11 +80,11 @@ def delegated_again() -> ScriptState:
 
 
 def test_a_sub_agent_that_keeps_its_conversation_begins_anew_with_the_next_call() -> None:
-    """Its script is that of the call, whatever stands before the call's message."""
+    """Its script is that of the call, whatever comes before the call's message."""
     assert ("c2/helper", 2) == asked(scenario(), delegated_again(), *kept())
 
 
-def test_a_sub_agent_that_keeps_its_conversation_goes_on_in_the_newest_part() -> None:
+def test_a_sub_agent_that_keeps_its_conversation_continues_in_the_newest_part() -> None:
     """After its calls the input ends otherwise, and its last message still tells whose it is."""
     progress = delegated_again()
     asked(scenario(), progress, *kept())

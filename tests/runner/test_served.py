@@ -31,7 +31,7 @@ SERVER = {"type": "mcp", "server_label": "s", "server_url": "http://s.invalid"}
 
 
 def post(url: str, body: Any) -> Any:
-    """Posts JSON and gives the JSON of the answer, whatever its status is."""
+    """Post JSON and return the JSON of the answer, of any status."""
     request = HttpRequest(url, json.dumps(body).encode(), {"content-type": "application/json"})
     try:
         with urlopen(request, timeout=20) as answer:
@@ -57,7 +57,7 @@ class Poster(ReferenceAgent):
 
 @pytest.fixture
 def posting() -> Callable[..., type[Agent]]:
-    """Makes an agent class that posts these bodies."""
+    """Make an agent class that posts these bodies."""
 
     def make(*bodies: Any, path: str = Poster.path) -> type[Agent]:
         return type("Posting", (Poster,), {"bodies": bodies or Poster.bodies, "path": path, "addresses": []})
@@ -75,7 +75,7 @@ def test_a_request_is_answered_from_the_script(
 
 
 def test_the_world_of_the_agent_records(story: Story, played: Played, posting: Callable[..., type[Agent]]) -> None:
-    """A request stands in the journal as one to the model itself does."""
+    """A request is in the journal as one to the model itself is."""
     run = played(story(ScriptedReply(say="Done.")), CHAT, agent=posting())
 
     asked = [event for event in run.events if isinstance(event, ModelRequest)]
@@ -119,7 +119,7 @@ def test_what_the_provider_refuses_is_refused(
 
 
 def test_an_address_ends_with_its_run(story: Story, played: Played, posting: Callable[..., type[Agent]]) -> None:
-    """Whoever asks later is told so."""
+    """A client that asks later gets an error."""
     agent = posting()
     played(story(ScriptedReply(say="Done.")), CHAT, agent=agent)
 
@@ -130,7 +130,7 @@ def test_an_address_ends_with_its_run(story: Story, played: Played, posting: Cal
 def test_a_request_that_waits_ends_with_its_run(
     story: Story, played: Played, posting: Callable[..., type[Agent]]
 ) -> None:
-    """Where a run is cut off, nobody goes on waiting for an answer."""
+    """If a run is cut off, nobody keeps waiting for an answer."""
     lost: list[BaseException] = []
 
     class Waits(Poster):

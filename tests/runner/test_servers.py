@@ -92,13 +92,13 @@ def bank(**does: Any) -> Tool:
     )
 
 
-def ran(run: RecordedRun) -> list[tuple[str, Any]]:
-    """Gives the executions of a run: the session, and the arguments."""
+def executions(run: RecordedRun) -> list[tuple[str, Any]]:
+    """Return the executions of a run: the session, and the arguments."""
     return [(event.session, event.arguments) for event in run.events if event.kind == "tool.start"]
 
 
-def told(run: RecordedRun) -> list[str]:
-    """Gives the results in the last input of the model."""
+def latest_results(run: RecordedRun) -> list[str]:
+    """Return the results in the last input of the model."""
     asked = [event for event in run.events if event.kind == "model.request"][-1]
     return [item["text"] for item in asked.items if item["kind"] == "result"]
 
@@ -108,7 +108,7 @@ def test_what_a_server_runs_is_recorded(story: Story, played: Played, transport:
     """Over either transport the body runs in the world of the agent, and every check sees it."""
     run = played(story(tools=(bank(returns="paid {amount}"),), servers={"bank": transport}), agent=Connected)
 
-    assert ([("", {"amount": 5})], ["paid 5"]) == (ran(run), told(run))
+    assert ([("", {"amount": 5})], ["paid 5"]) == (executions(run), latest_results(run))
     assert [] == [
         one.check for one in judge(run.events) if one.status not in ("pass", "not-applicable", "not-observable")
     ]
@@ -132,7 +132,7 @@ def test_a_tool_that_raises_is_a_failure_at_the_client(story: Story, played: Pla
     ends = [(event.how, event.error) for event in run.events if event.kind == "tool.end"]
 
     assert [("raised", ["ToolRaised", "the bank is closed"])] == ends
-    assert ["Error: the bank is closed"] == told(run)
+    assert ["Error: the bank is closed"] == latest_results(run)
 
 
 def test_an_agent_that_does_not_connect_has_no_servers(story: Story, played: Played, built: list[Blueprint]) -> None:
@@ -158,7 +158,7 @@ def test_a_call_runs_in_the_session_that_made_it(played: Played) -> None:
     shared = parse_scenario(TWO_SESSIONS, name="tests/sessions", path="text")
     run = played(shared, agent=Connected)
 
-    assert [("", {"amount": 5}), ("bob", {"amount": 6})] == ran(run)
+    assert [("", {"amount": 5}), ("bob", {"amount": 6})] == executions(run)
 
 
 TWO_SESSIONS = """

@@ -1,4 +1,4 @@
-"""States that other releases saved, taken up by the agent under test."""
+"""States that other releases saved, resumed by the agent under test."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scenario(tmp_path: Path) -> Scenario:
 
 
 def kept(scenario: Scenario, version: str, serialize: str, folder: Path) -> Path:
-    """Stores what the reference agent saves, as if a release of it had."""
+    """Store what the reference agent saves, as if a release of it had."""
     folder.mkdir(parents=True)
     state = asyncio.run(capture_paused_state(scenario, serialize, SOURCE, "reference", str(folder)))
     path = stored_state_path(scenario, "reference", version, serialize)
@@ -55,7 +55,7 @@ def kept(scenario: Scenario, version: str, serialize: str, folder: Path) -> Path
 
 
 @pytest.mark.parametrize("serialize", ["json", "native.sqlite"])
-def test_what_was_saved_is_taken_up_and_goes_on(scenario: Scenario, tmp_path: Path, serialize: str) -> None:
+def test_what_was_saved_is_restored_and_continues(scenario: Scenario, tmp_path: Path, serialize: str) -> None:
     """What ran before does not run again, the request is there, and its answer counts."""
     kept(scenario, "1.0", serialize, tmp_path / "store")
     variant = Variant(serialize=serialize, source="restored", oracle="approve_all", saved_by="1.0")
@@ -68,7 +68,7 @@ def test_what_was_saved_is_taken_up_and_goes_on(scenario: Scenario, tmp_path: Pa
 
 
 def test_a_state_that_lost_its_request_is_a_finding(scenario: Scenario, tmp_path: Path) -> None:
-    """A newer release that takes up less than was saved fails a check."""
+    """A newer release that restores less than was saved fails a check."""
     path = kept(scenario, "1.0", "json", tmp_path / "store")
     written = json.loads(path.read_text())
     state = json.loads(written["state"])
@@ -99,7 +99,7 @@ def test_states_of_older_releases_make_variants(scenario: Scenario, tmp_path: Pa
 
 
 def test_an_agent_that_does_not_pause_leaves_no_state(scenario: Scenario, tmp_path: Path) -> None:
-    """There is nothing that could be taken up."""
+    """There is nothing that could be restored."""
     free = replace(scenario, tools=tuple(replace(tool, approval="never") for tool in scenario.tools))
 
     with pytest.raises(UsageError) as error:

@@ -43,7 +43,7 @@ def test_the_simulations_are_here() -> None:
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_every_flavour_of_a_framework_has_its_tests(name: str) -> None:
-    """A class in the adapter's folder, where they run beside the framework."""
+    """A class in the adapter's folder, where they run next to the framework."""
     modules = sorted((FOLDERS / name).glob("test_*conforms.py"))
     tested = {
         each for module in modules for each in re.findall(r"^    adapter = (\w+)$", module.read_text(), re.MULTILINE)

@@ -8,7 +8,7 @@ from pytest_approvals.testing import AdapterTests
 
 BROKEN = {
     "test_its_facts_are_complete": "wire_rules = 'telepathy'",
-    "test_what_is_missing_says_why": """
+    "test_missing_capabilities_have_reasons": """
         stores = {}
         capabilities = frozenset(ReferenceAgent.capabilities) - {"trim", "native.sqlite"}
         missing = {"trim": " "}
@@ -18,7 +18,7 @@ BROKEN = {
             await super().turn(text, decisions, stream=stream)
             return Finished(output="something else")
     """,
-    "test_an_ungated_call_runs_and_its_result_is_told": """
+    "test_an_ungated_call_runs_and_its_result_is_sent": """
         def __init__(self, world, blueprint):
             super().__init__(world, blueprint)
             run = world.run
@@ -58,7 +58,7 @@ BROKEN = {
             outcome = await super().turn(text, decisions, stream=stream)
             return Paused(requests=outcome.requests[:1]) if isinstance(outcome, Paused) else outcome
     """,
-    "test_a_failing_tool_is_told_or_fails_the_turn": """
+    "test_a_failing_tool_is_reported_or_fails_the_turn": """
         async def turn(self, text, decisions, *, stream):
             outcome = await super().turn(text, decisions, stream=stream)
             self.world.inputs.append(())
@@ -71,11 +71,11 @@ BROKEN = {
             except Exception:
                 return Finished(output="all is well")
     """,
-    "test_a_stream_gives_what_a_plain_turn_gives": """
+    "test_a_stream_ends_like_a_plain_turn": """
         async def turn(self, text, decisions, *, stream):
             return await super().turn(text, decisions, stream=False)
     """,
-    "test_a_saved_state_is_taken_up": """
+    "test_a_saved_state_is_restored": """
         async def load(self, parts):
             pass
     """,
@@ -100,11 +100,11 @@ BROKEN = {
         async def another_session(self, world):
             return self
     """,
-    "test_what_it_does_not_claim_it_refuses": """
+    "test_it_refuses_steps_without_their_capability": """
         capabilities = frozenset(ReferenceAgent.capabilities) - {"cancel"}
         missing = {"cancel": "nobody knows how"}
     """,
-    "test_it_has_the_tools_it_was_given": """
+    "test_it_has_the_tools_of_its_blueprint": """
         def tools(self):
             return ()
     """,
@@ -131,7 +131,7 @@ BROKEN = {
 
 
 def source(body: str) -> str:
-    """Gives a test module with an adapter that is broken so."""
+    """Return a test module with an adapter that is broken so."""
     lines = [line.strip("\n") for line in body.splitlines() if line.strip()]
     indent = min(len(line) - len(line.lstrip()) for line in lines)
     inside = "\n".join("    " + line[indent:] for line in lines)

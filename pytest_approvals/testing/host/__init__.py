@@ -48,6 +48,6 @@ def host_conforms(command: Sequence[str], *, agent: str = "agent", scenarios: Se
     Raises:
         HostConformanceError: It does not.
     """
-    found = check_host(command, agent=agent, scenarios=scenarios)
-    if found:
-        raise HostConformanceError(command, found)
+    findings = check_host(command, agent=agent, scenarios=scenarios)
+    if findings:
+        raise HostConformanceError(command, findings)

@@ -32,6 +32,7 @@ def run_catalogue(command: Sequence[str], agent: str, scenarios: Sequence[str]) 
     Raises:
         UnknownName: There is no such scenario.
     """
+    # The id of a scenario is its path below the root.
     stories = [
         load_scenario(path, root=path.parents[name.count("/")])
         for name, path in select_scenarios(scenarios, Path.cwd()).items()

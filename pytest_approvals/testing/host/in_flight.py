@@ -135,6 +135,7 @@ async def _start_held_turn(command: Sequence[str], agent: str) -> AsyncIterator[
 def _serve_model(protocol: str) -> Any:
     if not protocol:
         return None
+    # Agents that ask the world itself need no HTTP server.
     from pytest_approvals.runner.model_endpoint import ModelEndpoint
 
     return ModelEndpoint(protocol)

@@ -88,6 +88,7 @@ class RawHost:
             line = self._lines.readline()
         except TimeoutError:
             raise RuleBroken(f"`{method}` was not answered within {ANSWER_TIMEOUT:g} s") from None
+        # A connection that was reset counts as closed.
         except OSError:
             line = b""
         if not line:

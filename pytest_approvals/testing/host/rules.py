@@ -49,16 +49,16 @@ def _rule(requirement: str) -> Callable[[RuleCheck], RuleCheck]:
 
 def check_rules(command: Sequence[str], agent: str) -> list[HostFinding]:
     """Return the rules that a process breaks; if it does not even greet, nothing else is tested."""
-    found: list[HostFinding] = []
+    findings: list[HostFinding] = []
     for name, (requirement, attempt) in RULES.items():
         try:
             attempt(command, agent)
         except RuleBroken as broken:
-            found.append(HostFinding(name=name, requirement=requirement, what=str(broken)))
+            findings.append(HostFinding(name=name, requirement=requirement, what=str(broken)))
             # The first rule is the greeting.
             if name == next(iter(RULES)):
                 break
-    return found
+    return findings
 
 
 @_rule("`hello` must be answered with the protocol's version and with facts that can be read")

@@ -86,7 +86,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with an adapter, and the checkout of its framework beside it."""
+    """A project with an adapter, and the checkout of its framework next to it."""
     folder = tmp_path_factory.mktemp("project")
     checkout = folder / "frame"
     checkout.mkdir()
@@ -135,19 +135,19 @@ def source(project: Path, loop: SessionLoop, pool: ProcessPool) -> SharedProcess
 
 
 def played(source: SharedProcessSource, loop: SessionLoop, variant: Variant | None = None) -> RecordedRun:
-    """Plays the plainest scenario."""
+    """Play the plainest scenario."""
     root = stock_folder()
     scenario = load_scenario(root / "basics" / "no-call-at-all.approval.yaml", root=root)
     return loop.run(run_scenario(scenario, variant or Variant(), source))
 
 
 def starts(run: RecordedRun) -> list[AgentStart]:
-    """Gives the starts of agents in a run."""
+    """Return the starts of agents in a run."""
     return [event for event in run.events if isinstance(event, AgentStart)]
 
 
 def test_version_and_path_come_from_the_process(source: SharedProcessSource, folder: Path) -> None:
-    """A checkout is imported from where it stands, in the version that it is."""
+    """A checkout is imported from its own folder, in the version that it is."""
     facts = source.facts
 
     assert ("quiet-frame", "3.1", str(folder / "frame")) == (facts.framework, facts.version, facts.where)
@@ -190,12 +190,12 @@ def test_a_process_that_died_is_replaced(source: SharedProcessSource, loop: Sess
 
 
 def test_an_agent_that_is_not_here_is_unknown(project: Path) -> None:
-    """The nearest name is told."""
+    """The nearest name is suggested."""
     with pytest.raises(UnknownName, match="did you mean 'quiet'"):
         resolve_recipe(AgentSpec.parse("quite==1"))
 
 
-def test_a_release_that_does_not_exist_is_told_in_uvs_words(project: Path) -> None:
+def test_a_release_that_does_not_exist_is_reported_in_uvs_words(project: Path) -> None:
     """The reason is uv's own."""
     spec = AgentSpec.parse("quiet==99")
     recipe = resolve_recipe(spec)

@@ -35,18 +35,18 @@ class Builds:
 
 
 def quiet(line: str) -> None:
-    """Takes progress that a test is not about."""
+    """Take progress that a test is not about."""
 
 
 def test_an_environment_is_made_once(tmp_path: Path) -> None:
     """Whoever asks again, in this process or another one, gets the same."""
-    builds, told = Builds(), list[str]()
-    first = EnvironmentCache(tmp_path, builds).get(RECIPE, "frame==1.0", told.append)
-    second = EnvironmentCache(tmp_path, builds).get(RECIPE, "frame==1.0", told.append)
+    builds, progress = Builds(), list[str]()
+    first = EnvironmentCache(tmp_path, builds).get(RECIPE, "frame==1.0", progress.append)
+    second = EnvironmentCache(tmp_path, builds).get(RECIPE, "frame==1.0", progress.append)
 
     assert ["frame==1.0"] == builds.made
     assert first.folder == second.folder
-    assert ["making an environment for frame==1.0: frame==1.0"] == told
+    assert ["making an environment for frame==1.0: frame==1.0"] == progress
 
 
 def test_workers_wait_for_the_one_that_builds(tmp_path: Path) -> None:

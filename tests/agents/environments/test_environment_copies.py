@@ -6,7 +6,7 @@ from pytest_approvals.agents.environments.source_copies import copy_sources
 
 
 def package(folder: Path, text: str = "x = 1\n") -> Path:
-    """Makes a package with a module and things that are not copied."""
+    """Make a package with a module and things that are not copied."""
     (folder / "side" / "inner").mkdir(parents=True, exist_ok=True)
     (folder / "side" / "inner" / "module.py").write_text(text)
     (folder / "side" / "notes.txt").write_text("not code")
@@ -32,7 +32,7 @@ def test_equal_code_is_copied_once_and_changed_code_anew(tmp_path: Path) -> None
 
 
 def test_a_single_module_is_copied_alone(tmp_path: Path) -> None:
-    """Somebody's own adapter may stand beside other files."""
+    """Somebody's own adapter may be next to other files."""
     (tmp_path / "toy_adapter.py").write_text("x = 1\n")
     (tmp_path / "other.py").write_text("")
 

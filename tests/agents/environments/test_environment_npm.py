@@ -50,14 +50,14 @@ def test_without_one_of_them_the_error_says_what_to_install(
     ) == failure(tmp_path)
 
 
-def test_a_node_that_is_too_old_is_told(tmp_path: Path, programs: Path) -> None:
+def test_a_node_that_is_too_old_is_reported(tmp_path: Path, programs: Path) -> None:
     """Its version is named."""
     script(programs / "node", "echo v16.3.0")
 
     assert "agent 'frame==9.9.0' cannot be started: node is 16.3.0; install Node 20 or newer" == failure(tmp_path)
 
 
-def test_npms_reason_is_told(tmp_path: Path, programs: Path) -> None:
+def test_npms_reason_is_reported(tmp_path: Path, programs: Path) -> None:
     """Its warnings are left out, and so is where it logs them."""
     said = "npm warn odd\\nnpm error code E404\\nnpm error 404 no frame\\nnpm error A complete log of this run is in: x"
     script(programs / "npm", f"printf '{said}' >&2; exit 1")
@@ -90,7 +90,7 @@ def test_an_environment_is_made_once(tmp_path: Path, programs: Path) -> None:
 
 
 def test_a_release_of_npm_is_written_as_npm_has_it() -> None:
-    """The pins say what stands beside it; a person's requirement takes its place."""
+    """The pins name further requirements; a user's requirement replaces one of them."""
     recipe = create_recipe("ai", "6.0.326", requirements=["@ai-sdk/openai@3.0.0", "left-pad"], registry=NPM.name)
 
     assert "ai@6.0.326" == recipe.requirements[0]

@@ -8,12 +8,12 @@ from pytest_approvals.agents.environments import Recipe, create_recipe
 from pytest_approvals.errors import UsageError
 
 
-def test_a_release_is_installed_with_what_stands_beside_it() -> None:
+def test_a_release_is_installed_with_its_constraints() -> None:
     """The pins say what an old release needs."""
     assert ("openai-agents==0.9.0", "openai==2.26.0") == create_recipe("openai-agents", "0.9.0").requirements
 
 
-def test_a_persons_requirement_takes_the_place_of_the_pinned_one() -> None:
+def test_a_users_requirement_replaces_the_pinned_one() -> None:
     """Of two requirements for one distribution, however it is spelled, the person's counts."""
     recipe = create_recipe("openai-agents", "0.9.0", requirements=["OpenAI==2.20.0", "rich>=13,<15"])
 
@@ -64,7 +64,7 @@ def test_a_checkout_is_installed_as_it_stands(tmp_path: Path) -> None:
 
 
 def test_a_checkout_has_the_extras_of_the_pinned_release(tmp_path: Path) -> None:
-    """What the adapter uses is there; a person's requirement takes the place of one that the pins have."""
+    """What the adapter uses is there; a user's requirement takes the place of one that the pins have."""
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     recipe = create_recipe("pydantic-ai-slim", checkout=str(tmp_path))
 

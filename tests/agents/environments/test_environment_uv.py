@@ -13,21 +13,21 @@ RECIPE = Recipe(requirements=("frame==9.9",))
 
 
 def script(folder: Path, text: str) -> None:
-    """Puts a program called uv into a folder."""
+    """Put a program called uv into a folder."""
     folder.mkdir(exist_ok=True)
     (folder / "uv").write_text(f"#!/bin/sh\n{text}\n")
     (folder / "uv").chmod(0o755)
 
 
 def test_uv_is_found_on_path_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is what a person would start."""
+    """That is what a user would start."""
     script(tmp_path / "path", "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
 
     assert str(tmp_path / "path" / "uv") == installers.find_uv("frame")
 
 
-def test_uv_is_found_beside_this_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_is_found_next_to_this_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be installed in an environment that is not activated."""
     script(tmp_path, "exit 0")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
@@ -50,7 +50,7 @@ def test_without_uv_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: py
     ) == str(caught.value)
 
 
-def test_uvs_reason_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uvs_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it tells before the reason is left out."""
     script(tmp_path, "[ $1 = venv ] || { echo 'Using Python' >&2; echo 'error: There is no frame' >&2; exit 1; }")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
@@ -80,7 +80,7 @@ def test_a_uv_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_every_version_of_pyenv_is_switched_on_for_uv(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str | None, expected: str
 ) -> None:
-    """The shims of versions that are not switched on fail; what a person switched on stays."""
+    """The shims of versions that are not switched on fail; what a user switched on stays."""
     pyenv = tmp_path / "pyenv"
     pyenv.write_text("#!/bin/sh\n[ \"$*\" = 'versions --bare' ] && echo 3.10.2 && echo 3.13.0\n")
     pyenv.chmod(0o755)

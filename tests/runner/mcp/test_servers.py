@@ -65,8 +65,8 @@ def failing() -> McpTool:
     return McpTool(name="pay", run=run)
 
 
-def told(result: Any) -> tuple[bool, str]:
-    """Gives whether a result says that the tool failed, and its text, in either release of the SDK."""
+def read_result(result: Any) -> tuple[bool, str]:
+    """Return whether a result says that the tool failed, and its text, in either release of the SDK."""
     failed = result.is_error if hasattr(result, "is_error") else result.isError
     return failed, result.content[0].text
 
@@ -90,17 +90,17 @@ async def test_a_call_runs_the_tool(servers: McpServers, connect: Connect) -> No
     async with connect(servers.open("bank", [paying(ran)])) as client:
         result = await client.call_tool("pay", {"amount": 5})
 
-    assert (False, "paid") == told(result)
+    assert (False, "paid") == read_result(result)
     assert [{"amount": 5}] == ran
 
 
 @pytest.mark.asyncio
-async def test_a_value_is_told_as_json(servers: McpServers, connect: Connect) -> None:
+async def test_a_value_is_sent_as_json(servers: McpServers, connect: Connect) -> None:
     """What is not text is JSON in the result."""
     async with connect(servers.open("bank", [paying([], {"left": [1, None]})])) as client:
         result = await client.call_tool("pay", {"amount": 5})
 
-    assert (False, '{"left": [1, null]}') == told(result)
+    assert (False, '{"left": [1, null]}') == read_result(result)
 
 
 @pytest.mark.asyncio
@@ -109,7 +109,7 @@ async def test_a_tool_that_raises_has_a_result_that_says_so(servers: McpServers,
     async with connect(servers.open("bank", [failing()])) as client:
         result = await client.call_tool("pay", {})
 
-    assert (True, "the bank is closed") == told(result)
+    assert (True, "the bank is closed") == read_result(result)
 
 
 @pytest.mark.asyncio
@@ -118,7 +118,7 @@ async def test_a_tool_that_is_not_there_is_named(servers: McpServers, connect: C
     async with connect(servers.open("bank", [paying([])])) as client:
         result = await client.call_tool("refund", {})
 
-    assert (True, "Unknown tool: refund") == told(result)
+    assert (True, "Unknown tool: refund") == read_result(result)
 
 
 @pytest.mark.asyncio
@@ -145,7 +145,7 @@ async def test_calls_run_side_by_side(servers: McpServers, connect: Connect) -> 
     async with connect(servers.open("bank", [McpTool(name="meet", run=run)])) as client:
         results = await asyncio.gather(client.call_tool("meet", {}), client.call_tool("meet", {}))
 
-    assert [(False, "both")] * 2 == [told(one) for one in results]
+    assert [(False, "both")] * 2 == [read_result(result) for result in results]
 
 
 @pytest.mark.asyncio
@@ -172,7 +172,7 @@ async def test_the_end_cancels_what_still_runs(connect: Connect) -> None:
 
 @pytest.mark.asyncio
 async def test_an_address_of_a_closed_server_answers_404() -> None:
-    """A client that comes too late is told so."""
+    """A client that comes too late gets an error."""
     import httpx
 
     with McpServers() as servers:

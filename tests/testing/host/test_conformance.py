@@ -34,9 +34,9 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def broken(what: str) -> dict[str, str]:
-    """Gives the rules that a host breaks, with what was seen."""
-    found = check_host([NODE, str(HERE / "broken.mjs"), what])
-    return {one.name: one.what for one in found}
+    """Return the rules that a host breaks, with what was seen."""
+    findings = check_host([NODE, str(HERE / "broken.mjs"), what])
+    return {one.name: one.what for one in findings}
 
 
 @pytest.mark.timeout(120)
@@ -55,18 +55,20 @@ def test_the_javascript_host_conforms() -> None:
         ("silent", "`hello` was not answered within 3 s"),
     ],
 )
-def test_a_host_that_does_not_greet_is_told_what_is_wrong(what: str, seen: str) -> None:
+def test_a_host_that_does_not_greet_is_reported(what: str, seen: str) -> None:
     """The greeting is the first rule; without it nothing else is tried."""
     assert {"greets": seen} == broken(what)
 
 
 def test_a_host_that_says_yes_to_everything_breaks_the_rules() -> None:
     """What cannot be done must be refused."""
-    found = broken("nothing else")
+    findings = broken("nothing else")
 
-    assert {"waits-for-hello", "refuses-unknown-methods", "refuses-unknown-sessions"} <= found.keys()
-    assert "`stage` without the capability stage was answered with {'re': 3, 'ok': {}}" == found["says-what-it-cannot"]
-    assert "ends-with-its-harness" not in found
+    assert {"waits-for-hello", "refuses-unknown-methods", "refuses-unknown-sessions"} <= findings.keys()
+    assert (
+        "`stage` without the capability stage was answered with {'re': 3, 'ok': {}}" == findings["says-what-it-cannot"]
+    )
+    assert "ends-with-its-harness" not in findings
 
 
 def test_a_host_that_outlives_its_harness_is_found() -> None:
@@ -87,13 +89,13 @@ def test_a_story_that_fails_is_named(tmp_path: Path) -> None:
     assert "a call that needs approval must not run before a person approved it" in str(caught.value)
 
 
-def test_what_cannot_be_started_is_told() -> None:
+def test_what_cannot_be_started_is_reported() -> None:
     """It is a mistake in the command, and nothing about the host."""
     with pytest.raises(AgentUnavailable, match="no-such-program cannot be started"):
         check_host(["no-such-program"])
 
 
-def test_a_story_that_is_not_there_is_told() -> None:
+def test_a_missing_scenario_is_reported() -> None:
     """The nearest one is named."""
     with pytest.raises(UnknownName, match="basics/approved"):
         check_host(OURS, scenarios=["basics/aproved"])
@@ -102,6 +104,6 @@ def test_a_story_that_is_not_there_is_told() -> None:
 def test_python_need_not_be_the_language_of_the_tests_host() -> None:
     """The example of another language stops no turn: the kit says so."""
     example = HERE.parents[1] / "processes" / "other_language.py"
-    found = {one.name for one in check_host([sys.executable, str(example)])}
+    findings = {one.name for one in check_host([sys.executable, str(example)])}
 
-    assert {"waits-for-hello", "says-what-it-cannot", "stops-a-turn"} == found
+    assert {"waits-for-hello", "says-what-it-cannot", "stops-a-turn"} == findings

@@ -16,9 +16,9 @@ class TestLone(AdapterTests):
     adapter = SingleAgentSession
 
     @pytest.mark.xfail(reason="docs/findings/agno-json-loses-the-approval.md", strict=True, raises=AssertionError)
-    def test_a_saved_state_is_taken_up(self, story: Callable[..., AdapterSession]) -> None:
+    def test_a_saved_state_is_restored(self, story: Callable[..., AdapterSession]) -> None:
         """The framework loses an approval of a run that went through JSON."""
-        super().test_a_saved_state_is_taken_up(story)
+        super().test_a_saved_state_is_restored(story)
 
 
 class TestTeamed(AdapterTests):
