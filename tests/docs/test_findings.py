@@ -82,7 +82,7 @@ def played(page: Page, variant: Variant) -> History:
     limit = RunLimits(seconds=HANGS if page.check == "run-ends" else 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = get_session_loop().wait_for(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
+        run = get_session_loop().run(run_scenario(page.scenario, variant, source(page.agent), limit=limit))
     return read_history(run.events)
 
 

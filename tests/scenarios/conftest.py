@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_approvals.processes.agent_source import InProcessSource, describe_adapter
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.processes.process_pool import ProcessPool
 from pytest_approvals.processes.remote_agents import SubprocessFactory
 from pytest_approvals.simulation import ReferenceAgent
