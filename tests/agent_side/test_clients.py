@@ -40,7 +40,7 @@ async def messages(address: ModelAddress) -> str:
 
 
 def test_a_framework_may_close_its_client_after_each_request() -> None:
-    """What the next one stands on is still open."""
+    """The HTTP client stays open for the next one."""
     openai = pytest.importorskip("openai")
     options = build_openai_options(ModelAddress(protocol="chat", url="http://127.0.0.1:1/v1"))
     asyncio.run(openai.AsyncOpenAI(**options).close())

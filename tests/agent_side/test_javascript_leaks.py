@@ -66,7 +66,7 @@ server.close();
 
 
 def test_this_machine_is_reached(tmp_path):
-    """The scripted model stands on the loopback, which is reached as ever."""
+    """The loopback, where the scripted model is served, stays reachable."""
     file = tmp_path / "leaks.jsonl"
     assert "here\nhere\n" == ran(HERE, file)
     assert not file.exists()

@@ -44,7 +44,7 @@ def connect(place=PLACE):
     ],
 )
 def test_what_is_of_this_machine(host, local):
-    """Loopback addresses in all their spellings, and the names that stand for them."""
+    """Loopback addresses in all their spellings, and their names."""
     assert local == is_local(host)
 
 
@@ -80,7 +80,7 @@ def test_guard_that_is_over_refuses_nothing():
 
 @pytest.mark.parametrize(("host", "said"), [("192.0.2.1", "192.0.2.1:443"), ("2001:db8::1", "[2001:db8::1]:443")])
 def test_leak_is_said_as_an_address(host, said):
-    """As it stands in an address, so that it can be found in one's code."""
+    """As in an address, so that it can be searched for in code."""
     assert (said, host) == (str(BlockedHost(host, 443)), str(BlockedHost(host)).strip("[]"))
 
 

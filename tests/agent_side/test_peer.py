@@ -210,7 +210,7 @@ async def test_work_is_cancelled_when_the_other_side_goes() -> None:
 
 
 async def test_a_call_that_blocks_gets_its_answer_past_all_others() -> None:
-    """What comes in between is taken up afterwards, in order."""
+    """Messages that arrive in between are handled afterwards, in order."""
     left, right = socket.socketpair()
     with left, right:
         here = End(left, later=same)

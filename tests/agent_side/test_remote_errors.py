@@ -55,7 +55,7 @@ def test_every_failure_of_the_contract_is_tried_here() -> None:
 
 
 def test_any_other_exception_keeps_its_name() -> None:
-    """Both for whoever asks its class, and for whoever catches what comes from elsewhere."""
+    """It is a `RemoteError` whose class has that name, the same class each time."""
     out = crossed(ZeroDivisionError("division by zero"))
 
     assert isinstance(out, RemoteError)

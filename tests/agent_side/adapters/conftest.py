@@ -154,7 +154,7 @@ def play_elsewhere() -> Callable[..., Played]:
 
 
 class AttachedWorld(FakeWorld):
-    """A world that runs the bodies of a person's own tools."""
+    """A world that runs the bodies of a user's own tools."""
 
     def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
         super().__init__(replies, (), results)

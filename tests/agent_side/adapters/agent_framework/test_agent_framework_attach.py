@@ -1,4 +1,4 @@
-"""A person's own agents: what is found on them, what is run, and that they stay as they are."""
+"""A user's own agents: discovery, runs, and that they stay unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DONE = reply("Done.")
 
 
 class Client(BaseChatClient):
-    """A person's own client, which must not be asked."""
+    """A user's own client, which must not be asked."""
 
     def _inner_get_response(self, **_: Any) -> Any:
         raise AssertionError("the real model is asked")
@@ -50,7 +50,7 @@ def make_agent(client: Any = None, **more: Any) -> Agent:
 
 
 def test_tools_are_found_as_they_are_declared() -> None:
-    """Names, parameters and gates come from the person's own tools."""
+    """Names, parameters and gates come from the user's own tools."""
     specs = {spec.name: spec for spec in attach_agents(Attachment(subject=make_agent())).tools}
 
     assert ["refund", "look", "send_mail"] == list(specs)
@@ -61,7 +61,7 @@ def test_tools_are_found_as_they_are_declared() -> None:
 
 @pytest.mark.parametrize("subject", [make_agent(), make_agent], ids=["agent", "factory"])
 def test_a_gated_tool_runs_for_real_after_its_approval(attach: Attach, subject: Any) -> None:
-    """The scripted model stands in the place of the person's, and their body runs inside of the world."""
+    """The scripted model replaces the user's, and their body runs inside of the world."""
     story = attach(subject, REFUNDS, DONE)
     (request,) = story.paused("Refund it.")
     assert "Done." == story.finished(None, approve(request))

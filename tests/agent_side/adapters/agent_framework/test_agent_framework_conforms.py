@@ -62,6 +62,6 @@ class TestOpenAIChat(AdapterTests):
 
 
 class TestReplayed(AdapterTests):
-    """The messages stand in rows of the caller's own."""
+    """The messages are in rows of the caller's own."""
 
     adapter = ReplayedSession

@@ -53,7 +53,7 @@ def test_a_request_reaches_the_application_and_its_answer_comes_back() -> None:
 
 
 def test_events_are_told_one_by_one() -> None:
-    """Wherever the pieces break off, and whatever comments stand between."""
+    """Wherever the pieces break off, also with comments in between."""
 
     async def read() -> list[Any]:
         async with open_exchange(events, "GET", "/") as one:

@@ -44,7 +44,7 @@ def test_a_folder_of_its_own_is_removed() -> None:
 
 
 def test_a_given_folder_stays(tmp_path: Path) -> None:
-    """It belongs to whoever gave it."""
+    """It belongs to the caller who passed it."""
     StateRoot(str(tmp_path)).close()
 
     assert tmp_path.is_dir()

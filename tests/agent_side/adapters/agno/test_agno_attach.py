@@ -1,4 +1,4 @@
-"""A person's own agents and teams: what is found on them, what is run, and what is left behind."""
+"""A user's own agents and teams: discovery, runs and clean-up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DONE = reply("Done.")
 
 
 class Theirs(Model):
-    """A person's own model, which nobody may ask."""
+    """A user's own model, which nobody may ask."""
 
     def __init__(self) -> None:
         super().__init__(id="theirs", name="Theirs", provider="theirs")
@@ -79,7 +79,7 @@ def test_tools_that_a_function_gives_are_refused(attach: Attach) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("subject", [make_agent, make_agent()], ids=["factory", "agent"])
 def test_a_real_tool_runs_after_its_approval(attach: Attach, subject: Any, stream: bool) -> None:
-    """The scripted model stands in for theirs; their tool's own result reaches it."""
+    """The scripted model replaces theirs; their tool's own result reaches it."""
     session = attach(subject, REFUNDS, DONE)
     (request,) = session.paused("Refund 42.", stream=stream)
 
@@ -124,7 +124,7 @@ def test_members_of_a_team_are_probed(attach: Attach) -> None:
 
 
 def test_a_run_goes_on_from_a_store(attach: Attach) -> None:
-    """Another agent object takes up the run from the file."""
+    """Another agent object restores the run from the file."""
     session = attach(make_agent, REFUNDS, DONE, serialize="native.sqlite")
     session.paused("Refund 42.")
     session.restart()

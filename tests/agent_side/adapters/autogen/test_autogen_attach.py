@@ -1,4 +1,4 @@
-"""A person's own agents: what is found on them, what is run, and what is left behind."""
+"""A user's own agents: discovery, runs and clean-up."""
 
 from __future__ import annotations
 

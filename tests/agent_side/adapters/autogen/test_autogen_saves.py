@@ -1,4 +1,4 @@
-"""What a saved state has besides the agent's own: what a person was asked, and how much of the conversation is kept."""
+"""Saved states beyond the agent's own: the open requests, and how much of the conversation is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def asked(**more: Any) -> Any:
 
 
 def test_a_request_is_known_again_by_the_id_of_its_call() -> None:
-    """Whatever stands in its arguments."""
+    """Independent of its arguments."""
     assert (True, False) == (asked().is_about(asked(arguments={})), asked().is_about(asked(call_id="c2")))
 
 

@@ -1,4 +1,4 @@
-"""A person's own agents: what is found on them, what is run, and what is left behind."""
+"""A user's own agents: discovery, runs and clean-up."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class TestRunning:
         "subject", [make_agent, make_agent(), make_app(), make_runner()], ids=lambda one: type(one).__name__
     )
     def test_a_real_tool_runs_after_its_approval(self, attach: Attach, subject: Any, stream: bool) -> None:
-        """The scripted model stands in for theirs; their tool's own result reaches it."""
+        """The scripted model replaces theirs; their tool's own result reaches it."""
         session = attach(subject, REFUNDS, DONE)
         (request,) = session.paused("Refund 42.", stream=stream)
 
@@ -128,7 +128,7 @@ class TestRunning:
         assert (["sent"], []) == (session.world.told(), session.world.real)
 
     def test_the_model_is_offered_the_persons_tools(self, attach: Attach) -> None:
-        """The probes have the names of what they stand for."""
+        """The probes have the names of the tools that they replace."""
         offered: list[Any] = []
         session = attach(make_agent(), DONE)
         ask = session.world.model
@@ -143,7 +143,7 @@ class TestRunning:
         assert [["refund", "look", "send_mail", "wipe"]] == offered
 
     def test_the_session_goes_on_from_a_store(self, attach: Attach) -> None:
-        """Another agent object takes up the session from the file."""
+        """Another agent object restores the session from the file."""
         session = attach(make_agent, REFUNDS, DONE, serialize="native.sqlite")
         session.paused("Refund 42.")
         session.restart()

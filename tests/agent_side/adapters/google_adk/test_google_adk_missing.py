@@ -101,7 +101,7 @@ def test_the_static_gate_ignores_other_arguments(session: Begin) -> None:
 
 
 def test_an_answer_holds_an_id_and_nothing_of_the_request(session: Begin) -> None:
-    """tampered_request: what a request says besides its id does not reach the framework."""
+    """tampered_request: only the id of a request reaches the framework."""
     paused = session()
     (request,) = paused.paused("Pay.")
     tampered = Request(id=request.id, call_id=request.call_id, tool="steal", arguments={"amount": 5000})

@@ -29,7 +29,7 @@ def test_an_approved_call_runs_once_and_is_told(play: Play, variant: Variant, fl
 
 
 def test_a_rejected_call_does_not_run(play: Play, flavour: str) -> None:
-    """The model is told so in every flavour, whoever writes the sentence."""
+    """The model is told so in every flavour."""
     played = play(caller=["Pay.", decide(reject("c1", "too much"))], flavour=flavour)
 
     assert ([], True) == (played.ran, played.told["c1"].startswith("This tool call is rejected."[:-1]))
@@ -67,7 +67,7 @@ def test_a_resumable_app_waits_for_all_answers(play: Play) -> None:
 
 
 def test_a_free_sibling_runs_at_once(play: Play, flavour: str) -> None:
-    """Its result is kept, and told beside the other one."""
+    """Its result is kept, and sent together with the other one."""
     played = play(two(PAYS[0], ("look", {"what": "x"})), say("Done."), caller=["Go.", decide(approve("c1"))])
 
     assert ["look", "pay"] == [name for name, _ in played.ran]

@@ -1,4 +1,4 @@
-"""A person's own agents: what is found on them, what is run, and what is left behind."""
+"""A user's own agents: discovery, runs and clean-up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DONE = reply("Done.")
 
 
 class Model(FakeListChatModel):
-    """A person's own model."""
+    """A user's own model."""
 
     def bind_tools(self, tools: Any, **more: Any) -> Any:
         return self.bind(tools=[{"type": "function", "function": {"name": tool.name}} for tool in tools])
@@ -96,7 +96,7 @@ class TestRunning:
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("subject", [make_agent, make_agent()], ids=["factory", "agent"])
     def test_a_real_tool_runs_after_its_approval(self, attach: Attach, subject: Any, stream: bool) -> None:
-        """The scripted model stands in for theirs; their tool's own result reaches it."""
+        """The scripted model replaces theirs; their tool's own result reaches it."""
         session = attach(subject, REFUNDS, DONE)
         (request,) = session.paused("Refund 42.", stream=stream)
 
@@ -155,7 +155,7 @@ class TestRunning:
         assert [["refund", "look", "send_mail", "wipe"]] == offered
 
     def test_the_graph_goes_on_from_a_store(self, attach: Attach) -> None:
-        """Another agent object takes up the thread from the file."""
+        """Another agent object restores the thread from the file."""
         session = attach(make_agent, REFUNDS, DONE, serialize="native.sqlite")
         session.paused("Refund 42.")
         session.restart()

@@ -29,7 +29,7 @@ class TestPerCall(AdapterTests):
 
 
 class TestRetrying(AdapterTests):
-    """The flavour whose gate stands inside of a retry."""
+    """The flavour whose gate is inside of a retry."""
 
     adapter = RetrySession
 

@@ -100,7 +100,7 @@ async def _in_one_node(first: Any, second: Any, *inputs: Any) -> Any:
 
 
 def test_a_node_does_not_stop_what_runs_beside_a_question() -> None:
-    """mcp: the run has ended, and a call beside the one that asked goes on."""
+    """mcp: the run has ended, and a call next to the one that asked continues."""
     paused, worked = asyncio.Event(), asyncio.Event()
 
     async def ask() -> None:
@@ -120,7 +120,7 @@ def test_a_node_does_not_stop_what_runs_beside_a_question() -> None:
     assert asyncio.run(play())
 
 
-def test_an_answer_in_a_node_goes_to_whoever_asks_first() -> None:
+def test_an_answer_in_a_node_goes_to_the_first_request() -> None:
     """nested_parallel, over a protocol: a person was shown the question of the one, and answered the other."""
     answered: list[str] = []
     asked = asyncio.Event()
@@ -192,7 +192,7 @@ def test_trimming_does_not_happen_in_a_pause(session: Begin) -> None:
 
 @pytest.mark.parametrize("flavour", ["per_call"])
 def test_a_decision_hands_over_nothing_but_an_id(session: Begin, flavour: str) -> None:
-    """tampered_request: what a request says besides its id does not reach the framework."""
+    """tampered_request: only the id of a request reaches the framework."""
     paused = session(flavour=flavour)
     (request,) = paused.paused("Pay.")
     tampered = Request(id=request.id, call_id=request.call_id, tool="steal", arguments={"amount": 5000})
@@ -237,7 +237,7 @@ def test_a_thread_is_not_given_as_text(session: Begin, flavour: str) -> None:
 
 
 def test_the_documented_answer_has_no_address(session: Begin) -> None:
-    """malformed_address, unknown_request: it is a list of decisions, and who is answered is whoever asks."""
+    """malformed_address, unknown_request: it is a list of decisions, and it answers whichever call asks."""
     paused = session()
     (request,) = paused.paused("Pay.")
     with pytest.raises(Unsupported):

@@ -15,7 +15,7 @@ SHOW = tool("show", returns("rows of {table}"), **SERVED)
 
 
 def test_calls_of_one_server_are_gated_apart(play: Play, flavour: str) -> None:
-    """The gated one waits, whoever asks about it, and the request names the server."""
+    """The gated one waits, and the request names the server."""
     replies = calls("drop", table="users"), calls("show", table="drafts"), say("Done.")
     played = play(*replies, tools=[DROP, SHOW], flavour=flavour)
     (request,) = played.events("turn.end")[0]["requests"]

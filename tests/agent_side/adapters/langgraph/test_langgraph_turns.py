@@ -103,7 +103,7 @@ def test_a_model_that_fails_after_the_tool_ran_is_asked_again(play: Play, flavou
 
 
 def test_a_tool_that_raises_fails_the_turn_and_is_run_again_by_going_on(play: Play, flavour: str) -> None:
-    """The guide has it so: the thread is run with None, and takes up what failed, also behind a retry."""
+    """The guide has it so: the thread is run with None, and resumes what failed, also behind a retry."""
     flaky = tool("pay", raises("no money"), returns("paid"), parameters={"amount": "integer"}, approval="always")
     played = play(tools=[flaky], caller=["Pay.", decide(approve("c1")), go_on()], flavour=flavour)
 

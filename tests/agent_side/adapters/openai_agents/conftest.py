@@ -59,7 +59,7 @@ def begin(tmp_path: Path, served: Served) -> Iterator[Callable[..., AdapterSessi
 
 
 class AttachedWorld(FakeWorld):
-    """A world that runs the bodies of a person's own tools."""
+    """A world that runs the bodies of a user's own tools."""
 
     def __init__(self, *replies: Reply | Exception, results: dict[str, Any] | None = None) -> None:
         super().__init__(replies, (), results)

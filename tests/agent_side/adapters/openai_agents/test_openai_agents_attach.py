@@ -1,4 +1,4 @@
-"""A person's own agents: what is found on them, what is run, and what is left behind."""
+"""A user's own agents: discovery, runs and clean-up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Order(BaseModel):
 
 
 class Library(MCPServer):
-    """A person's own server: it has one tool, asks about it, and runs it itself."""
+    """A user's own server: it has one tool, asks about it, and runs it itself."""
 
     name = "library"
     cached_tools = (types.Tool.model_validate({"name": "find", "inputSchema": {"type": "object"}}),)
@@ -128,7 +128,7 @@ class TestFinding:
 
 class TestRunning:
     def test_a_real_tool_runs_with_the_persons_context(self, attach: Attach) -> None:
-        """What stands in `run_options` reaches the tool, and its own result reaches the model."""
+        """The content of `run_options` reaches the tool, and its own result reaches the model."""
         shop = Shop([])
         session = attach(make_agent(), REFUNDS, DONE, run_options={"context": shop})
         (request,) = session.paused("Refund 42.")
@@ -212,7 +212,7 @@ class TestRunning:
         assert ["stubbed" if stub else "found a"] == session.world.told()
 
     def test_models_as_arguments_are_recorded_as_json(self, attach: Attach) -> None:
-        """The body gets the person's own type, the record its values."""
+        """The body gets the user's own type, the record its values."""
 
         @function_tool
         def ship(order: Order) -> str:

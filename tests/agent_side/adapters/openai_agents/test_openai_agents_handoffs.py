@@ -40,7 +40,7 @@ def test_the_request_is_that_of_the_second_agent(begin: Begin, adapter: type[Age
 
 @every_flavour
 def test_the_conversation_stays_with_the_second_agent(begin: Begin, adapter: type[Agent]) -> None:
-    """The next message goes to `last_agent`, also where the state was taken up in between."""
+    """The next message goes to `last_agent`, also if the state was restored in between."""
     session = begin(HANDS_OVER, DONE, DONE, PAYS, DONE, tools=TOOLS, adapter=adapter, serialize="json")
     session.finished("Hello.")
     session.finished("And?")

@@ -64,7 +64,7 @@ class TestResponses:
         assert item == bare(written)
 
     def test_what_the_model_said_in_a_row_is_one_message(self) -> None:
-        """Text beside a call is told from text after it, and each message of the caller is its own."""
+        """Text next to a call is distinguished from text after it, and each message of the caller is its own."""
         items = to_items([USER, USER, SAY, CALL, CALL | {"call_id": "c2"}, RESULT, RESULT, SAY])
 
         assert [0, 1, 2, 2, 2, 3, 3, 4] == [item.message for item in items]

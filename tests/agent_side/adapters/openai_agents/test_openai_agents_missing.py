@@ -111,7 +111,7 @@ async def test_cancelling_a_stream_leaves_its_requests_open() -> None:
 @shows("contradiction")
 @pytest.mark.asyncio
 async def test_a_later_decision_takes_the_earlier_ones_place() -> None:
-    """What is handed to the runner holds one decision, whatever was said before."""
+    """What is handed to the runner holds one decision, independent of earlier ones."""
     _, contradicted, _ = await paused(PAYS)
     _, approved, _ = await paused(PAYS)
     (item,) = contradicted.get_interruptions()

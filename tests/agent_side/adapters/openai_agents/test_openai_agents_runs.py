@@ -85,7 +85,7 @@ def test_a_provider_may_number_its_items_anew(begin: Begin, options: dict[str, s
 
 
 def test_guardrails_and_a_context_of_the_application_are_in_what_is_stored(begin: Begin) -> None:
-    """A run that is taken up goes on with both."""
+    """A restored run resumes with both."""
     session = begin(PAYS, DONE, options={"guardrails": "allow", "context": {"user": "ann"}})
     session.paused("Pay.")
     (run,) = session.agent._state.runs

@@ -1,4 +1,4 @@
-"""A reply as the events of a stream: as a provider sends them, whatever the pieces."""
+"""A reply as the events of a stream: as a provider sends them, however it is cut."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ class TestHostedServers:
     @pytest.mark.parametrize("adapter", [None, SessionAgents])
     @pytest.mark.parametrize("stream", [False, True])
     def test_an_approval_goes_out_with_the_next_input(self, begin: Begin, adapter: Any, stream: bool) -> None:
-        """The provider runs the call and reports it beside its next reply."""
+        """The provider runs the call and reports it with its next reply."""
         more = {} if adapter is None else {"adapter": adapter}
         session = begin(ASKS, replace(DONE, hosted=(FOUND,)), DONE, tools=[SEARCH], serialize="json", **more)
         before = session.paused("Search.", stream=stream)

@@ -199,7 +199,7 @@ class TestMessages:
         assert ["user Pay.", "call c1", "user Never mind."] == story_of(session.world.inputs[-1])
 
     def test_a_session_leaves_the_pending_call_out(self, begin: Begin) -> None:
-        """The run that waits stays decidable beside the newer one; its result goes behind the newer messages."""
+        """The run that waits can still be decided during a newer one; its result goes behind the newer messages."""
         session = begin(PAYS, DONE, reply("Paid."), reply("Next."), adapter=SessionAgents)
         (request,) = session.paused("Pay.")
         session.finished("Never mind.")
@@ -310,7 +310,7 @@ class TestFailures:
         assert ["user Look.", "call c1", "result c1", "user Well?"] == story_of(session.world.inputs[-1])
 
     def test_messages_of_failed_runs_are_kept(self, begin: Begin) -> None:
-        """The caller's list has the message, whatever became of the run."""
+        """The caller's list has the message even if the run failed."""
         session = begin(ModelDown(500), DONE)
         with pytest.raises(InternalServerError):
             session.turn("One.")

@@ -1,4 +1,4 @@
-"""A person's own agent under test."""
+"""A user's own agent under test."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_body_that_asks_is_recorded_as_asking(attach: Play, variant: Variant) 
 
 
 def test_a_renamed_tool_goes_by_the_name_that_the_model_has(attach: Play) -> None:
-    """Its gate stands outside of what was wrapped."""
+    """Its gate is outside of the wrapped tool."""
     played = attach(calls("file_delete", path="a.txt"), DONE)
 
     assert ([["c1"], []], [("file_delete", {"path": "a.txt"})]) == (played.requests, played.ran)

@@ -33,7 +33,7 @@ DONE = say("Done.")
 
 
 def test_a_rejection_is_told_with_its_reason(play: Play, variant: Variant) -> None:
-    """Nothing runs; the reason stands in place of the result."""
+    """Nothing runs; the reason takes the place of the result."""
     played = play(caller=["Pay.", decide(reject("c1", "over the limit"))], variant=variant)
 
     assert ([], {"c1": "over the limit"}) == (played.ran, played.told)
@@ -70,7 +70,7 @@ def test_a_verdict_that_is_none_is_refused(play: Play, variant: Variant, value: 
 
 @pytest.mark.parametrize(("address", "error"), [("nobody", "UserError"), (None, "UserError"), (["c1"], "TypeError")])
 def test_an_address_that_is_none_is_refused(play: Play, variant: Variant, address: Any, error: str) -> None:
-    """It stands where a call id goes; a list cannot, since ids are keys."""
+    """It takes the place of a call id; a list cannot, since ids are keys."""
     played = play(caller=["Pay.", decide(malformed(address)), decide(approve("c1"))], variant=variant)
 
     assert ["paused", error, "finished"] == played.outcomes
@@ -93,7 +93,7 @@ def test_a_decision_that_comes_late_is_refused(play: Play, variant: Variant) -> 
 
 
 def test_a_value_can_be_handed_in_as_the_result_of_a_call(play: Play) -> None:
-    """With the option `raw_in`, it stands in the field for calls that run elsewhere; the framework does not mind."""
+    """With the option `raw_in`, it is in the field for calls that run elsewhere; the framework does not mind."""
     played = play(caller=["Pay.", decide(raw("c1", "paid 5"))], options={"raw_in": "calls"})
 
     assert ["paused", "finished"] == played.outcomes

@@ -140,7 +140,7 @@ def _mcp(name: str, *does: Any, server: str = "bank", **more: Any) -> Any:
 
 @pytest.mark.parametrize("flavour", ["", "raised", "inline"])
 def test_calls_of_a_server_are_gated(play: Play, flavour: str) -> None:
-    """Always, on a condition and never, beside the agent's own tools; the server runs them."""
+    """Always, on a condition and never, together with the agent's own tools; the server runs them."""
     tools = [
         _mcp("send", returns("sent {amount}"), parameters=AMOUNT, approval="always"),
         _mcp("move", returns("moved {amount}"), parameters=AMOUNT, approval=when("amount", greater_than=100)),

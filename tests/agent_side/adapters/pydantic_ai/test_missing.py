@@ -161,7 +161,7 @@ def test_answers_do_not_last(session: Callable[..., AdapterSession], verdict: An
 
 
 def test_a_decision_hands_over_nothing_but_an_id(session: Callable[..., AdapterSession]) -> None:
-    """tampered_request: what a request says besides its id does not reach the framework."""
+    """tampered_request: only the id of a request reaches the framework."""
     paused = session()
     (request,) = paused.paused("Pay.")
     tampered = Request(id=request.id, call_id=request.call_id, tool="steal", arguments={"amount": 5000})
@@ -333,7 +333,7 @@ def test_a_client_that_left_does_not_learn_what_ran(flavour: str) -> None:
 
 
 def test_a_waiting_run_outlives_who_hung_up() -> None:
-    """It goes on as soon as it is let, and its model is asked beside that of the next run."""
+    """It continues as soon as it can, and its model is asked during the next run."""
     asked = [event for event in hung_up("inline").events if isinstance(event, Asked)]
 
     assert 1 == sum(item["kind"] == "user" for item in asked[-1].items)

@@ -1,4 +1,4 @@
-"""A person's own agents: what is found on them, what is run, and what is left behind."""
+"""A user's own agents: discovery, runs and clean-up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DONE = reply("Done.")
 
 
 class Real(Model):
-    """A person's own model."""
+    """A user's own model."""
 
     def update_config(self, **_: Any) -> None:
         """There is nothing to configure."""
@@ -86,7 +86,7 @@ def make_agent(model: Any = None, **more: Any) -> Agent:
 
 class TestFinding:
     def test_the_tools_are_found(self, attach: Attach) -> None:
-        """Every tool is listed with its parameters; what a person's own hook asks about nobody knows."""
+        """Every tool is listed with its parameters; the gates of a user's own hook are unknown."""
         found = {spec.name: spec for spec in attach(make_agent()).agent.tools()}
 
         assert {"refund", "look", "send_mail", "wipe"} == set(found)
@@ -105,7 +105,7 @@ class TestRunning:
     @pytest.mark.parametrize("stream", [False, True])
     @pytest.mark.parametrize("factory", [True, False], ids=["factory", "agent"])
     def test_a_real_tool_runs_after_its_approval(self, attach: Attach, factory: bool, stream: bool) -> None:
-        """The scripted model stands in for theirs; the question names the call, whatever its reason says."""
+        """The scripted model replaces theirs; the question names the call, independent of its reason."""
         session = attach(make_agent if factory else make_agent(), REFUNDS, DONE)
         (request,) = session.paused("Refund 42.", stream=stream)
 

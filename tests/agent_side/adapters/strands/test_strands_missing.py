@@ -193,7 +193,7 @@ class TestHandler:
 
 class TestIntervention:
     @pytest.mark.parametrize("answer", [[], "perhaps", {"approved": True}, 1])
-    def test_whatever_is_no_yes_is_a_no(self, session: Begin, answer: Any) -> None:
+    def test_any_answer_but_yes_is_a_no(self, session: Begin, answer: Any) -> None:
         """malformed_verdict: so its documentation has it."""
         (request,) = (story := session(flavour="intervention")).paused("Pay.")
         story.finished(None, Decision(request=request, verdict="raw", raw=answer))
