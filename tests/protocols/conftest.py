@@ -72,7 +72,7 @@ class Making:
 
     @staticmethod
     def broken(asked, name):
-        """Gives the broken neutral rules of a request."""
+        """Return the broken neutral rules of a request."""
         return check_items(asked.items, name)
 
 

@@ -44,7 +44,7 @@ def two_calls(making, style="whole"):
     return making.reply(*calls, say="Wait: é", style=style)
 
 
-def told(message):
+def read_blocks(message):
     return [
         ("text", block.text) if block.type == "text" else (block.id, block.name, block.input)
         for block in message.content
@@ -55,7 +55,7 @@ def test_message(making):
     """A message has the text and the calls of the reply."""
     wire = making.Wire("messages", two_calls(making))
     got = client(wire).messages.create(**ASK, system="be kind")
-    assert EXPECTED == told(got)
+    assert EXPECTED == read_blocks(got)
     assert "tool_use" == got.stop_reason
     assert [("other", "be kind"), ("user", "go")] == [(item.kind, item.text) for item in wire.items]
 
@@ -70,7 +70,7 @@ def test_streamed_message(making, chunking, style):
     with client(wire).messages.stream(**ASK) as stream:
         said = "".join(stream.text_stream)
         got = stream.get_final_message()
-    assert EXPECTED == told(got)
+    assert EXPECTED == read_blocks(got)
     assert "Wait: é" == said
     assert "tool_use" == got.stop_reason
 
@@ -85,11 +85,11 @@ def test_async_message(making):
             async with asking.messages.stream(**ASK) as stream:
                 return whole, await stream.get_final_message()
 
-    assert [EXPECTED, EXPECTED] == [told(got) for got in asyncio.run(both())]
+    assert [EXPECTED, EXPECTED] == [read_blocks(got) for got in asyncio.run(both())]
 
 
 def test_whole_story(making):
-    """A result goes back in a message of the user, and text beside it is told from it."""
+    """A result goes back in a message of the user, and text beside it is distinguished from it."""
     wire = making.Wire("messages", two_calls(making), making.reply(say="done"))
     asking = client(wire)
     first = asking.messages.create(**ASK)

@@ -1,4 +1,4 @@
-"""What a client sees of a model that fails, whatever carries it: a transport, routes of respx, a server."""
+"""What a client sees of a model that fails, over a transport, routes of respx or a server."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ USER = {"role": "user", "content": "go"}
 
 
 def post(wire, **body):
-    """Posts a request and gives the body of the answer."""
+    """Post a request and return the body of the answer."""
     answer = asyncio.run(wire.endpoint.post(json.dumps({"model": "m", "max_tokens": 9, **body}).encode()))
     return answer.status, json.loads(b"".join(answer.pieces))
 
 
 def streamed(wire, **body):
-    """Posts a request for a stream and gives the data of its events."""
+    """Post a request for a stream and return the data of its events."""
     raw = json.dumps({"model": "m", "max_tokens": 9, "stream": True, **body}).encode()
     text = b"".join(asyncio.run(wire.endpoint.post(raw)).pieces).decode()
     return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
@@ -37,7 +37,7 @@ def test_unknown_protocol():
 
 
 def test_chat_as_items():
-    """Each message has its number, and text beside a call is in the call's message."""
+    """Each message has its number, and text next to a call is in the call's message."""
     made = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": '{"amount": 5}'}}
     body = {
         "model": "m",
@@ -84,34 +84,34 @@ def test_references_are_resolved(making):
     assert ("no", False) == (wire.items[-1].text, wire.items[-1].approved)
 
 
-def test_reference_beside_a_previous_response_is_a_duplicate(making):
-    """A client that goes on from a response and names its items as well sends them twice."""
+def test_reference_next_to_a_previous_response_is_a_duplicate(making):
+    """A client that continues from a response and names its items as well sends them twice."""
     asked = making.reply(making.call("mcpr_1", "search", "hosted_mcp", "web"))
     wire = making.Wire("responses", asked, making.reply(say="never"))
     _, first = post(wire, input="go")
     yes = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
     twice = [{"type": "item_reference", "id": "mcpr_1"}, yes]
-    status, told = post(wire, input=twice, previous_response_id=first["id"])
-    assert (400, "Duplicate item found with id mcpr_1.") == (status, told["error"]["message"][:36])
+    status, response = post(wire, input=twice, previous_response_id=first["id"])
+    assert (400, "Duplicate item found with id mcpr_1.") == (status, response["error"]["message"][:36])
 
 
-def test_two_requests_go_on_from_one_response(making):
-    """A response is a place in a conversation, not its end: each request that goes on from it is a branch."""
+def test_two_requests_continue_from_one_response(making):
+    """A response is a place in a conversation, not its end: each request that continues from it is a branch."""
     wire = making.Wire("responses", *(making.reply(say=text) for text in ("one", "two", "three")))
     _, first = post(wire, input="go")
-    told = []
+    response = []
     for text in ("left", "right"):
         post(wire, input=text, previous_response_id=first["id"])
-        told.append([item.text for item in wire.items])
-    assert [["go", "one", "left"], ["go", "one", "right"]] == told
+        response.append([item.text for item in wire.items])
+    assert [["go", "one", "left"], ["go", "one", "right"]] == response
 
 
 def test_response_that_is_not_stored(making):
     """What the client does not want to be kept cannot be gone on from."""
     wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"))
     _, first = post(wire, input="go", store=False)
-    status, told = post(wire, input="more", previous_response_id=first["id"])
-    assert (400, "previous_response_not_found") == (status, told["error"]["code"])
+    status, response = post(wire, input="more", previous_response_id=first["id"])
+    assert (400, "previous_response_not_found") == (status, response["error"]["code"])
 
 
 def test_stream_that_broke_is_not_kept(making):
@@ -133,9 +133,9 @@ def test_conversation_holds_what_was_said(making):
     name = spoken.begin_conversation()["id"]
     wire = making.Wire("responses", making.reply(say="one"), making.reply(say="two"), spoken=spoken)
     post(wire, input="go", conversation=name)
-    _, told = post(wire, input="more", conversation={"id": name})
+    _, response = post(wire, input="more", conversation={"id": name})
     assert ["go", "one", "more"] == [item.text for item in wire.items]
-    assert {"id": name} == told["conversation"]
+    assert {"id": name} == response["conversation"]
 
 
 def test_ids_never_come_again(making):
@@ -143,8 +143,8 @@ def test_ids_never_come_again(making):
     wire = making.Wire("responses", *(making.reply(making.call("c1"), say="so") for _ in range(3)))
     ids = []
     for _ in range(3):
-        _, told = post(wire, input="go")
-        ids += [told["id"], *(item["id"] for item in told["output"])]
+        _, response = post(wire, input="go")
+        ids += [response["id"], *(item["id"] for item in response["output"])]
     assert len(ids) == len(set(ids)) == 9
 
 
@@ -162,8 +162,8 @@ def test_servers_are_listed_once(making):
 def test_arguments_of_no_text_are_an_empty_input(making):
     """Messages has objects in the place of text: a model that sends nothing has sent an empty one."""
     wire = making.Wire("messages", making.reply(ModelCall(id="c1", tool="restart", arguments="")))
-    _, told = post(wire, messages=[USER])
-    assert [{}] == [block["input"] for block in told["content"]]
+    _, response = post(wire, messages=[USER])
+    assert [{}] == [block["input"] for block in response["content"]]
 
 
 # --- structured answers -----------------------------------------------------------------------------------------------
@@ -189,24 +189,24 @@ def asking(name):
 def test_answer_is_a_call_of_the_tool_that_is_for_it(making, name):
     """A structured answer is a call where a tool with its fields is offered."""
     wire = making.Wire(name, making.reply(answer={"total": 5}))
-    _, told = post(wire, **asking(name), **ASKED_BY_TOOL[name])
-    assert '"final"' in json.dumps(told)
+    _, response = post(wire, **asking(name), **ASKED_BY_TOOL[name])
+    assert '"final"' in json.dumps(response)
 
 
 @pytest.mark.parametrize("name", ASKED_BY_FORMAT)
 def test_answer_is_text_where_a_format_is_asked_for(making, name):
     """A structured answer is text where text in a format is asked for."""
     wire = making.Wire(name, making.reply(answer={"total": 5}))
-    told = streamed(wire, **asking(name), **ASKED_BY_TOOL[name], **ASKED_BY_FORMAT[name])
-    assert '\\"total\\": 5' in json.dumps(told)
-    assert "call_answer" not in json.dumps(told)
+    response = streamed(wire, **asking(name), **ASKED_BY_TOOL[name], **ASKED_BY_FORMAT[name])
+    assert '\\"total\\": 5' in json.dumps(response)
+    assert "call_answer" not in json.dumps(response)
 
 
 def test_answer_is_known_again(making):
     """What holds an answer, and what responds to it, is `other` in the next input."""
     wire = making.Wire("chat", making.reply(answer={"total": 5}), making.reply(say="done"))
-    _, told = post(wire, messages=[USER], **ASKED_BY_TOOL["chat"])
-    said = told["choices"][0]["message"]
+    _, response = post(wire, messages=[USER], **ASKED_BY_TOOL["chat"])
+    said = response["choices"][0]["message"]
     result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "ok"}
     post(wire, messages=[USER, said, result, USER])
     assert ["user", "other", "other", "user"] == [item.kind for item in wire.items]
@@ -246,17 +246,17 @@ def test_unknown_style():
 def test_chat_streams_chunks_as_they_come(making, style):
     """In Chat Completions the pieces of several calls come in the order of the chunks."""
     reply = making.reply(making.call("c1", amount=5), making.call("c2", amount=6), style=style)
-    told = streamed(making.Wire("chat", reply), messages=[USER])
-    calls = [call for one in told for choice in one["choices"] for call in choice["delta"].get("tool_calls", ())]
+    response = streamed(making.Wire("chat", reply), messages=[USER])
+    calls = [call for one in response for choice in one["choices"] for call in choice["delta"].get("tool_calls", ())]
     assert [chunk.call for chunk in reply.chunks] == [call["index"] for call in calls]
     assert ["c1", "c2"] == [call["id"] for call in calls if "id" in call]
 
 
-def blocks_of(told, name):
-    """Gives the events that begin and go on with a part, with its number."""
+def blocks_of(response, name):
+    """Return the events that begin and continue a part, with its number."""
     if name == "messages":
-        return [one["index"] for one in told if one["type"].startswith("content_block_")]
-    return [one["output_index"] for one in told if "output_index" in one]
+        return [one["index"] for one in response if one["type"].startswith("content_block_")]
+    return [one["output_index"] for one in response if "output_index" in one]
 
 
 @pytest.mark.parametrize("name", ["responses", "messages"])
@@ -273,6 +273,6 @@ def test_parts_follow_each_other(making, name):
 def test_empty_chunks_stay(making, name):
     """Chunks without content are sent, as providers do."""
     reply = making.reply(making.call("c1", amount=5), style="empty")
-    told = json.dumps(streamed(making.Wire(name, reply), **asking(name)))
+    response = json.dumps(streamed(making.Wire(name, reply), **asking(name)))
     empty = {"chat": '"arguments": ""}', "responses": '"delta": ""', "messages": '"partial_json": ""'}
-    assert told.count(empty[name]) >= len([chunk for chunk in reply.chunks if chunk.arguments == ""])
+    assert response.count(empty[name]) >= len([chunk for chunk in reply.chunks if chunk.arguments == ""])

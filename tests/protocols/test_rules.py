@@ -120,7 +120,7 @@ def test_some_providers_refuse_it(name, items, rule, refusing):
 
 
 def test_every_rule_refuses_something():
-    """No rule stands there that no example breaks."""
+    """Every rule has an example that breaks it."""
     assert set(RULES) == {rule for _, _, rule, _ in REFUSED}
 
 

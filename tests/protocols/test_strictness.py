@@ -23,7 +23,7 @@ ALL = {
 
 
 def posted(making, name, body, *replies):
-    """Posts a body and gives the status and the body of the answer."""
+    """Post a body and return the status and the body of the answer."""
     wire = making.Wire(name, *(replies or [making.reply(say="done")]))
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     answer = asyncio.run(wire.endpoint.post(raw))
@@ -266,13 +266,13 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "body", "rule", "words"), REFUSED, ids=[f"{one[0]}-{one[2]}" for one in REFUSED])
 def test_provider_refuses(making, name, body, rule, words):
     """A body that breaks a rule is refused, in the provider's shape and words, and the script is not moved on."""
-    status, told, wire = posted(making, name, body)
+    status, response, wire = posted(making, name, body)
     asked = wire.script.asked[-1][1]
     broken = asked.body_errors or making.broken(asked, name)
     assert rule in [one.rule for one in broken]
-    assert words in told["error"]["message"]
+    assert words in response["error"]["message"]
     assert (404 if rule in ("conversation-unknown", "reference-unknown") else 400) == status
-    assert "invalid_request_error" == told["error"]["type"]
+    assert "invalid_request_error" == response["error"]["type"]
     assert 1 == len(wire.script.replies)
 
 
@@ -308,9 +308,9 @@ def test_provider_takes(making, name, body):
 @pytest.mark.parametrize("name", ALL)
 def test_body_that_is_not_json(making, name):
     """A body that is not JSON is refused in the provider's shape; who answers is told that it could not be read."""
-    status, told, wire = posted(making, name, b'{"model": ')
+    status, response, wire = posted(making, name, b'{"model": ')
     ((items, asked),) = wire.script.asked
-    assert (400, "invalid_request_error") == (status, told["error"]["type"])
+    assert (400, "invalid_request_error") == (status, response["error"]["type"])
     assert ((), False, ["not-json"]) == (items, asked.is_readable, [one.rule for one in asked.body_errors])
 
 
@@ -319,14 +319,14 @@ def test_hosted_mcp_needs_a_protocol_that_has_it(making, name, body):
     """A reply of hosted MCP over a protocol without such items is refused, not left out."""
     asked = making.reply(making.call("m1", "search", "hosted_mcp", "web"))
     for streamed in (False, True):
-        status, told, _ = posted(making, name, {**body, "stream": streamed}, asked)
-        assert (400, True) == (status, told["error"]["message"].startswith("hosted_mcp: "))
+        status, response, _ = posted(making, name, {**body, "stream": streamed}, asked)
+        assert (400, True) == (status, response["error"]["message"].startswith("hosted_mcp: "))
 
 
 def test_script_that_has_run_out(making):
     """A script without a further reply is an error that clients do not retry, and it names the agent."""
     wire = making.Wire("chat")
     answer = asyncio.run(wire.endpoint.post(json.dumps(chat(USER)).encode()))
-    told = json.loads(b"".join(answer.pieces))
-    assert (400, "script_exhausted") == (answer.status, told["error"]["code"])
-    assert "the script of agent 'main' has no further reply" == told["error"]["message"]
+    response = json.loads(b"".join(answer.pieces))
+    assert (400, "script_exhausted") == (answer.status, response["error"]["code"])
+    assert "the script of agent 'main' has no further reply" == response["error"]["message"]

@@ -200,6 +200,7 @@ class StoredConversation:
         """Return the path of an entry in the document."""
         if entry.message in self.state_paths:
             return self.state_paths[entry.message]
+        # Sections follow each other, so the last one that starts before the message holds it.
         section = next(section for section in reversed(self.sections) if section.start <= entry.message)
         message = (*section.path, entry.message - section.start)
         return message if entry.content < 0 else (*message, *section.contents, entry.content)

@@ -133,8 +133,7 @@ def _syntax_error(what: str, offset: int, text: str) -> Exception:
 def _duplicate_name_error(text: str, start: int) -> JsonSyntaxError:
     for place in iter_places(text, start):
         if place.is_duplicate:
-            what = f"one object has the name {place.path[-1]!r} twice"
-            return JsonSyntaxError(what, place.offset)
+            return JsonSyntaxError(f"one object has the name {place.path[-1]!r} twice", place.offset)
     return JsonSyntaxError("one object has a name twice", start)
 
 

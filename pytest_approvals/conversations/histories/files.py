@@ -119,8 +119,8 @@ def _read_file(
             yield SkippedFile(name)
             return
         else:
-            what = f"unknown format; name one with --format: {', '.join(FORMATS)}"
-            yield HistoryError(what, file=name, line=document.line)
+            problem = f"unknown format; name one with --format: {', '.join(FORMATS)}"
+            yield HistoryError(problem, file=name, line=document.line)
         known += 1
     if reader.messages:
         yield reader.join_messages()
@@ -212,5 +212,5 @@ class _TextDecoder:
         try:
             return self._decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
-            what = f"not UTF-8 at byte {self._taken + error.start}: {error.reason}; store it as UTF-8"
-            raise HistoryError(what) from None
+            problem = f"not UTF-8 at byte {self._taken + error.start}: {error.reason}; store it as UTF-8"
+            raise HistoryError(problem) from None

@@ -188,6 +188,7 @@ class _JournalBuilder:
         self.items.append({"kind": "user", "text": text, "message": message})
 
     def _read_decision(self, entry: DecisionEntry) -> None:
+        # A decision is input of the next turn.
         if self.turn.is_started:
             self._end_turn()
         call = self._find_by_request(entry.id)
@@ -319,6 +320,7 @@ class _JournalBuilder:
 
     def _add_execution(self, call: _JournalCall, entry: ResultEntry, text: str) -> None:
         """Add the execution that a result implies, unless the call was refused."""
+        # In many formats a refusal is a result like any other, so its outcome is unknown.
         refused = call.decision is not None and call.decision.verdict in ("reject", "never")
         if entry.outcome == "denied" or (refused and entry.outcome == "unknown"):
             return

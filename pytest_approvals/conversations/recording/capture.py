@@ -118,6 +118,7 @@ def _assemble_message(events: list[Body]) -> Body:
             arguments[place] = arguments.get(place, "") + delta["partial_json"]
     if not any(event.get("type") == "message_stop" for event in events):
         raise ValueError("the stream was not finished")
+    # A call without arguments streams an empty text.
     for place, text in arguments.items():
         blocks[place]["input"] = json.loads(text) if text else {}
     return {"content": list(blocks.values())}

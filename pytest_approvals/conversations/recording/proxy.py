@@ -22,6 +22,7 @@ from pytest_approvals.protocols.http.server import ConnectionHandler, HttpReques
 UPSTREAM_TIMEOUT = 600.0
 """Seconds that the provider may take for a piece of a response."""
 
+# They belong to one connection, or the proxy sets them itself.
 _CONNECTION_HEADERS = frozenset(
     ("host", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-encoding", "upgrade", "te")
 )

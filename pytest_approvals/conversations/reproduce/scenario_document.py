@@ -270,6 +270,7 @@ WIDTH = 118
 
 _PLAIN_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-]|,(?= ))*(?<! )")
 _PLAIN_INLINE_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-])*(?<! )")
+# YAML 1.1 reads these words as booleans or null.
 _RESERVED_WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off"))
 _BLOCK_KEYS = {"model", "caller", "tools"}
 

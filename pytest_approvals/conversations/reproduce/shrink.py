@@ -155,6 +155,7 @@ def _accept(draft: ScenarioDraft, candidate: ScenarioDraft, still_fails: Predica
 
 
 def _replace_turn(draft: ScenarioDraft, turn: DraftTurn, other: DraftTurn) -> ScenarioDraft:
+    # By identity, because a draft may have equal turns.
     return replace(draft, turns=tuple(other if candidate is turn else candidate for candidate in draft.turns)).tidy()
 
 

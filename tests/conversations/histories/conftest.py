@@ -53,7 +53,7 @@ def pydantic_agent(model: Any) -> Any:
 
 
 async def pydantic_ai() -> dict[str, Any]:
-    """Gives the message histories of two runs: up to the pause, and to the end."""
+    """Return the message histories of two runs: up to the pause, and to the end."""
     from pydantic_ai import DeferredToolResults, ModelResponse, TextPart, ToolCallPart, ToolDenied
     from pydantic_ai.models.function import FunctionModel
 
@@ -67,7 +67,7 @@ async def pydantic_ai() -> dict[str, Any]:
 
 
 async def sent(protocol: str) -> dict[str, Any]:
-    """Gives what Pydantic AI's client sends a provider after the pause."""
+    """Return what Pydantic AI's client sends a provider after the pause."""
     import httpx2
     from pydantic_ai import DeferredToolResults, ToolDenied
 
@@ -94,7 +94,7 @@ def provider_model(protocol: str, client: Any) -> Any:
 
 
 async def openai_agents() -> dict[str, Any]:
-    """Gives the states of a run: paused, decided, and done."""
+    """Return the states of a run: paused, decided, and done."""
     from agents import Agent, Model, ModelResponse, Runner, Usage, function_tool, set_tracing_disabled
     from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
@@ -138,7 +138,7 @@ async def openai_agents() -> dict[str, Any]:
 
 
 def meai() -> dict[str, Any]:
-    """Gives what the simulated client leaves in a history, in both generations of discriminators."""
+    """Return what the simulated client leaves in a history, in both generations of discriminators."""
     from pytest_approvals.simulation.meai import (
         read_case,
         read_json,
@@ -193,7 +193,7 @@ LIVE: dict[str, Callable[[], dict[str, Any]]] = {
 
 @pytest.fixture(scope="session")
 def document() -> Callable[[str, str], Any]:
-    """Gives what a library stores of the story: by its name, and how far the story is."""
+    """Return what a library stores of the story: by its name, and how far the story is."""
     kept: dict[str, dict[str, Any]] = {}
 
     def get(name: str, how: str) -> Any:

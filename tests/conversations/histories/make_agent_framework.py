@@ -1,7 +1,7 @@
 """
 Writes what Agent Framework stores of one story: a paused session, and the same when it was finished.
 
-Run it with the framework's Python, from anywhere; the files beside it are written anew:
+Run it with the framework's Python, from anywhere; the files next to it are written anew:
 
     uv run --no-project --with agent-framework-core==1.23.0 python tests/conversations/histories/make_agent_framework.py
 """

@@ -1,7 +1,7 @@
 """
 Writes what LangChain and LangGraph store of one story, exported as JSON in each way that a reader knows.
 
-Run it with the framework's Python, from anywhere; the files beside it are written anew:
+Run it with the framework's Python, from anywhere; the files next to it are written anew:
 
     cd tests/conversations/histories
     uv run --no-project --with langchain==1.4.2 --with langgraph==1.2.22 python make_langgraph.py
@@ -46,7 +46,7 @@ def call(call_id, name, **arguments):
 
 
 def plain(value):
-    """Gives what JSON cannot hold as those do who export a checkpoint."""
+    """Return what JSON cannot hold as those do who export a checkpoint."""
     if hasattr(value, "lc_id"):
         return dumpd(value)
     if hasattr(value, "_asdict"):

@@ -16,7 +16,7 @@ TWO = [{"m": 1}, {"m": [2, "a\nb"]}]
 
 
 def documents(text: str, size: int | None = None):
-    """Gives what is found in a text that is taken in pieces of that many characters."""
+    """Return what is found in a text that is taken in pieces of that many characters."""
     file = io.StringIO(text, newline="")
     return list(DocumentReader(lambda wanted: file.read(size or wanted), known))
 
@@ -27,7 +27,7 @@ def known(value):
 
 
 def told(found):
-    """Gives the value and the line of each document, or what is wrong and the line."""
+    """Return the value and the line of each document, or what is wrong and the line."""
     return [(each.what, each.line) if isinstance(each, HistoryError) else (each.value, each.line) for each in found]
 
 
@@ -57,7 +57,7 @@ def test_a_list_of_anything_else_is_one_document(size) -> None:
 
 
 def test_documents_may_follow_each_other() -> None:
-    """They need not stand on lines of their own."""
+    """They need not be on separate lines."""
     assert [({"m": 1}, 1), ({"m": 2}, 1)] == told(documents('{"m": 1} {"m": 2}'))
 
 
@@ -93,7 +93,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_with_its_line(name) -> None:
+def test_an_error_is_reported_with_its_line(name) -> None:
     """A clear sentence, and nothing else."""
     text, what, line = WRONG[name]
     *_, mistake = documents(text)
@@ -106,7 +106,7 @@ def test_what_is_wrong_is_told_with_its_line(name) -> None:
 @pytest.mark.parametrize("size", [3, None])
 @pytest.mark.parametrize("bad", ["{bad}", '{"m": 1, "m": 2}', '{"m": [}', "nonsense"])
 def test_a_bad_line_does_not_stop_the_others(bad, size) -> None:
-    """What stands on the next line is read."""
+    """The next line is read."""
     found = documents(f'{{"m": 1}}\n{bad}{" " * 20}\n{{"m": 2}}\n', size)
 
     assert [({"m": 1}, 1), ({"m": 2}, 3)] == [told([each])[0] for each in found if not isinstance(each, HistoryError)]

@@ -19,7 +19,7 @@ MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": 
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Gives what is found in files of a folder."""
+    """Return what is found in files of a folder."""
     monkeypatch.chdir(tmp_path)
     return lambda *words, **options: list(read_conversations(words, **options))
 
@@ -65,7 +65,7 @@ def test_a_folder_is_looked_through(found, tmp_path) -> None:
 
 
 def test_one_bad_file_does_not_stop_the_others(found, tmp_path) -> None:
-    """What is wrong stands in its place."""
+    """Errors are in the place of their documents."""
     write(tmp_path / "all" / "a.json", "{")
     write(tmp_path / "all" / "b.json", json.dumps(MESSAGES))
 
@@ -130,7 +130,7 @@ def test_a_pickle_is_not_loaded(found, tmp_path) -> None:
     assert not (tmp_path / "trapped").exists()
 
 
-def test_a_wrong_shape_is_told_with_its_place(found, tmp_path) -> None:
+def test_a_wrong_shape_is_reported_with_its_place(found, tmp_path) -> None:
     """File, line, path, what."""
     call = {"$type": "functionCall", "name": "pay", "callId": 7}
     write(tmp_path / "a.json", json.dumps([{"role": "assistant", "contents": [call]}], indent=1))

@@ -91,7 +91,7 @@ def test_only_its_own_reader_is_sure(document, stored, name, how) -> None:
 
 @stories
 def test_calls_are_those_of_the_story(document, stored, name, how) -> None:
-    """Id, tool and arguments of each call are there, whether it is a call or a request that stands for one."""
+    """Id, tool and arguments of each call are there, whether it is a call or a request in place of one."""
     read = FormatDetector().read(document(stored, how))
     calls = {
         entry.id if isinstance(entry, CallEntry) else entry.call_id: (entry.tool, parse_arguments(entry.arguments))
@@ -116,7 +116,7 @@ def test_texts_are_those_of_the_story(document, stored, name, how) -> None:
     ("stored", "name", "how"), [each for each in STORIES if each[0] in ANSWERED and each[2] != "input_list"]
 )
 def test_requests_are_those_of_the_story(document, stored, name, how) -> None:
-    """Both gated calls were asked about; where the story goes on, one was approved and one rejected with a reason."""
+    """Both gated calls were asked about; where the story continues, one was approved and one rejected with a reason."""
     read = FormatDetector().read(document(stored, how))
     asked = {entry.id: entry.call_id for entry in read.of(RequestEntry) if entry.call_id != "c3"}
     decided = {asked[entry.id]: entry.verdict for entry in read.of(DecisionEntry) if entry.id in asked}
@@ -127,7 +127,7 @@ def test_requests_are_those_of_the_story(document, stored, name, how) -> None:
 
 @pytest.mark.parametrize("stored", [each for each in ANSWERED if each != "agent_framework"])
 def test_a_reason_is_kept(document, stored) -> None:
-    """What a person said when they rejected a call is there, where the format has a place for it."""
+    """What a user said when they rejected a call is there, where the format has a place for it."""
     read = FormatDetector().read(document(stored, "done"))
 
     assert ["no 6"] == [entry.reason for entry in read.of(DecisionEntry) if entry.verdict == "reject"]
@@ -145,7 +145,7 @@ def test_results_are_those_of_the_story(document, stored, name, how) -> None:
 
 @stories
 def test_what_a_library_stored_has_no_mistake(document, stored, name, how) -> None:
-    """Lint finds nothing in it; what waits for a person is told."""
+    """Lint finds nothing in it; what waits for a user is told."""
     found = lint_conversation(FormatDetector().read(document(stored, how)))
 
     assert [] == [(each.rule, each.text) for each in found if each.is_mistake]

@@ -1,4 +1,4 @@
-"""Hostile histories: whatever they hold, what comes is a conversation or a clear error, and nothing else."""
+"""Hostile histories: each becomes a conversation or a clear error, and nothing else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ calm = settings(
 
 
 def places(value, path=()):
-    """Gives the paths to all values of a document."""
+    """Return the paths to all values of a document."""
     yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, part in inside:
@@ -57,7 +57,7 @@ def places(value, path=()):
 
 
 def changed(document, path, value):
-    """Gives a document with another value at a path."""
+    """Return a document with another value at a path."""
     if not path:
         return value
     whole = copy.deepcopy(document)
@@ -69,7 +69,7 @@ def changed(document, path, value):
 
 
 def form_of(name):
-    """Gives the format of what is stored under a name."""
+    """Return the format of what is stored under a name."""
     return max((each for each in FORMATS if name.startswith(each)), key=len)
 
 
@@ -110,7 +110,7 @@ def test_anything_may_be_missing_or_repeated(document, name, data) -> None:
 
 
 def at(document, path):
-    """Gives the value at a path."""
+    """Return the value at a path."""
     for step in path:
         document = document[step]
     return document
@@ -133,12 +133,12 @@ def test_any_bytes_are_a_conversation_or_a_mistake(data, start) -> None:
     file = io.BytesIO(whole[:start] + data + whole[start:])
     for stored in _read_file(file, "a.json", FormatDetector(), in_folder=False):
         is_mistake = isinstance(stored, HistoryError)
-        told = (
+        messages = (
             [error_message(stored)]
             if is_mistake
             else [finding_message(each, stored) for each in lint_conversation(stored.conversation)]
         )
-        for each in told:
+        for each in messages:
             assert all(write(each).isprintable() for write in FORMATTERS.values())
 
 
@@ -151,5 +151,7 @@ def test_what_is_shown_is_harmless(text) -> None:
     for finding in lint_conversation(FormatDetector("meai").read([*call, *call])):
         from pytest_approvals.conversations.histories.files import LocatedConversation
 
-        told = finding_message(finding, LocatedConversation(FormatDetector("meai").read(call), text, 1, lambda path: 1))
-        assert all(write(told).isprintable() for write in FORMATTERS.values())
+        messages = finding_message(
+            finding, LocatedConversation(FormatDetector("meai").read(call), text, 1, lambda path: 1)
+        )
+        assert all(write(messages).isprintable() for write in FORMATTERS.values())

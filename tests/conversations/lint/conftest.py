@@ -50,16 +50,16 @@ class Words:
 
     @staticmethod
     def messages(*said: Sequence[Any]) -> list[Json]:
-        """Gives messages of Microsoft.Extensions.AI: each a role and contents."""
+        """Return messages of Microsoft.Extensions.AI: each a role and contents."""
         return [{"role": role, "contents": list(contents)} for role, *contents in said]
 
     @staticmethod
     def lint(document: Any, *gated: str) -> list[LintFinding]:
-        """Gives what is found in a document."""
+        """Return what is found in a document."""
         return lint_conversation(FormatDetector().read(document), gated)
 
     def found(self, *said: Sequence[Any]) -> list[str]:
-        """Gives rule and place of each finding."""
+        """Return rule and place of each finding."""
         return [f"{each.rule} at {each.where}" for each in self.lint(self.messages(*said))]
 
 

@@ -28,7 +28,7 @@ def test_a_conversation_in_order_has_no_finding(words, whole) -> None:
     assert [] == words.found(*whole)
 
 
-def test_an_open_request_at_the_end_is_told_and_no_mistake(words, whole) -> None:
+def test_an_open_request_at_the_end_is_reported_and_not_a_mistake(words, whole) -> None:
     """The conversation is paused."""
     (found,) = words.lint(words.messages(*whole[:2]))
 
@@ -85,18 +85,18 @@ def test_a_late_decision(words, whole) -> None:
 
 
 def test_a_call_without_a_result(words) -> None:
-    """The conversation goes on; the provider refuses it."""
+    """The conversation continues; the provider refuses it."""
     found = words.found((USER, words.text("Pay 5")), (MODEL, words.call()), (USER, words.text("And?")))
 
     assert ["result-delivered-once at message 1, content 0"] == found
 
 
-def test_a_call_at_the_end_is_told(words) -> None:
+def test_a_call_at_the_end_is_reported(words) -> None:
     """It may run yet."""
     assert ["waits at message 1, content 0"] == words.found((USER, words.text("Pay 5")), (MODEL, words.call()))
 
 
-def test_an_approved_call_that_waits_for_its_result_is_told(words, whole) -> None:
+def test_an_approved_call_that_waits_for_its_result_is_reported(words, whole) -> None:
     """The answer was stored, and the next turn has not begun."""
     assert ["waits at message 1, content 0"] == words.found(*whole[:3])
 
@@ -208,7 +208,7 @@ def test_copies_whose_flags_differ(words, whole, asked, answered) -> None:
 
 
 def test_a_flag_without_a_decision(words, whole) -> None:
-    """Dealt with, it says, and nobody decided."""
+    """It is flagged as dealt with, and nobody decided."""
     found = words.found(whole[0], (MODEL, words.ask(words.call(flagged=True))))
 
     assert ["flags-agree at message 1, content 0"] == found
@@ -222,7 +222,7 @@ def test_a_result_without_a_decision(words, whole) -> None:
 
 
 def test_a_request_that_only_waits_for_others_needs_no_decision(words, whole) -> None:
-    """.NET holds back the calls beside a gated one; nobody has to answer about those."""
+    """.NET holds back the calls next to a gated one; nobody has to answer about those."""
     whole[1] = (MODEL, words.ask(words.call(), confirm=False))
 
     assert [] == words.found(*whole[:2], *whole[3:])
@@ -284,7 +284,7 @@ def test_a_session_that_keeps_a_settled_request(words, whole) -> None:
 
 
 def test_a_session_may_keep_the_only_request(words) -> None:
-    """Where each service call is stored, the history has the bare call, and the request stands beside it."""
+    """If each service call is stored, the history has the bare call, and the request is next to it."""
     session = {
         "stateBag": {
             "InMemoryChatHistoryProvider": {
@@ -307,7 +307,7 @@ def test_what_a_service_keeps_is_not_missed(words, whole) -> None:
     assert [] == words.lint(document)
 
 
-def test_an_unknown_type_is_told(words) -> None:
+def test_an_unknown_type_is_reported(words) -> None:
     """It is no mistake; the nearest known one is named."""
     (found,) = words.lint(words.messages((MODEL, words.text("Hi."), {"$type": "functionCal"})))
 
@@ -352,5 +352,5 @@ def test_a_hosted_call_that_ran_without_a_decision(words) -> None:
 
 
 def test_rules_that_are_checks_have_their_names() -> None:
-    """Where the harness checks the same requirement, it has the same slug; the others are lint's own."""
+    """If the harness checks the same requirement, it has the same slug; the others are lint's own."""
     assert ["call-ids-unique", "flags-agree"] == sorted(RULES.keys() - CHECKS.keys())

@@ -112,7 +112,7 @@ SPOKEN = {"chat": Chat, "responses": Responses, "messages": Messages}
 
 
 def post(url: str, body: Any) -> tuple[int, bytes]:
-    """Posts JSON with a key and gives the status and what came."""
+    """Post JSON with a key and return the status and what came."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=20)
     connection.request("POST", address.path, json.dumps(body), {"Authorization": f"Bearer {KEY}"})
@@ -146,7 +146,7 @@ Upstream = Callable[[str], str]
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    """Begins a conversation in a protocol on our own server, and gives its address."""
+    """Begin a conversation in a protocol on our own server, and return its address."""
     with ScriptedModelServer().running() as server:
 
         def begin(protocol: str) -> str:
@@ -157,12 +157,12 @@ def upstream() -> Iterator[Upstream]:
 
 
 def recorded(path: Path) -> Scenario:
-    """Loads what was written."""
+    """Load what was written."""
     return load_scenario(path, root=path.parent)
 
 
 def played(scenario: Scenario) -> RecordedRun:
-    """Plays a scenario on the reference agent."""
+    """Play a scenario on the reference agent."""
     source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
     return asyncio.run(run_scenario(scenario, Variant(), source))
 
@@ -210,7 +210,7 @@ def test_what_was_recorded_can_be_played(upstream: Upstream, tmp_path: Path) -> 
 
 
 def test_a_gated_tool_is_asked_about(upstream: Upstream, tmp_path: Path) -> None:
-    """What needs approval is not on the wire; whoever records it says so, and the oracle decides."""
+    """What needs approval is not on the wire; the user of the recorder says so, and the oracle decides."""
     recorder = Recorder(tmp_path / "paid.approval.yaml", gated=["pay"])
     with RecordingProxy(upstream("chat"), recorder).running() as passing:
         converse(passing.url, "chat", stream=False)
@@ -222,7 +222,7 @@ def test_a_gated_tool_is_asked_about(upstream: Upstream, tmp_path: Path) -> None
 
 @every_protocol
 def test_the_key_reaches_the_provider_and_no_file(tmp_path: Path, protocol: str, upstream: Upstream) -> None:
-    """The head of a request goes on as it is; nothing of it is written down."""
+    """The head of a request is forwarded as it is; nothing of it is written down."""
     recorder = Recorder(tmp_path / "paid.approval.yaml")
     with RecordingProxy(upstream(protocol), recorder).running() as passing:
         converse(passing.url, protocol, stream=True)

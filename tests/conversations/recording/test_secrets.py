@@ -36,7 +36,7 @@ KEYS = {
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("text", ["{}", "use {} for it", '{{"key": "{}"}}', "a={}&b=1", "line\n{}\nline"])
 def test_what_looks_like_a_key_is_taken_out(key: str, text: str) -> None:
-    """Wherever it stands in a text."""
+    """Anywhere in a text."""
     cleaned = redact(text.format(key))
 
     assert key not in cleaned
@@ -70,7 +70,7 @@ def test_a_value_under_the_name_of_a_secret_is_taken_out() -> None:
 
 
 def test_what_a_client_proved_itself_with_is_taken_out() -> None:
-    """The credentials of the head of a request are secret, whatever they look like."""
+    """The credentials of the head of a request are secret, even if they look like plain words."""
     known = find_credentials({"Authorization": "Bearer blue", "X-Api-Key": "green", "Accept": "red"})
 
     assert f"{PLACEHOLDER} {PLACEHOLDER} red" == redact("blue green red", known)

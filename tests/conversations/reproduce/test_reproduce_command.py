@@ -63,7 +63,7 @@ def test_a_paused_session_becomes_the_bug_that_it_has(
     assert ["meai==10.4: usable-after-refusal fails", "meai==robust: nothing fails"] == told[:2]
 
 
-def test_where_nothing_fails_the_whole_story_is_told(paused_session: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_story_is_kept_if_nothing_fails(paused_session: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is a scenario all the same, and the exit code says that it does not fail."""
     code = main(["reproduce", str(paused_session), "--agent", "meai==robust"])
     said = capsys.readouterr()
@@ -102,7 +102,7 @@ def test_a_check_can_be_named(paused_session: Path, capsys: pytest.CaptureFixtur
         (b"[]", ("--time-limit", "0"), "too small"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_a_sentence(
+def test_what_cannot_be_used_is_reported_in_a_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, words: tuple[str, ...], complaint: str
 ) -> None:
     """Exit code 2, nothing on standard output, no traceback."""
@@ -217,7 +217,7 @@ def test_histories_of_other_libraries_go_in_too(
     )
 
 
-def test_a_format_that_tells_no_decisions_is_told_what_was_gated(
+def test_gated_tools_are_named_for_a_format_without_decisions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A result then stands for an approval."""

@@ -20,7 +20,7 @@ def test_what_is_not_needed_is_taken_out_in_large_pieces() -> None:
 
 
 def test_items_that_are_needed_together_stay_together() -> None:
-    """Wherever they stand."""
+    """In any position."""
     assert (3, 40, 41) == minimize(range(64), lambda left: {3, 40, 41} <= set(left))
 
 
@@ -46,5 +46,5 @@ def test_a_decision_stays_as_long_as_its_call(stored: ScenarioDraft) -> None:
 
 
 def test_what_is_needed_stays(stored: ScenarioDraft) -> None:
-    """Where nothing may go, the draft is what it was."""
+    """If nothing may go, the draft is what it was."""
     assert stored == shrink(stored, lambda draft: False)

@@ -33,7 +33,7 @@ def test_a_check_on_all_variants_together_fails_in_none_of_them() -> None:
     assert {} == TrialAgent("meai==robust").find_failing_checks_of(story)
 
 
-def test_what_an_agent_lacks_is_told(written: Any) -> None:
+def test_what_an_agent_lacks_is_reported(written: Any) -> None:
     """It plays nothing then, and nothing fails."""
     calls = [written.call("pay", call_id, {"amount": n}) for n, call_id in enumerate("ab")]
     answer = {"$type": "toolApprovalResponse", "requestId": "ficc_a", "approved": True, "toolCall": calls[0]}
@@ -42,11 +42,11 @@ def test_what_an_agent_lacks_is_told(written: Any) -> None:
         written.message("assistant", *map(written.request, calls)),
         written.message("user", answer),
     )
-    told: list[str] = []
-    reproducer = Reproducer(["meai"], limit=RunLimits(seconds=10), most_trials=10, report_progress=told.append)
+    lines: list[str] = []
+    reproducer = Reproducer(["meai"], limit=RunLimits(seconds=10), most_trials=10, report_progress=lines.append)
 
     assert reproducer.reproduce(draft, "A story.").failing_check is None
-    assert ["meai: cannot run it: missing partial_answers"] == told
+    assert ["meai: cannot run it: missing partial_answers"] == lines
 
 
 def test_an_agent_that_does_not_exist_is_refused() -> None:

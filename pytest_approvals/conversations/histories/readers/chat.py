@@ -42,9 +42,11 @@ def matches(document: Any) -> bool | None:
         if type(message.get("role")) is not str or "contents" in message or "parts" in message:
             return False
         if "tool_call_id" in message or is_object_list(message.get("tool_calls")):
+            # Messages of LangChain have the same fields and a type.
             return "type" not in message
         if is_object_list(content) and discriminator_of(content[0]) not in _PARTS:
             return False
+    # A conversation of plain texts fits several formats.
     return None if message else False
 
 

@@ -62,6 +62,7 @@ def read(document: Any) -> StoredConversation:
         raise HistoryError("none of its checkpoints has messages")
     path, messages = lists[0]
     builder = ConversationBuilder(NAME, shows_decisions=type(document) is list and "checkpoint" in document[0])
+    # The oldest first, in the order of the calls in the messages.
     actions = [action for path, snapshot in reversed(snapshots) for action in _iter_actions(snapshot, path)]
     reader = _CheckpointReader(builder, actions)
     first = unwrap_message(messages[0])[0] if is_object_list(messages) else ()
