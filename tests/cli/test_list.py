@@ -19,7 +19,7 @@ def test_it_lists_the_scenarios_of_a_project(command_line) -> None:
     command_line.write("scenarios/a/one.approval.yaml", SCENARIO.format(title="The first"))
 
     assert (
-        "a/one  The first\n\nb/two  The second\n\n2 scenarios. pytest-approvals show SCENARIO tells one of them.\n"
+        "a/one  The first\n\nb/two  The second\n\n2 scenarios. pytest-approvals show SCENARIO shows one of them.\n"
     ) == command_line("list").out
 
 

@@ -160,7 +160,7 @@ def test_an_agent_that_cannot_play_anything_is_no_success(folder: Folder) -> Non
     done = folder.run("run", "--agent", "reference", "--serialize", "native.none")
 
     assert 2 == done.returncode
-    assert "pytest-approvals: nothing ran: no agent can play any of these scenarios so" in done.stderr
+    assert "pytest-approvals: nothing ran: no agent can play any of these scenarios in this way" in done.stderr
 
 
 def test_smoke_plays_the_plainest_scenarios(folder: Folder) -> None:

@@ -56,7 +56,7 @@ def test_a_waived_finding_is_not_raised() -> None:
 
     assert not result.is_clean
     assert {"waived", "pass"} == {line.status for line in result.verdict_lines()}
-    assert {"known (https://e.org/1)"} == {line["waiver"] for line in result.verdict_lines() if line.status == "waived"}
+    assert {"known (https://e.org/1)"} == {line.waiver for line in result.verdict_lines() if line.status == "waived"}
 
 
 def test_a_waiver_of_something_else_changes_nothing() -> None:
