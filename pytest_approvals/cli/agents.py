@@ -46,6 +46,8 @@ def execute_agents(args: argparse.Namespace) -> int:
             print("\n" * bool(number) + _describe_agent(agent))
             if args.traits:
                 print("\n".join(_list_traits(agent.spec)))
+            else:
+                print(f"  traits: pytest-approvals agents {agent.spec} --traits observes its design choices")
         return 0
     if args.traits:
         raise UsageError("--traits: name the agents: pytest-approvals agents SPEC --traits")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
-from pytest_approvals.checks import CHECKS, Verdict
+from pytest_approvals.checks import CHECKS, Verdict, merge_traits, observe_traits
 from pytest_approvals.errors import TranscriptMismatch
 from pytest_approvals.journal.events import Event, event_from_dict
 from pytest_approvals.journal.history import History
@@ -28,6 +28,7 @@ from pytest_approvals.reporting.report import (
     ReportedCheck,
     ReportHeader,
     StaleLine,
+    TraitsLine,
     TranscriptLine,
     VerdictLine,
 )
@@ -54,6 +55,7 @@ class RunRecord:
         lines: The lines of the report.
         transcript: The lines of the transcript if it belongs into the report.
         history: What happened, if no check failed: it is compared with the runs in other variants.
+        traits: The design choices that the run of a scenario shows, if a report is wanted.
     """
 
     scenario: str
@@ -65,9 +67,19 @@ class RunRecord:
     lines: list[VerdictLine]
     transcript: tuple[str, ...] | None
     history: History | None
+    traits: dict[str, tuple[str, ...]]
 
     @classmethod
-    def of(cls, judged: JudgedRun, about: ReportedAgent, *, title: str, is_user_run: bool, is_base: bool) -> RunRecord:
+    def of(
+        cls,
+        judged: JudgedRun,
+        about: ReportedAgent,
+        *,
+        title: str,
+        is_user_run: bool,
+        is_base: bool,
+        with_traits: bool = False,
+    ) -> RunRecord:
         """Return the record of a judged run.
 
         Args:
@@ -76,6 +88,7 @@ class RunRecord:
             title: The title of the scenario.
             is_user_run: Whether it is a run of a user's test.
             is_base: Whether it ran in the base variant, whose transcript the report always has.
+            with_traits: Whether to observe its traits.
         """
         subject = judged.subject
         return cls(
@@ -88,6 +101,8 @@ class RunRecord:
             lines=judged.verdict_lines(),
             transcript=tuple(judged.transcript.lines) if is_base or judged.findings else None,
             history=judged.history if judged.is_clean and not is_user_run else None,
+            # What a user's test scripts is no choice of the agent alone.
+            traits=observe_traits(judged.history) if with_traits and judged.history and not is_user_run else {},
         )
 
     @classmethod
@@ -101,6 +116,7 @@ class RunRecord:
                 "lines": [VerdictLine(**line) for line in dumped["lines"]],
                 "transcript": None if dumped["transcript"] is None else tuple(dumped["transcript"]),
                 "history": None if journal is None else read_history(decompress_journal(journal)),
+                "traits": {name: tuple(values) for name, values in dumped["traits"].items()},
             }
         )
 
@@ -116,6 +132,7 @@ class RunRecord:
             "lines": [line.model_dump(exclude_defaults=True) for line in self.lines],
             "transcript": None if self.transcript is None else list(self.transcript),
             "history": None if self.history is None else compress_journal(self.history.events),
+            "traits": {name: list(values) for name, values in self.traits.items()},
         }
 
 
@@ -162,6 +179,7 @@ class SessionResults:
         files: The file of the scenario of each group, as node ids name it.
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
+        traits: The design choices that each agent showed.
     """
 
     lines: list[VerdictLine] = field(default_factory=list)
@@ -176,6 +194,7 @@ class SessionResults:
     files: dict[Group, str] = field(default_factory=dict)
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
+    traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     _clean: dict[Group, list[History]] = field(default_factory=dict)
 
     # --- what was collected ---
@@ -219,6 +238,8 @@ class SessionResults:
         else:
             self.files[group] = file
             self.ran.setdefault(group, []).append(record.variant)
+            if record.traits:
+                self.traits[record.agent] = merge_traits([self.traits.get(record.agent, {}), record.traits])
             self._clean.setdefault(group, []).extend([record.history] if record.history is not None else [])
         return group
 
@@ -256,6 +277,7 @@ class SessionResults:
             ],
             stale=self.stale,
             absent=[AbsentLine(agent=agent, why=why) for agent, why in self.absent.items()],
+            traits=[TraitsLine(agent=agent, traits=traits) for agent, traits in self.traits.items()],
         )
 
     def _checks(self) -> dict[str, ReportedCheck]:

@@ -215,7 +215,12 @@ class PluginState:
             issues=agent.facts.issues,
         )
         record = RunRecord.of(
-            judged, about, title=run.scenario.title, is_user_run=is_user_run, is_base=_is_base_variant(run.variant)
+            judged,
+            about,
+            title=run.scenario.title,
+            is_user_run=is_user_run,
+            is_base=_is_base_variant(run.variant),
+            with_traits=self.settings.report is not None,
         )
         item.stash.setdefault(_RECORDS, []).append(record)
         item.stash.setdefault(_TRANSCRIPTS, []).append(str(judged.transcript))

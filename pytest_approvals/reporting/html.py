@@ -55,6 +55,7 @@ def _body(report: Report) -> Iterator[str]:
     yield from _matrix(report)
     yield "<h2>Findings</h2>"
     yield from _findings(report)
+    yield from _traits(report)
     yield "<h2>Scenarios</h2>"
     yield from _scenarios(report)
 
@@ -98,6 +99,15 @@ def _findings(report: Report) -> Iterator[str]:
     if not texts:
         yield "<p>There are none.</p>"
     yield from (f"<pre>{escape(text)}</pre>" for text in texts)
+
+
+def _traits(report: Report) -> Iterator[str]:
+    """Yield the design choices of each agent, which are neither right nor wrong."""
+    if report.traits:
+        yield "<h2>Traits</h2>"
+    for line in sorted(report.traits, key=lambda line: line.agent):
+        choices = (f"<li>{escape(name)}: {escape(', '.join(values))}</li>" for name, values in line.traits.items())
+        yield f"<h3>{escape(line.agent)}</h3><ul>{''.join(choices)}</ul>"
 
 
 def _scenarios(report: Report) -> Iterator[str]:

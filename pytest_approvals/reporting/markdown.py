@@ -27,6 +27,7 @@ def _blocks(report: Report) -> Iterator[str]:
         for finding in found:
             yield f"### {finding.check}\n"
             yield f"{_fence(finding.render())}\n"
+    yield from _traits(report)
     if report.stale:
         yield "## Stale waivers\n"
         yield from (f"- {_escape_markdown(line.waiver)}" for line in report.stale)
@@ -41,6 +42,18 @@ def _agents(report: Report) -> Iterator[str]:
         what = [f"`{each.where}`" if each.where else "", f"issues: <{each.issues}>" if each.issues else ""]
         yield " · ".join(part for part in (f"- {_escape_markdown(said)}", *what) if part)
     yield ""
+
+
+def _traits(report: Report) -> Iterator[str]:
+    """Yield the design choices of each agent, which are neither right nor wrong."""
+    if report.traits:
+        yield "## Traits\n"
+    for line in sorted(report.traits, key=lambda line: line.agent):
+        yield f"### {_escape_markdown(line.agent)}\n"
+        yield from (
+            f"- {_escape_markdown(name)}: {_escape_markdown(', '.join(values))}" for name, values in line.traits.items()
+        )
+        yield ""
 
 
 def _matrix(report: Report) -> Iterator[str]:

@@ -133,6 +133,14 @@ class AbsentLine(ReportPart):
     why: str
 
 
+class TraitsLine(ReportPart):
+    """The design choices that an agent showed in its runs of scenarios, neither right nor wrong: values by trait."""
+
+    event: Literal["traits"] = "traits"
+    agent: str
+    traits: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
 class ReportFooter(ReportPart):
     """The end: how many runs there were, and how many verdicts of each status."""
 
@@ -141,7 +149,9 @@ class ReportFooter(ReportPart):
     counts: dict[str, int] = Field(default_factory=dict)
 
 
-ReportLine = ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | ReportFooter
+ReportLine = (
+    ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | TraitsLine | ReportFooter
+)
 
 LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[ReportLine, Field(discriminator="event")])
 """Adapter that reads a line of any kind."""
@@ -153,6 +163,7 @@ LINE_TYPES: dict[str, type[ReportPart]] = {
     "not-applicable": NotApplicableLine,
     "stale": StaleLine,
     "absent": AbsentLine,
+    "traits": TraitsLine,
     "footer": ReportFooter,
 }
 """The kinds of lines by their events."""
@@ -191,6 +202,7 @@ class Report(BaseModel):
     not_applicable: list[NotApplicableLine] = Field(default_factory=list)
     stale: list[StaleLine] = Field(default_factory=list)
     absent: list[AbsentLine] = Field(default_factory=list)
+    traits: list[TraitsLine] = Field(default_factory=list)
     complete: bool = True
 
     def add(self, line: ReportLine) -> None:
@@ -206,6 +218,8 @@ class Report(BaseModel):
                 self.stale.append(line)
             case AbsentLine():
                 self.absent.append(line)
+            case TraitsLine():
+                self.traits.append(line)
 
     def body(self) -> Iterator[ReportLine]:
         """Yield all lines between header and footer, in a fixed order."""
@@ -214,6 +228,7 @@ class Report(BaseModel):
         yield from sorted(self.transcripts, key=lambda line: (line.scenario, line.agent, line.variant))
         yield from sorted(self.stale, key=lambda line: (line.agent, line.waiver))
         yield from sorted(self.absent, key=lambda line: line.agent)
+        yield from sorted(self.traits, key=lambda line: line.agent)
 
     def footer(self) -> ReportFooter:
         """Return the footer, with the counts of all lines."""
@@ -267,7 +282,20 @@ def merge_reports(reports: Iterable[Report]) -> Report:
     )
     for line in {_line_identity(line): line for report in several for line in report.body()}.values():
         whole.add(line)
+    whole.traits = _merge_traits_lines(line for report in several for line in report.traits)
     return whole
+
+
+def _merge_traits_lines(lines: Iterable[TraitsLine]) -> list[TraitsLine]:
+    """Return one line for each agent, with the values of all its lines."""
+    merged: dict[str, dict[str, set[str]]] = {}
+    for line in lines:
+        for name, values in line.traits.items():
+            merged.setdefault(line.agent, {}).setdefault(name, set()).update(values)
+    return [
+        TraitsLine(agent=agent, traits={name: tuple(sorted(values)) for name, values in traits.items()})
+        for agent, traits in merged.items()
+    ]
 
 
 def _line_identity(line: ReportLine) -> tuple[Any, ...]:
@@ -275,4 +303,7 @@ def _line_identity(line: ReportLine) -> tuple[Any, ...]:
         return (line.event, *_verdict_sort_key(line))
     if isinstance(line, TranscriptLine):
         return line.event, line.scenario, line.agent, line.variant
+    # The model holds a dict, so it cannot be hashed as a whole.
+    if isinstance(line, TraitsLine):
+        return line.event, line.agent
     return (line,)

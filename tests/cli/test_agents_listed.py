@@ -41,6 +41,13 @@ def test_traits_are_observed_on_request(command_line) -> None:
     assert "    unknown-request: refused. A decision about an unknown request is `refused`, or `ignored`.\n" in said.out
 
 
+def test_traits_are_mentioned_where_they_are_not_observed(command_line) -> None:
+    """Observing them takes runs, so the command that makes them is named."""
+    printed = command_line("agents", "reference.chat").out
+
+    assert "  traits: pytest-approvals agents reference.chat --traits observes its design choices\n" in printed
+
+
 def test_traits_need_an_agent(command_line) -> None:
     """Nobody waits for runs on all agents by mistake."""
     said = command_line("agents", "--traits")

@@ -8,7 +8,15 @@ import pytest
 
 from pytest_approvals.errors import ReportError
 from pytest_approvals.reporting.files import ReportWriter, read_report, write_report
-from pytest_approvals.reporting.report import Report, ReportHeader, VerdictLine, dump_line, merge_reports, report_schema
+from pytest_approvals.reporting.report import (
+    Report,
+    ReportHeader,
+    TraitsLine,
+    VerdictLine,
+    dump_line,
+    merge_reports,
+    report_schema,
+)
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
 HEADER = '{"event":"header","package":"0.1.0","python":"3.11.7"}'
@@ -24,11 +32,12 @@ class TestLine:
 
     def test_a_line_of_each_kind_fits_the_schema(self, report: Report) -> None:
         """What is written is valid against the published schema."""
+        report.add(TraitsLine(agent="reference", traits={"raising-tool": ("model",)}))
         validator = jsonschema.Draft202012Validator(report_schema())
         lines = [report.header, *report.body(), report.footer()]
 
         assert [] == [error.message for line in lines for error in validator.iter_errors(json.loads(dump_line(line)))]
-        assert {"header", "verdict", "transcript", "not-applicable", "stale", "absent", "footer"} == {
+        assert {"header", "verdict", "transcript", "not-applicable", "stale", "absent", "traits", "footer"} == {
             line.event for line in lines
         }
 
@@ -47,6 +56,19 @@ class TestFile:
 
         assert [*report.body()] == [*stored.body()]
         assert (report.header, report.footer(), True) == (stored.header, stored.footer(), stored.complete)
+
+    def test_traits_come_back_and_stand_in_every_form(self, report: Report, tmp_path: Path) -> None:
+        """Reports of both halves are merged; Markdown and HTML list the choices of the agent."""
+        other = report.model_copy(update={"traits": [TraitsLine(agent="reference", traits={"raising-tool": ("ask",)})]})
+        report.add(TraitsLine(agent="reference", traits={"raising-tool": ("model",)}))
+        for form in ("jsonl", "md", "html"):
+            write_report(tmp_path / f"report.{form}", merge_reports([report, other]))
+
+        assert [TraitsLine(agent="reference", traits={"raising-tool": ("ask", "model")})] == read_report(
+            tmp_path / "report.jsonl"
+        ).traits
+        assert "- raising-tool: ask, model\n" in (tmp_path / "report.md").read_text()
+        assert "<li>raising-tool: ask, model</li>" in (tmp_path / "report.html").read_text()
 
     def test_the_same_report_is_the_same_bytes(self, report: Report, tmp_path: Path) -> None:
         """The order in which verdicts came makes no difference."""
