@@ -48,7 +48,7 @@ def test_leak_fails_the_test(project, way):
     project.write("test_own.py", text_of(f"swallowing(lambda: {WAYS[way]})", "scripted_model"))
     result = project.run(agents="")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*connections to 192.0.2.1:443*were refused*--approvals-allow-host=192.0.2.1"])
+    result.stdout.fnmatch_lines(["*Network access to *192.0.2.1:443*was blocked.*--approvals-allow-host=192.0.2.1"])
 
 
 @pytest.mark.parametrize("fixture", ["scripted_model", "approvals", "model_server"])
@@ -64,7 +64,7 @@ def test_look_up_is_a_leak(project, call):
     project.write("test_own.py", text_of(f"swallowing(lambda: socket.{call})", "scripted_model"))
     result = project.run(agents="")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*connections to model.invalid*were refused*--approvals-allow-host=model.invalid"])
+    result.stdout.fnmatch_lines(["*Network access to *model.invalid*was blocked.*--approvals-allow-host=model.invalid"])
 
 
 def test_failure_of_its_own_stays(project):
@@ -72,7 +72,7 @@ def test_failure_of_its_own_stays(project):
     project.write("test_own.py", text_of(WAYS["connect"], "scripted_model"))
     result = project.run(agents="")
     result.assert_outcomes(failed=1, errors=1)
-    result.stdout.fnmatch_lines(["*connections to 192.0.2.1:443 were refused*"])
+    result.stdout.fnmatch_lines(["*Network access to *192.0.2.1:443*was blocked.*"])
     result.stdout.fnmatch_lines(["E*192.0.2.1:443 is not on this machine, and a scripted model is active"])
 
 
@@ -157,7 +157,7 @@ def test_leak_of_an_agent(project, where, monkeypatch):
     words = ("--approvals-serialize=json", "--approvals-strength=1", f"--approvals-resume={where}")
     result = project.run(*words, "--approvals-stream=off", agents="leaky", fresh=True)
     assert 0 < result.parseoutcomes()["failed"]
-    result.stdout.fnmatch_lines(["*connections to 192.0.2.1:443*were refused*"])
+    result.stdout.fnmatch_lines(["*Network access to *192.0.2.1:443*was blocked.*"])
 
 
 def test_clean_agent_in_processes(project):

@@ -344,7 +344,7 @@ def test_what_is_no_agent_is_refused(project) -> None:
     )
 
     project.run(agents="").stdout.fnmatch_lines(
-        ["E *: an object of builtins.int is no agent of a known framework, and no factory of one"]
+        ["E *: an object of builtins.int is neither an agent of a known framework nor a factory of one"]
     )
 
 
