@@ -144,6 +144,31 @@ def test_the_report_is_written(project) -> None:
     assert list(alone.body()) == list(spread.body())
 
 
+GATED = """
+title: Two calls that need approval
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 5}}, {id: c2, tool: pay, arguments: {amount: 6}}]
+  - say: Done.
+caller: [{send: Pay}, {decide: {c1: approve, c2: approve}}]
+"""
+
+
+def test_traits_stand_in_the_report(project) -> None:
+    """What the runs of an agent show is merged; the same with workers."""
+    from pytest_approvals.reporting.files import read_report
+
+    project.scenario(text=GATED)
+    words = ("scenarios", "--approvals-serialize=none", "--snapshot-update")
+    project.run(*words, "--approvals-report=alone.jsonl")
+    project.run(*words, "--approvals-report=spread.jsonl", "-n", "2", fresh=True)
+    alone, spread = (read_report(project.path / f"{name}.jsonl") for name in ("alone", "spread"))
+
+    assert [("reference", ("together",))] == [(line.agent, line.traits["requests-surface"]) for line in alone.traits]
+    assert alone.traits == spread.traits
+
+
 def test_the_seed_is_in_every_header(project) -> None:
     """What was made up can be made up again."""
     from pytest_approvals.journal.files import read_journal
