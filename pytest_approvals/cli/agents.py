@@ -61,12 +61,13 @@ def execute_agents(args: argparse.Namespace) -> int:
 
 def _agent_rows(name: str) -> Iterator[tuple[str, str, str]]:
     try:
-        found = [find_local_agent(AgentSpec(name=name, flavour=flavour)) for flavour in load_flavours(name)]
+        agents = [find_local_agent(AgentSpec(name=name, flavour=flavour)) for flavour in load_flavours(name)]
     except AdapterError as error:
         yield name, error.what, ""
     else:
         yield from (
-            (str(one.spec), _availability(one), f"{len(one.adapter.capabilities)} capabilities") for one in found
+            (str(agent.spec), _availability(agent), f"{len(agent.adapter.capabilities)} capabilities")
+            for agent in agents
         )
 
 
@@ -91,7 +92,7 @@ def _describe_agent(agent: LocalAgent) -> str:
     lines += [f"  bugs of the framework: {adapter.issues}"] if adapter.issues else []
     lines += [f"  rules of its model inputs: {adapter.wire_rules}"]
     lines += [_describe_protocol(protocol, lacks) for protocol, lacks in adapter.protocols.items()]
-    lines += [f"  store native.{name}: {what}" for name, what in adapter.stores.items()]
+    lines += [f"  store native.{name}: {description}" for name, description in adapter.stores.items()]
     lines += [_wrap("can: " + ", ".join(sorted(adapter.capabilities)))]
     lines += ["  cannot:"] if adapter.missing else []
     lines += [_wrap(f"{name}: {why}", "    ") for name, why in sorted(adapter.missing.items())]
@@ -143,12 +144,15 @@ def execute_environments(args: argparse.Namespace) -> int:
         raise UsageError(f"--older-than: Invalid number {args.older_than:g}: too small")
     cache, now = EnvironmentCache(), time.time()
     if args.prune:
-        gone = [print(f"removed {one.key}  {one.recipe}") for one in cache.prune(args.older_than * DAY)]
+        gone = [
+            print(f"removed {environment.key}  {environment.recipe}")
+            for environment in cache.prune(args.older_than * DAY)
+        ]
         print(f"{len(gone)} removed, {len(cache.list_environments())} left in {cache.folder}")
         return 0
-    for one in cache.list_environments():
-        days = max(0.0, (now - one.used) / DAY)
-        print(f"{one.key}  {one.size() / 1e6:5.0f} MB  used {days:3.0f} days ago  {one.recipe}")
+    for environment in cache.list_environments():
+        days = max(0.0, (now - environment.used) / DAY)
+        print(f"{environment.key}  {environment.size() / 1e6:5.0f} MB  used {days:3.0f} days ago  {environment.recipe}")
     print(f"{len(cache.list_environments())} environments in {cache.folder}")
     return 0
 

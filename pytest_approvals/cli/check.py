@@ -62,7 +62,7 @@ def _judge_journal(stored: StoredJournal, *, strict: bool, everything: bool) -> 
     result = judge_run(stored.events, subject, strict=strict)
     if everything:
         print(f"{stored.path}:{stored.line}: {subject.scenario} · {subject.agent_label} · {subject.mode}")
-        print("\n".join(f"  {one.status:15} {one.check}" for one in result.verdicts))
+        print("\n".join(f"  {verdict.status:15} {verdict.check}" for verdict in result.verdicts))
     if not stored.complete:
         print(f"{stored.path}: its writer was cut off; what was written is judged")
     if result.findings:

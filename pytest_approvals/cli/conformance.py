@@ -33,17 +33,18 @@ def execute_conformance(args: argparse.Namespace) -> int:
     if not args.command:
         raise UsageError("name the command that starts the process: pytest-approvals conformance -- node host.mjs")
     broken = check_rules(args.command, args.agent)
+    # The first rule is the greeting; a process that breaks it was tested on nothing else.
     tried = [*RULES] if not broken or broken[0].name != next(iter(RULES)) else [broken[0].name]
     for name in tried:
-        found = next((one for one in broken if one.name == name), None)
-        print(f"{'fails' if found else 'ok':6}{name}{f': {found.requirement}' if found else ''}")
-        if found:
-            print(f"      {found.what}")
+        finding = next((rule for rule in broken if rule.name == name), None)
+        print(f"{'fails' if finding else 'ok':6}{name}{f': {finding.requirement}' if finding else ''}")
+        if finding:
+            print(f"      {finding.what}")
     if broken:
         print(f"\n{len(broken)} of {len(RULES)} rules are broken; no story was played")
         return 1
     failed = run_catalogue(args.command, args.agent, args.scenario or FAMILIES)
-    for one in failed:
-        print(f"fails {one.name}: {one.requirement}\n      {one.what}")
+    for story in failed:
+        print(f"fails {story.name}: {story.requirement}\n      {story.what}")
     print(f"\nall rules hold; {f'{len(failed)} stories fail' if failed else 'all stories that were played hold'}")
     return int(bool(failed))

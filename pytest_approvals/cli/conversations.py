@@ -51,8 +51,8 @@ def execute_lint(args: argparse.Namespace) -> int:
     if args.format is not None:
         get_reader(args.format)
     looking = Linter(args.files, args.format, args.gated)
-    for told in looking:
-        print(FORMATTERS[args.output](told))
+    for message in looking:
+        print(FORMATTERS[args.output](message))
     if args.output == "text":
         print(f"{_format_count(looking.conversations, 'conversation')}, {_format_count(looking.mistakes, 'finding')}")
     return int(looking.mistakes > 0)
@@ -62,7 +62,7 @@ def _list_rules() -> str:
     from pytest_approvals.conversations.lint import RULES
 
     width = max(map(len, RULES))
-    return "".join(f"{slug:{width}}  {what}\n" for slug, what in RULES.items())
+    return "".join(f"{slug:{width}}  {requirement}\n" for slug, requirement in RULES.items())
 
 
 def _format_count(count: int, what: str) -> str:
@@ -121,31 +121,33 @@ def execute_reproduce(args: argparse.Namespace) -> int:
         args.agent or list_default_agents(), limit=limit, most_trials=args.most_trials, report_progress=_print_progress
     )
     origin = f"Made from a stored conversation ({conversation.format})."
-    found = reproducer.reproduce(anonymize(draft, GENERATED_TEXTS) if args.anonymise else draft, origin, args.check)
-    _write_reproduction(found, args.output)
-    return int(found.failing_check is None)
+    reproduction = reproducer.reproduce(
+        anonymize(draft, GENERATED_TEXTS) if args.anonymise else draft, origin, args.check
+    )
+    _write_reproduction(reproduction, args.output)
+    return int(reproduction.failing_check is None)
 
 
 def _read_conversation(args: argparse.Namespace) -> StoredConversation:
     from pytest_approvals.conversations.histories.files import SkippedFile, read_conversations
 
     number = 0
-    for found in read_conversations([args.file], format_name=args.format):
-        if isinstance(found, HistoryError):
-            raise found
-        if not isinstance(found, SkippedFile):
+    for stored in read_conversations([args.file], format_name=args.format):
+        if isinstance(stored, HistoryError):
+            raise stored
+        if not isinstance(stored, SkippedFile):
             number += 1
             if number == args.conversation:
-                return found.conversation
+                return stored.conversation
     raise UsageError(f"--conversation: {args.file} holds {number}, so there is no number {args.conversation}")
 
 
 def _write_reproduction(found: Reproduction, output: str | None) -> None:
     if found.failing_check is None:
-        what = "no check fails" if not output else f"no check fails; {output} tells the whole conversation"
+        summary = "no check fails" if not output else f"no check fails; {output} tells the whole conversation"
     else:
-        what = f"the smallest of {found.trials + 1} scenarios on which it does"
-    _print_progress(what)
+        summary = f"the smallest of {found.trials + 1} scenarios on which it does"
+    _print_progress(summary)
     if output is None:
         sys.stdout.write(found.text)
         return

@@ -22,6 +22,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(
             prog=f"pytest-approvals {command}",
             description=f"{purpose[0].upper()}{purpose[1:]}.",
+            # An abbreviation could take an option that is meant for pytest.
             allow_abbrev=False,
         )
         self.passes_on = False

@@ -40,16 +40,16 @@ def execute_recall(args: argparse.Namespace) -> int:
     if args.time_limit <= 0:
         raise UsageError(f"--time-limit: Invalid number {args.time_limit:g}: too small")
     rows = _select_rows(load_known_bugs(Path(args.table), CHECKS), args.only)
-    hunt = KnownBugSearch({one.id: one for one in load_catalogue([stock_folder()])}, args.time_limit)
+    hunt = KnownBugSearch({scenario.id: scenario for scenario in load_catalogue([stock_folder()])}, args.time_limit)
     answers = []
     for row in rows:
         answers.append(hunt.search(row))
         print(answers[-1], flush=True)
-    found = sum(answer.found for answer in answers)
-    print(f"recall: {found} of {len(answers)}")
+    count = sum(answer.found for answer in answers)
+    print(f"recall: {count} of {len(answers)}")
     if args.report:
         _write_results(Path(args.report), answers)
-    return int(found < len(answers))
+    return int(count < len(answers))
 
 
 def _select_rows(rows: Sequence[KnownBug], only: Iterable[str] | None) -> list[KnownBug]:
@@ -64,8 +64,8 @@ def _select_rows(rows: Sequence[KnownBug], only: Iterable[str] | None) -> list[K
 
 def _write_results(path: Path, answers: Sequence[SearchResult]) -> None:
     lines: list[dict[str, Any]] = [_result_line(answer) for answer in answers]
-    found = sum(answer.found for answer in answers)
-    lines.append({"event": "footer", "found": found, "rows": len(answers)})
+    count = sum(answer.found for answer in answers)
+    lines.append({"event": "footer", "found": count, "rows": len(answers)})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
 

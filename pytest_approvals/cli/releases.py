@@ -54,6 +54,7 @@ def execute_matrix(args: argparse.Namespace) -> int:
     from pytest_approvals.reporting.report import merge_reports
 
     specs = [spec for name in args.agent for spec in _select_releases(name, args.versions, args.python)]
+    # For its errors only: a misspelled name is refused before the first release runs.
     select_scenarios(args.scenario, Path.cwd())
     words = [*args.scenario, "--strength", args.strength, *_python_words(args.python), *args.others]
     reports = list(_run_releases(specs, words))
@@ -74,8 +75,8 @@ def _select_releases(name: str, versions: str | None, python: str) -> list[Agent
     spec = AgentSpec.parse(name)
     if spec.version or spec.checkout:
         raise UsageError(f"--agent: {name!r} is one release already; write {spec.base}, and the releases in --versions")
-    found = find_agent_releases(spec, versions, python=python)
-    return [AgentSpec(name=spec.name, flavour=spec.flavour, version=version) for version in found]
+    releases = find_agent_releases(spec, versions, python=python)
+    return [AgentSpec(name=spec.name, flavour=spec.flavour, version=version) for version in releases]
 
 
 def _python_words(version: str) -> Iterable[str]:
@@ -189,7 +190,7 @@ def _releases_between(args: argparse.Namespace) -> tuple[str, ...]:
         raise UsageError(f"--good and --bad are both {args.good}")
     low, high = sorted((good, bad))
     known = played or find_agent_releases(spec, f">={low[1]},<={high[1]}", python=args.python)
-    inside = [one for one in known if low < release_sort_key(one) < high]
+    inside = [release for release in known if low < release_sort_key(release) < high]
     return (args.good, *(inside if good < bad else reversed(inside)), args.bad)
 
 

@@ -80,6 +80,7 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
     """
     import pytest
 
+    # What the user passes comes last, because pytest lets the last of two options win.
     words = [*_pytest_words(texts), *(f"{CHOSEN_OPTION}={path}" for path in files), *passed]
     code = pytest.main(words)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
@@ -101,6 +102,7 @@ def _add_option(parser: CommandParser, option: Option) -> None:
     else:
         action = "append" if option.kind == "words" else "store"
         parser.add_argument(option.command, dest=option.ini, action=action, metavar=option.metavar, help=option.help)
+    # `execute_run` gets only the arguments, and suggests options of this parser.
     parser.set_defaults(parser=parser)
 
 
@@ -118,13 +120,13 @@ def _pytest_words(texts: Mapping[str, Any]) -> Iterator[str]:
         _REQUIREMENT_WARNING_FILTER,
     )
     for option in OPTIONS:
-        given = texts.get(option.name)
-        if given is None:
+        value = texts.get(option.name)
+        if value is None:
             continue
         if option.kind == "switch":
             yield option.flag
         else:
-            yield from (f"{option.flag}={text}" for text in ([given] if isinstance(given, str) else given))
+            yield from (f"{option.flag}={text}" for text in ([value] if isinstance(value, str) else value))
 
 
 def _require_xdist(passed: list[str]) -> None:

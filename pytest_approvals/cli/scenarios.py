@@ -28,15 +28,15 @@ def add_list_arguments(parser: CommandParser) -> None:
 
 def execute_list(args: argparse.Namespace) -> int:
     """Print id and title of each scenario, with a paragraph for each family."""
-    found = select_scenarios(args.scenarios, Path.cwd())
-    width = max(map(len, found))
+    paths = select_scenarios(args.scenarios, Path.cwd())
+    width = max(map(len, paths))
     family = None
-    for name, path in found.items():
+    for name, path in paths.items():
         if family not in (None, name.rpartition("/")[0]):
             print()
         family = name.rpartition("/")[0]
         print(f"{name:{width}}  {_read_title(path)}")
-    print(f"\n{len(found)} scenarios. pytest-approvals show SCENARIO shows one of them.")
+    print(f"\n{len(paths)} scenarios. pytest-approvals show SCENARIO shows one of them.")
     return 0
 
 
@@ -90,7 +90,9 @@ def _describe_scenario(scenario: Scenario, agents: list[LocalAgent], *, by_name:
 
 
 def _describe_tool(tool: Tool) -> str:
-    parameters = ", ".join(f"{name}: {one.type}{'' if one.required else '?'}" for name, one in tool.parameters.items())
+    parameters = ", ".join(
+        f"{name}: {parameter.type}{'' if parameter.required else '?'}" for name, parameter in tool.parameters.items()
+    )
     kind = "" if tool.kind == "function" else f", {tool.kind} of {tool.server}"
     approval = tool.approval if isinstance(tool.approval, str) else "on a condition"
     runs = f", runs the agent {tool.runs}" if tool.runs else ""

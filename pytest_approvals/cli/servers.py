@@ -32,6 +32,7 @@ def execute_serve(args: argparse.Namespace) -> int:
     """Print an address for each scenario and serve until interrupted."""
     from pytest_approvals.model_server.server import ScriptedModelServer
 
+    # Whoever started it may end it by SIGTERM; as an interrupt, that stops the server in order, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     server = ScriptedModelServer(_load_single_scenario, port=args.port)
     begun = [_begin_conversation(server, word, args) for word in args.scenarios]
@@ -70,10 +71,10 @@ def _load_single_scenario(word: str) -> Scenario:
     from pytest_approvals.scenario.catalogue import find_project_folders, find_root, select_scenarios
     from pytest_approvals.scenario.scenario_cache import load_cached_scenario
 
-    found = list(select_scenarios([word], Path.cwd()).values())
-    if len(found) != 1:
-        raise UsageError(f"{word!r} names {len(found)} scenarios; a conversation plays one")
-    return load_cached_scenario(found[0], root=find_root(found[0], find_project_folders(Path.cwd())))
+    paths = list(select_scenarios([word], Path.cwd()).values())
+    if len(paths) != 1:
+        raise UsageError(f"{word!r} names {len(paths)} scenarios; a conversation plays one")
+    return load_cached_scenario(paths[0], root=find_root(paths[0], find_project_folders(Path.cwd())))
 
 
 def add_record_arguments(parser: CommandParser) -> None:

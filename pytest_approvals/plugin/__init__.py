@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_approvals.plugin.user_runs import Approvals
     from pytest_approvals.runner.oracles import Oracle
 
+# pytest rewrites a module's assertions only if it is told so before the module is imported.
 pytest.register_assert_rewrite("pytest_approvals.testing")
 
 STATE_KEY = pytest.StashKey["PluginState"]()
@@ -81,6 +82,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     if not config.getoption("approvals_chosen"):
         return None
+    # False, unlike None, overrules norecursedirs and the virtualenv check, which can hide the built-in catalogue.
     return collection_path not in get_state(config).paths_to_chosen
 
 
@@ -140,11 +142,13 @@ class _ReportListener:
         self.config = config
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        # A worker's reports go on to the controller, where they are heard again.
         if getattr(report, "approvals", None) and not hasattr(self.config, "workerinput"):
             from pytest_approvals.plugin.session_finish import collect_report
 
             collect_report(get_state(self.config), report)
 
+    # First, because junitxml writes its file in this hook, and the failures reported here belong into it.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if STATE_KEY in self.config.stash and self.config.stash[STATE_KEY].was_used:
@@ -154,6 +158,7 @@ class _ReportListener:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
+        # A worker that crashed has no output.
         output = getattr(node, "workeroutput", {}).get("approvals")
         if output is not None:
             get_state(self.config).results.load_collection(output)
@@ -198,6 +203,7 @@ def _leak_guard(request: pytest.FixtureRequest) -> Generator[None]:
     with get_state(request.config).guard.watch() as watch:
         request.node.stash.setdefault(FINAL_CHECKS_KEY, []).append(watch.raise_leaks)
         yield
+    # For finalizers, and for a test that failed by itself, after which the final checks do not run.
     watch.raise_leaks()
 
 

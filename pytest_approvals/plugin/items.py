@@ -89,6 +89,7 @@ class ScenarioCollector(pytest.File):
                 agent=agent,
                 variant=variant,
             )
+            # No plan names the transcript of a protocol, so the first variant that uses it writes it.
             item.writes = writers.setdefault(item.transcript, variant) == variant
             yield item
 
@@ -217,11 +218,13 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
         run = agent.run(_record_run(state, agent, item.scenario, item.variant))
     judged = state.judge(item, run, agent.source, waivers=agent.waivers, flavour=agent.local.spec.flavour)
     item.user_properties.append(("findings", ", ".join(finding.verdict.check for finding in judged.findings)))
+    # After the run was recorded for the report, and before the findings that a refused connection may have caused.
     watch.raise_leaks()
     judged.raise_findings()
     for warning in judged.warnings():
         item.warn(warning)
     if judged.waived:
+        # `xfail` raises, so a run with a waived failure is not compared with its transcript.
         pytest.xfail("; ".join(str(waiver) for waiver in judged.waived.values()))
     if not judged.findings and item.is_compared and not is_expected_to_differ(item, judged.subject):
         _compare_transcript(state, item, judged)

@@ -106,8 +106,8 @@ class ScriptedModel(Sequence[ScriptedReply]):
         if self.wire.context is not None:
             raise UsageError("the scripted model was asked already; say how it speaks before a client is used")
         options = {"protocol": protocol, "chunking": chunking, "style": style, "lenient": lenient}
-        said: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-        self.wire.options = replace(self.wire.options, **said)
+        changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        self.wire.options = replace(self.wire.options, **changes)
         return self
 
     def transport(self) -> Any:
@@ -195,6 +195,7 @@ def _growing_scenario(test: str, replies: Sequence[ScriptedReply]) -> Callable[[
     built: dict[int, Scenario] = {}
 
     def build() -> Scenario:
+        # A script only grows, so its length tells; an unchanged one stays the same object, by which the server caches.
         if len(replies) not in built:
             built.clear()
             built[len(replies)] = scenario(id=test, title=test or "Own test", model=replies, attached=True)

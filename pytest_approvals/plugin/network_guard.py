@@ -42,9 +42,10 @@ class NetworkWatch:
             NetworkAccessDenied: A connection was refused.
         """
         __tracebackhide__ = True
-        found, self._leaks = [*self._leaks, *self._session.collect_subprocess_leaks()], []
-        if found:
-            raise NetworkAccessDenied(Counter(map(str, found)), list(dict.fromkeys(leak.host for leak in found)))
+        # Emptied before it raises, because the fixture asks again at teardown.
+        leaks, self._leaks = [*self._leaks, *self._session.collect_subprocess_leaks()], []
+        if leaks:
+            raise NetworkAccessDenied(Counter(map(str, leaks)), list(dict.fromkeys(leak.host for leak in leaks)))
 
 
 class SessionNetworkGuard:

@@ -102,8 +102,8 @@ def is_configured(config: pytest.Config) -> bool:
 
 def option_value(config: pytest.Config, option: Option) -> Any:
     """Return the value of an option on the command line, or else in the ini file; None if it has none."""
-    found = config.getoption(option.ini)
-    return found if found is not None else config.getini(option.ini) or None
+    value = config.getoption(option.ini)
+    return value if value is not None else config.getini(option.ini) or None
 
 
 def _option_settings(option: Option) -> dict[str, Any]:

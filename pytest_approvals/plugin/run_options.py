@@ -86,8 +86,10 @@ def resolve_options(node: pytest.Item, config: Mapping[str, Any], settings: Sett
     """Return the options of a test, which the arguments of its calls take precedence over."""
     options = dict(RUN_OPTION_DEFAULTS)
     options |= {"seed": settings.seed, "time_limit": settings.time_limit}
+    # Several values on the command line mean several variants, and a call of a user's test makes one run.
     options |= {_option_of_dimension(name): values[0] for name, values in settings.pinned.items() if len(values) == 1}
     options |= validate_options(config, "the fixture approvals_config")
+    # `iter_markers` begins with the closest one, which has to win.
     for mark in reversed(list(node.iter_markers("approvals"))):
         options |= options_from_marker(mark)
     return options

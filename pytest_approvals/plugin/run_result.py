@@ -62,6 +62,7 @@ class CallsByTool(Mapping[str, ToolCalls]):
         )
 
     def __contains__(self, tool: object) -> bool:
+        # That of Mapping waits for a KeyError, which UnknownName is not.
         return tool in self._names
 
     def __iter__(self) -> Iterator[str]:

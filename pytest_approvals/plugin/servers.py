@@ -36,11 +36,12 @@ class ToolServer:
 
     def _offer(self, server: str, tool: Tool) -> McpTool:
         if any(behaviour.waits_for is not None or behaviour.asks_again is not None for behaviour in tool.behaviours):
-            what = "waits or asks again, and a server of a test only returns or raises"
-            raise UsageError(f"the tool {tool.name!r} of the server {server!r} {what}")
+            reason = "waits or asks again, and a server of a test only returns or raises"
+            raise UsageError(f"the tool {tool.name!r} of the server {server!r} {reason}")
 
         async def run(arguments: Mapping[str, Any]) -> Any:
             before = sum(name == tool.visible_name for name, _ in self.ran)
+            # Noted before it runs, so that executions at the same time get a behaviour each.
             self.ran.append((tool.visible_name, dict(arguments)))
             return await execute_behaviour(tool.behaviour_at(None, before), arguments, Signals())
 

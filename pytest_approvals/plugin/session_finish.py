@@ -41,6 +41,7 @@ def finish_session(state: PluginState, session: pytest.Session) -> None:
     if state.is_worker:
         state.config.workeroutput["approvals"] = state.results.dump_collection()  # type: ignore[attr-defined]
         return
+    # In this order: verdicts on groups decide about waivers, stale waivers are failures, the report has them all.
     for group in state.results.open_groups():
         judge_variant_group(state, group)
     for agent in _agents_with_waivers(state):
@@ -126,6 +127,7 @@ def _check_waivers(state: PluginState, agent: AgentUnderTest) -> None:
         for line in results.lines
         if line.agent == agent.name and line.implied_by is None
     ]
+    # With the built-in catalogue: a pattern is not stale while scenarios that it matches did not run.
     known = {scenario for scenario, _ in (*results.plan, *results.missing)} | set(find_scenarios([stock_folder()]))
     stale = find_stale_waivers(waivers, outcomes, _complete_scenarios(state, agent.name), known)
     if not agent.updates:
@@ -159,6 +161,7 @@ def _report_failures(session: pytest.Session, state: PluginState) -> None:
     failures = [
         (f"{results.files[group]}::{group[1]}[{ALL_VARIANTS}]", text) for group, text in results.failed_groups.items()
     ]
+    # The text of a waiver begins with its place, PATH:LINE, which stands in for a node id.
     failures += [(line.waiver.split(": ")[0], f"stale waiver: {line.waiver}") for line in results.stale]
     for nodeid, text in failures:
         file, _, name = nodeid.partition("::")
@@ -167,6 +170,7 @@ def _report_failures(session: pytest.Session, state: PluginState) -> None:
         )
         vars(report)["approvals_told"] = True
         session.config.hook.pytest_runtest_logreport(report=report)
+    # pytest fixed the status before this hook; those that say more, such as an interruption, are left alone.
     if (failures or results.absent) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

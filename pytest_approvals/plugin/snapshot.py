@@ -82,13 +82,14 @@ class ScenarioTranscripts(TranscriptExtension):
         self, *, test_location: PyTestLocation, ignore_extensions: list[str] | None = None
     ) -> SnapshotCollections:
         """Find the transcripts next to a scenario that nothing can use any more."""
-        found = SnapshotCollections()
+        collections = SnapshotCollections()
+        # syrupy also asks with the locations of other tests, and, under pytest-xdist, of items without a session.
         if isinstance(test_location, _ScenarioLocation):
             scenarios = _scenario_collectors(test_location.item.session)
             for path in Path(self.discovery_dirname(test_location=test_location)).glob(f"*/*.{SUFFIX}"):
                 if _is_stale(path, scenarios):
-                    found.add(self.read_snapshot_collection(snapshot_location=str(path)))
-        return found
+                    collections.add(self.read_snapshot_collection(snapshot_location=str(path)))
+        return collections
 
 
 class _ScenarioLocation(PyTestLocation):
@@ -103,11 +104,13 @@ class _ScenarioLocation(PyTestLocation):
             "nodename": name,
             "testname": name,
         }
+        # The base is a frozen dataclass, and its own initialisation would take the names from the item.
         for field, value in facts.items():
             object.__setattr__(self, field, value)
 
     def matches_snapshot_name(self, snapshot_name: str) -> bool:
         """Return whether a snapshot is the one of this item."""
+        # That of the base compares only up to the first character that no identifier has, such as a hyphen.
         return bool(snapshot_name == self.testname)
 
     def matches_snapshot_location(self, snapshot_location: str) -> bool:
@@ -159,6 +162,7 @@ def assert_transcript(item: pytest.Item, transcript: Transcript, name: str, *, w
         return
     options = item.config.option
     updates: dict[str, Any] = {"update_snapshots": bool(options.update_snapshots)}
+    # Only newer releases of syrupy know this option.
     if hasattr(options, "update_new_snapshots_only"):
         updates["update_new_snapshots_only"] = bool(options.update_new_snapshots_only)
     if not write and (any(updates.values()) or not is_transcript_stored(item, name)):
@@ -194,6 +198,7 @@ def hide_from_other_extensions(config: pytest.Config) -> None:
     session = getattr(config, "_syrupy", None)
     ignored = list(getattr(config.option, "ignore_file_extensions", None) or ())
     if session is not None and SUFFIX not in ignored:
+        # syrupy's session has a copy from its start, and its report reads the option.
         config.option.ignore_file_extensions = [*ignored, SUFFIX]
         session.ignore_file_extensions = [*ignored, SUFFIX]
 
@@ -225,6 +230,7 @@ def _is_stale(path: Path, scenarios: Mapping[Path, Any]) -> bool:
     siblings = list(_sibling_scenarios(path))
     if not siblings:
         return True
+    # Names of agents have no hyphen; the oracle, the store or the protocol follows the first one.
     agent = path.stem.partition("-")[0]
     for scenario in siblings:
         collector = scenarios.get(scenario)

@@ -53,6 +53,7 @@ class PluginState:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        # Before the settings are read, which may name agents and oracles of the project.
         for kind in extensions.EXTENSION_KINDS:
             self._register_extensions(kind)
         self.settings = read_settings(config)
@@ -77,6 +78,7 @@ class PluginState:
         from pytest_approvals.reporting.judged_run import load_extension_checks
 
         load_extension_checks()
+        # Resolving may start agent processes, and they inherit the guard from the environment.
         self.guard.guard_subprocesses()
         agents, absent = resolve_agents(self.settings, CHECKS)
         self.results.absent = {name: str(error) for name, error in absent.items()}
@@ -123,6 +125,7 @@ class PluginState:
         from pytest_approvals.scenario.variants import plan_variants
 
         first: dict[str, Variant] = {}
+        # Without the options of this session, so that the same variant writes in every session.
         for variant in plan_variants(scenario, agent.source.facts):
             first.setdefault(transcript_name(agent.name, scenario, variant), variant)
         return first
@@ -238,6 +241,7 @@ class PluginState:
         # A test report of pytest-xdist travels with all its attributes, if they are plain values.
         vars(report)["approvals"] = [record.dump() for record in records] if self.is_worker else list(records)
         vars(report)["approvals_told"] = error is not None and _is_printed_here(error.value)
+        # An item has a report for set-up, call and teardown; each record travels with one of them.
         records.clear()
         if report.failed:
             report.sections += [("approvals transcript", text) for text in item.stash.get(_TRANSCRIPTS, [])]
@@ -248,6 +252,7 @@ class PluginState:
         """End the network guard and forget the extensions of the project."""
         if "guard" in self.__dict__:
             self.guard.close()
+        # The registry belongs to the process, where another session may follow, as with pytester.
         extensions.unregister_all()
 
 

@@ -30,10 +30,10 @@ def resolve_user_agent(subject: object, named: str | None = None) -> LocalAgent:
     if not callable(subject):
         raise UsageError(f"{_describe_subject(subject)} is neither an agent of a known framework nor a factory of one")
     used = [name for name, adapter in _framework_adapters() if _is_used_by(subject, adapter)]
-    found = used or [name for name, adapter in _framework_adapters() if _is_imported(adapter)]
-    if len(found) != 1:
-        raise UsageError(_ambiguity_message(subject, found))
-    return resolve_local_agent(AgentSpec(name=found[0]))
+    candidates = used or [name for name, adapter in _framework_adapters() if _is_imported(adapter)]
+    if len(candidates) != 1:
+        raise UsageError(_ambiguity_message(subject, candidates))
+    return resolve_local_agent(AgentSpec(name=candidates[0]))
 
 
 def _framework_adapters() -> Iterator[tuple[str, type[Agent]]]:

@@ -233,10 +233,12 @@ class Approvals:
         self.runs.append(result)
         if prepared.script is not None:
             prepared.script.runs.append(result)
+        # Before the findings, which a misspelled name of a tool may cause.
         prepared.refuse_unknown_tools(result)
         if prepared.raises:
             judged.raise_findings()
             prepared.raise_failure(result)
+        # From here through `run` or `arun` to the line of the test.
         judged.warn(stacklevel=3)
         return result
 
@@ -277,6 +279,7 @@ class _PreparedRun:
         __tracebackhide__ = True
         present = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
         for argument, names in (("gated", self.gated), ("tools", {stub.name for stub in self.scenario.tools})):
+            # Of an agent that never started no tools are known.
             for name in sorted(names - present if present else ()):
                 raise UnknownName(f"tool of {run.agent} (in {argument}=)", name, present)
 

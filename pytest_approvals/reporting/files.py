@@ -73,6 +73,7 @@ def read_report(path: Path) -> Report:
         ReportError: A line is damaged, or the header is missing.
     """
     try:
+        # As bytes: `str.splitlines` also splits at U+2028, which JSON need not escape.
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError as error:
         raise ReportError(str(path), None, f"it cannot be read: {error.strerror}") from None
@@ -81,13 +82,14 @@ def read_report(path: Path) -> Report:
         line = _parse_line(path, number, text)
         if line is None:
             break
+        # The first line, and no other, must be a header.
         if isinstance(line, ReportHeader) == (report is not None):
-            what = "a second header" if report is not None else f"a header must come first, not {line.event!r}"
-            raise ReportError(str(path), number, what)
+            mistake = "a second header" if report is not None else f"a header must come first, not {line.event!r}"
+            raise ReportError(str(path), number, mistake)
         if isinstance(line, ReportHeader):
             if line.format != FORMAT:
-                what = f"the report has format {line.format}; this version reads format {FORMAT}"
-                raise ReportError(str(path), number, what)
+                mistake = f"the report has format {line.format}; this version reads format {FORMAT}"
+                raise ReportError(str(path), number, mistake)
             report = Report(header=line, complete=False)
         elif report is not None and isinstance(line, ReportFooter):
             report.complete = True
@@ -105,6 +107,7 @@ def _parse_line(path: Path, number: int, text: bytes) -> ReportLine | None:
     except ValidationError as error:
         first = error.errors()[0]
     if first["type"] == "json_invalid":
+        # Only the last line can lack its line feed: its writer was cut off in it.
         if not text.endswith(b"\n"):
             return None
         raise ReportError(str(path), number, "this line is no JSON") from None
@@ -113,10 +116,11 @@ def _parse_line(path: Path, number: int, text: bytes) -> ReportLine | None:
 
 def _describe_mistake(error: Any, text: bytes) -> str:
     if error["type"] == "union_tag_invalid":
-        given = str(error["ctx"]["tag"])
-        return f"unknown line {given!r}{suggest_name(given, LINE_TYPES)}"
+        event = str(error["ctx"]["tag"])
+        return f"unknown line {event!r}{suggest_name(event, LINE_TYPES)}"
     if not error["loc"]:
         return "this line is no JSON object with an event"
+    # The location begins with the tag that pydantic chose the model by.
     where = ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "extra_forbidden":
         known = LINE_TYPES[str(error["loc"][0])].model_fields

@@ -122,17 +122,19 @@ def describe_witness(verdict: Verdict, history: History) -> tuple[WitnessEvent, 
     """
     sentences = EventDescriber(history)
     events = {event.n: event for event in history.events}
-    found = []
+    witness = []
     for n in verdict.witness:
         if n in events:
-            said = _sentences_about(verdict.label, sentences.of(events[n]))
-            found.append(WitnessEvent(n=n, text=said[0] + "".join(f"; {text[8:]}" for text in said[1:])))
-    return tuple(found)
+            texts = _sentences_about(verdict.label, sentences.of(events[n]))
+            # Each sentence begins with its side, 7 characters wide; only the first one keeps it.
+            witness.append(WitnessEvent(n=n, text=texts[0] + "".join(f"; {text[8:]}" for text in texts[1:])))
+    return tuple(witness)
 
 
 def _sentences_about(label: str | None, sentences: Sequence[str]) -> Sequence[str]:
     if label is None or len(sentences) == 1:
         return sentences
+    # Not `\b`: labels contain `#` and `/`, and c1 is another call than c1#2 and o1/c1.
     named = re.compile(rf"(?<![\w/#-]){re.escape(label)}(?![\w/#-])")
     return [text for text in sentences if named.search(text)] or sentences
 
@@ -265,13 +267,13 @@ def format_counts(report: Report) -> str:
 
 
 def _agent_section(report: Report, agent: str) -> Iterator[str]:
-    found = collect_findings(report, agent)
-    if found:
+    findings = collect_findings(report, agent)
+    if findings:
         known = next((each for each in report.header.agents if each.agent == agent), None)
-        said = format_agent(agent, known.version if known else None, agent_location(agent))
+        label = format_agent(agent, known.version if known else None, agent_location(agent))
         issues = f" · issues go to {known.issues}" if known is not None and known.issues else ""
-        yield f"{said}: {len(found)} finding{'' if len(found) == 1 else 's'}{issues}"
-        yield from (finding.render() for finding in found)
+        yield f"{label}: {len(findings)} finding{'' if len(findings) == 1 else 's'}{issues}"
+        yield from (finding.render() for finding in findings)
 
 
 def _reported_agents(report: Report) -> list[str]:

@@ -63,13 +63,14 @@ def _body(report: Report) -> Iterator[str]:
 def _agents(report: Report) -> Iterator[str]:
     yield "<ul>"
     for each in report.header.agents:
-        said = escape(format_agent(each.agent, each.version, agent_location(each.agent)))
+        label = escape(format_agent(each.agent, each.version, agent_location(each.agent)))
         where = f" · <code>{escape(each.where)}</code>" if each.where else ""
-        yield f"<li>{said}{where}{_issues_link(each.issues)}</li>"
+        yield f"<li>{label}{where}{_issues_link(each.issues)}</li>"
     yield "</ul>"
 
 
 def _issues_link(address: str) -> str:
+    # Adapters of others name the address, and a link such as `javascript:` would run code.
     if not address.startswith(("https://", "http://")):
         return ""
     return f' · <a href="{escape(address)}" rel="noreferrer">issues</a>'
@@ -114,7 +115,7 @@ def _scenarios(report: Report) -> Iterator[str]:
     runs: dict[tuple[str, str], dict[str, list[VerdictLine]]] = {}
     for line in report.verdicts:
         runs.setdefault((line.scenario, line.agent), {}).setdefault(line.variant, []).append(line)
-    told = {(line.scenario, line.agent, line.variant): line for line in report.transcripts}
+    transcripts = {(line.scenario, line.agent, line.variant): line for line in report.transcripts}
     for scenario in collect_cells(report):
         title = escape(report.header.scenarios.get(scenario, ""))
         yield f'<details id="{escape(scenario)}"><summary><b>{escape(scenario)}</b> {title}</summary>'
@@ -124,7 +125,7 @@ def _scenarios(report: Report) -> Iterator[str]:
                 count = len(variants) - (ALL_VARIANTS in variants)
                 yield f"<details><summary>{escape(agent)} · variants: {count}</summary>"
                 for variant, lines in sorted(variants.items()):
-                    yield from _variant_details(report, variant, lines, told.get((scenario, agent, variant)))
+                    yield from _variant_details(report, variant, lines, transcripts.get((scenario, agent, variant)))
                 yield "</details>"
         yield "</details>"
 
@@ -135,8 +136,8 @@ def _variant_details(
     shown = sorted((line for line in lines if line.status in SEVERITIES), key=_line_sort_key)
     passed = sorted({line.check for line in lines if line.status == "pass"})
     state = shown[0].status if shown else "pass"
-    said = "all variants together" if variant == ALL_VARIANTS else variant
-    yield f'<details><summary class="{state}">{escape(said)}</summary>'
+    title = "all variants together" if variant == ALL_VARIANTS else variant
+    yield f'<details><summary class="{state}">{escape(title)}</summary>'
     yield from (f"<pre>{escape(finding_from_line(line, report.header).render())}</pre>" for line in shown)
     if passed:
         yield f"<p>hold: {escape(', '.join(passed))}</p>"

@@ -130,6 +130,7 @@ class JudgedRun:
 
     def _root_check(self, verdict: Verdict) -> str:
         """Return the check whose failure a verdict follows from, or its own."""
+        # By value: implied verdicts are copies.
         key = (verdict.check, verdict.label, verdict.session)
         for finding in self.findings:
             if any(key == (implied.check, implied.label, implied.session) for implied in finding.implied):

@@ -21,10 +21,10 @@ def _blocks(report: Report) -> Iterator[str]:
     yield from _agents(report)
     yield from _matrix(report)
     for agent in agent_names(report):
-        found = collect_findings(report, agent)
-        if found:
+        findings = collect_findings(report, agent)
+        if findings:
             yield f"## {_escape_markdown(format_agent(agent, _agent_version(report, agent), agent_location(agent)))}\n"
-        for finding in found:
+        for finding in findings:
             yield f"### {finding.check}\n"
             yield f"{_fence(finding.render())}\n"
     yield from _traits(report)
@@ -38,9 +38,9 @@ def _blocks(report: Report) -> Iterator[str]:
 
 def _agents(report: Report) -> Iterator[str]:
     for each in report.header.agents:
-        said = format_agent(each.agent, each.version, agent_location(each.agent))
-        what = [f"`{each.where}`" if each.where else "", f"issues: <{each.issues}>" if each.issues else ""]
-        yield " · ".join(part for part in (f"- {_escape_markdown(said)}", *what) if part)
+        label = format_agent(each.agent, each.version, agent_location(each.agent))
+        details = [f"`{each.where}`" if each.where else "", f"issues: <{each.issues}>" if each.issues else ""]
+        yield " · ".join(part for part in (f"- {_escape_markdown(label)}", *details) if part)
     yield ""
 
 
@@ -66,8 +66,8 @@ def _matrix(report: Report) -> Iterator[str]:
     yield "|---" * (len(agents) + 1) + "|"
     table = collect_cells(report)
     for scenario, row in table.items():
-        said = (_format_cell(row.get(agent)) for agent in agents)
-        yield f"| {_escape_markdown(scenario)} | {' | '.join(said)} |"
+        cells = (_format_cell(row.get(agent)) for agent in agents)
+        yield f"| {_escape_markdown(scenario)} | {' | '.join(cells)} |"
     used = {cell.state for row in table.values() for cell in row.values()}
     legend = (f"{symbol} {meaning}" for state, (symbol, meaning) in SYMBOLS.items() if state in used)
     yield f"\n{' · '.join(legend)}\n"
@@ -83,6 +83,7 @@ def _agent_version(report: Report, agent: str) -> str | None:
 
 def _escape_markdown(text: str) -> str:
     """Escape the characters of a text that Markdown would interpret."""
+    # The backslash first, or those of the other escapes would be escaped again.
     for character in "\\`*_{}[]<>|":
         text = text.replace(character, f"\\{character}")
     return text

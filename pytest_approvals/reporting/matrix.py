@@ -82,16 +82,16 @@ class Cell:
 
 def collect_cells(report: Report) -> dict[str, dict[str, Cell]]:
     """Return all results: by scenario, then by agent."""
-    found: dict[str, dict[str, Cell]] = {}
+    table: dict[str, dict[str, Cell]] = {}
     for line in report.not_applicable:
-        found.setdefault(line.scenario, {})[line.agent] = Cell()
+        table.setdefault(line.scenario, {})[line.agent] = Cell()
     for verdict in report.verdicts:
-        cell = found.setdefault(verdict.scenario, {}).setdefault(verdict.agent, Cell())
+        cell = table.setdefault(verdict.scenario, {}).setdefault(verdict.agent, Cell())
         state = _STATES.get(verdict.status, "pass")
         before = cell.states.get(verdict.variant)
         if before is None or _WORST_FIRST.index(state) < _WORST_FIRST.index(before):
             cell.states[verdict.variant] = state
-    return dict(sorted(found.items()))
+    return dict(sorted(table.items()))
 
 
 def agent_names(report: Report) -> list[str]:
@@ -156,6 +156,7 @@ def _split_table(rows: Sequence[TableRow], headings: Sequence[TableRow], width: 
     widths = [max(len(row[column]) for row in everything) for column in range(len(headings[0]))]
     start = 1
     while start < len(widths):
+        # At least one agent a table; the first column may be cut to a third of the width for more of them.
         end, room = (
             start + 1,
             width - min(widths[0], max(_MIN_FIRST_COLUMN, width // 3)) - widths[start] - len(_COLUMN_GAP),
@@ -206,7 +207,7 @@ def _group_releases(report: Report) -> Iterator[tuple[str, list[AgentSpec]]]:
 
 def _release_table(report: Report, base: str, specs: Sequence[AgentSpec], width: int) -> str:
     failed = {str(spec): _failures_of(report, str(spec)) for spec in specs}
-    checks = [slug for slug in report.header.checks if any(slug in one for one in failed.values())]
+    checks = [slug for slug in report.header.checks if any(slug in failures for failures in failed.values())]
     columns = [
         (_version_range([spec.version or "" for spec in same]), dict(cells))
         for cells, same in _group_equal_releases(specs, failed, checks)
@@ -221,19 +222,19 @@ def _group_equal_releases(
     specs: Sequence[AgentSpec], failed: Mapping[str, FailedScenarios], checks: Sequence[str]
 ) -> Iterator[tuple[tuple[tuple[str, str], ...], list[AgentSpec]]]:
     """Yield the results of the checks with the consecutive releases that have them."""
-    said = {
+    results = {
         str(spec): tuple((slug, _format_states(failed[str(spec)].get(slug, {}))) for slug in checks) for spec in specs
     }
-    for cells, same in groupby(specs, key=lambda spec: said[str(spec)]):
+    for cells, same in groupby(specs, key=lambda spec: results[str(spec)]):
         yield cells, list(same)
 
 
 def _failures_of(report: Report, agent: str) -> FailedScenarios:
-    found: dict[str, dict[State, set[str]]] = {}
+    failures: dict[str, dict[State, set[str]]] = {}
     for line in report.verdicts:
         if line.agent == agent and line.implied_by is None and line.status in _REPORTED_STATES:
-            found.setdefault(line.check, {}).setdefault(line.status, set()).add(line.scenario)
-    return found
+            failures.setdefault(line.check, {}).setdefault(line.status, set()).add(line.scenario)
+    return failures
 
 
 def _format_states(states: Mapping[State, set[str]]) -> str:

@@ -173,6 +173,7 @@ def dump_line(line: ReportLine) -> str:
     """Return a line as it is in the file, without its line feed."""
     if isinstance(line, (ReportHeader, ReportFooter)):
         return line.model_dump_json(exclude_none=True)
+    # The event is a default, too, but readers tell lines apart by it.
     body = line.model_dump_json(exclude_defaults=True)
     return f'{{"event":"{line.event}",{body[1:]}'
 
@@ -282,6 +283,7 @@ def merge_reports(reports: Iterable[Report]) -> Report:
     )
     for line in {_line_identity(line): line for report in several for line in report.body()}.values():
         whole.add(line)
+    # Of traits the later line does not replace the earlier one: their values add up.
     whole.traits = _merge_traits_lines(line for report in several for line in report.traits)
     return whole
 
