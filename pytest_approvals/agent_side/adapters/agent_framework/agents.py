@@ -78,6 +78,7 @@ def build_agents(
 
     def agent(name: str, **settings: Any) -> Any:
         specs = [spec for spec in blueprint.tools if spec.agent == name]
+        # `as_tool` is a method of a built agent, so an agent that a tool runs is built before the agent with that tool.
         for spec in specs:
             if spec.runs is not None and spec.runs not in agents:
                 agents[spec.runs] = agent(spec.runs)
@@ -94,6 +95,7 @@ def build_agents(
             ],
             middleware=[*middleware(specs)] if middleware else None,
             default_options={**store_options, **_format_options(answer)} or None,
+            # The later key wins: a flavour with histories of its own replaces the default ones.
             **{"context_providers": None if stored else build_histories(), **settings},
         )
 
@@ -111,6 +113,7 @@ def build_histories() -> list[Any] | None:
     """Build the framework's default history, set to leave out trimmed messages."""
     from agent_framework import InMemoryHistoryProvider
 
+    # Early releases cannot leave them out; with None the framework adds its default history by itself.
     if "skip_excluded" not in signature(InMemoryHistoryProvider).parameters:
         return None
     return [InMemoryHistoryProvider(skip_excluded=True)]

@@ -37,6 +37,7 @@ class AGUISession(Agent):
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: AGUISession | None = None) -> None:
         super().__init__(world, blueprint)
         self._tools: tuple[ToolSpec, ...] = shared_with._tools if shared_with else blueprint.tools
+        # After `_tools`, which building replaces by the tools that an attached agent has.
         self._server_agent: Any = shared_with._server_agent if shared_with else self._build_server_agent()
         self._thread = AGUIThread()
         self._interrupts: list[dict[str, Any]] = []
@@ -76,6 +77,7 @@ class AGUISession(Agent):
         reader = RunReader()
         with use_world(self.world):
             async for frame in self._server_agent.run(self._build_input(text, decisions)):
+                # An interface only sees the JSON, with the protocol's own names.
                 event = frame.model_dump(mode="json", by_alias=True, exclude_none=True)
                 self._thread.apply(event)
                 for kind, values in reader.read(event):

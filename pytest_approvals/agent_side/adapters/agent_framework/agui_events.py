@@ -52,6 +52,7 @@ class RunReader:
         if kind == "RUN_ERROR":
             raise RunError(event)
         if kind == "RUN_FINISHED":
+            # Before the protocol had `outcome`, the framework had a field of its own for them.
             self.interrupts = (event.get("outcome") or {}).get("interrupts") or event.get("interrupt") or []
         elif kind == "TEXT_MESSAGE_CONTENT":
             self.text += event["delta"]

@@ -32,6 +32,7 @@ def attach_agents(attachment: Attachment, client: ClientFactory = ScriptedClient
     """
     subject = attachment.subject
     is_factory = not hasattr(subject, "run")
+    # A shallow copy is enough: below, the client and the options are replaced, not changed.
     agent = copy(subject(client()) if is_factory else subject)
     options = dict(getattr(agent, "default_options", None) or {})
     if not hasattr(agent, "client"):
@@ -57,6 +58,7 @@ def _script_client(user_client: Any, client: ClientFactory) -> Any:
 
 def _refuse_agents(tools: list[Any]) -> None:
     for tool in tools:
+        # `as_tool` returns a plain `FunctionTool`; only the name of the function in it tells that it runs an agent.
         if getattr(getattr(tool, "func", None), "__name__", "") == "_agent_wrapper":
             raise Unsupported(
                 "attach", f"the tool {tool.name!r} is an agent with a model of its own; hand over a factory"
@@ -77,6 +79,7 @@ def _to_spec(tool: Any) -> ToolSpec:
 
 def _probe_tool(tool: Any, stubs: frozenset[str]) -> Any:
     """Return a copy of a function tool whose body the world runs; other tools unchanged."""
+    # A tool without a function is only declared: the caller of the agent runs it.
     if not isinstance(tool, FunctionTool) or tool.func is None:
         return tool
     probed: Any = copy(tool)
@@ -92,8 +95,10 @@ def _run_in_world(tool: Any, body: Callable[..., Any], *, stub: bool) -> Callabl
         async def real() -> Any:
             if iscoroutinefunction(body):
                 return await body(*args, **kwargs)
+            # As the framework does with a blocking function, which it cannot see behind this coroutine.
             return await asyncio.to_thread(body, *args, **kwargs)
 
+        # The framework may add its context, which the model did not choose.
         declared_arguments = {name: value for name, value in kwargs.items() if name in declared}
         arguments = to_jsonable_python(declared_arguments, fallback=repr)
         return await current_world().run(tool.name, arguments, None, real=None if stub else real)

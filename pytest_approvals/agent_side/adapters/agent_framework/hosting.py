@@ -46,6 +46,7 @@ class HostedSession(Agent):
         self._borrowed = shared_with is not None
         self._root: StateRoot = shared_with._root if shared_with else StateRoot(blueprint.directory)
         self._tools: tuple[ToolSpec, ...] = shared_with._tools if shared_with else blueprint.tools
+        # After these two: connecting needs `_root`, and replaces `_tools` by those that an attached agent has.
         self._client: ServerClient = shared_with._client if shared_with else self._connect()
         self._last = ""
 
@@ -157,6 +158,7 @@ class HostedConversationSession(HostedSession):
 
     def __init__(self, world: World, blueprint: Blueprint, *, shared_with: HostedSession | None = None) -> None:
         super().__init__(world, blueprint, shared_with=shared_with)
+        # The form of the server's own ids: 50 characters, of which 18 are its partition key.
         self._conversation = f"conv_{uuid4().hex}{uuid4().hex[:18]}"
 
     def _position(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ...contract import Decision, Request, Unsupported
 
 Application = Callable[..., Awaitable[None]]
 
+# No piece of a body: `send` drops empty ones.
 _END_OF_BODY = b""
 
 
@@ -69,6 +70,7 @@ class Exchange:
         """Yield the data of the server-sent events in the body."""
         rest = b""
         async for piece in self.iterate_pieces():
+            # A piece may end in the middle of an event.
             *whole, rest = (rest + piece).split(b"\n\n")
             for event in whole:
                 data = [line[5:].strip() for line in event.split(b"\n") if line.startswith(b"data:")]
@@ -82,6 +84,7 @@ async def open_exchange(application: Application, method: str, path: str, body: 
     content = b"" if body is None else json.dumps(body).encode()
     request = Exchange(content)
     task = asyncio.ensure_future(application(_request_scope(method, path, content), request.receive, request.send))
+    # A server that fails never ends its response, and whoever reads it would wait forever.
     task.add_done_callback(lambda _: request.end())
     try:
         yield request
@@ -90,6 +93,7 @@ async def open_exchange(application: Application, method: str, path: str, body: 
         raise
     finally:
         request.disconnect()
+        # `wait` does not raise what the task raised, so an error of the block above is not replaced by it.
         await asyncio.wait([task])
     task.result()
 

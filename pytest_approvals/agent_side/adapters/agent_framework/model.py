@@ -41,6 +41,7 @@ ClientFactory = Callable[..., Any]
 """Builds the chat client of an agent, with the parameters of `ScriptedClient`."""
 
 
+# The bases have the order of the framework's own clients: the loop that calls tools is around the middleware.
 class ScriptedClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
     """Scripted chat client of one agent.
 
@@ -176,6 +177,7 @@ def provider_client_factory(address: ModelAddress) -> ClientFactory:
 
 
 def _chat_factory(address: ModelAddress) -> ClientFactory:
+    # The clients are distributions of their own, of which only those that are used need to be installed.
     from agent_framework.openai import OpenAIChatCompletionClient
 
     return _with_agent_name(OpenAIChatCompletionClient, async_client=build_openai_client(address))

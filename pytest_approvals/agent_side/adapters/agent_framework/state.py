@@ -42,6 +42,7 @@ def _records_requests() -> bool:
     """Return whether this release records the requests that it has asked."""
     from agent_framework import _tools
 
+    # Nothing public tells; the records themselves are absent until something was asked.
     return hasattr(_tools, "_PENDING_APPROVAL_REQUESTS_KEY")
 
 
@@ -124,4 +125,5 @@ async def trim_history(agent: Any, session: Any, keep: int) -> None:
     except ImportError as error:
         raise Unsupported("trim", "this release has no compaction of stored histories") from error
     compaction = CompactionProvider(after_strategy=TruncationStrategy(max_n=keep, compact_to=keep))
+    # The framework calls this after a run; it reads the messages from the session, and needs no context for that.
     await compaction.after_run(agent=agent, session=session, context=None, state={})

@@ -102,6 +102,7 @@ def _build_hosted_server(name: str, specs: Sequence[ToolSpec]) -> Any:
 
     return OpenAIChatClient.get_mcp_tool(
         name=name,
+        # Nobody connects to it: the provider is scripted, and so are the results of its servers.
         url=f"http://{name}.invalid/mcp",
         approval_mode=_approval_modes(specs),
         allowed_tools=[spec.name for spec in specs],

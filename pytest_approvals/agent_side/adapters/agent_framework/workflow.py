@@ -85,6 +85,7 @@ class WorkflowSession(Agent):
         if text is None:
             responses = {_request_id(decision): _write_decision(decision) for decision in decisions}
             return [{"responses": responses, "checkpoint_id": checkpoint}]
+        # `Workflow.run` refuses a message together with a checkpoint, so restoring is a run of its own.
         restore = [{"checkpoint_id": checkpoint}] if checkpoint is not None else []
         return [*restore, {"message": text}]
 
@@ -105,6 +106,7 @@ class WorkflowSession(Agent):
             elif event.type == "output":
                 updates.append(event.data)
                 for kind, values in reader.read_update(event.data):
+                    # The request of the workflow is shown above; that of the agent in it is the same question.
                     if kind != "request":
                         self.world.shown(kind, **values)
         return await stream.get_final_response(), _assistant_text(AgentResponse.from_updates(updates).messages)

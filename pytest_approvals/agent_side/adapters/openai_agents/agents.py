@@ -84,6 +84,7 @@ class AgentGraph(SharedAgents):
 
     def key(self, agent: Agent[Any]) -> str:
         """Return the key of *agent* in `agents`."""
+        # Two agents may have one name in the SDK, so only identity tells them apart.
         return next(name for name, candidate in self.agents.items() if candidate is agent)
 
 
@@ -101,6 +102,7 @@ def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
         name: Agent[Any](name=sdk_names.get(name, name), model=model(name))
         for name in _list_agent_names(blueprint.tools)
     }
+    # After all agents exist: tools and handoffs hold agents, which may hand over to each other.
     for name, agent in agents.items():
         own = [spec for spec in blueprint.tools if spec.agent == name]
         agent.tools = _build_tools(own, agents)
@@ -125,6 +127,7 @@ def build_agents(blueprint: Blueprint, model: ModelFactory) -> AgentGraph:
 
 
 def _build_options(blueprint: Blueprint) -> dict[str, Any]:
+    # Tracing is on by default, and sends what runs did to the provider.
     options: dict[str, Any] = {"run_config": RunConfig(tracing_disabled=True)}
     if blueprint.limits.model_replies is not None:
         options["max_turns"] = blueprint.limits.model_replies

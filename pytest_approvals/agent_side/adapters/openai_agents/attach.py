@@ -71,6 +71,7 @@ def _build_invoker(tool: FunctionTool, body: Any, label: str, stub: bool) -> Any
 
 
 def _read_body_signature(body: Any, takes_context: bool) -> inspect.Signature:
+    # The annotations of a callable object are those of its `__call__`, which `get_type_hints` does not look for.
     callee = body if inspect.isroutine(body) else type(body).__call__
     hints = get_type_hints(callee, include_extras=True)
     parameters = list(inspect.signature(body).parameters.values())[1 if takes_context else 0 :]
@@ -145,6 +146,7 @@ def attach_agents(attachment: Attachment, limits: Limits, model: ModelFactory) -
     tools = tuple(spec for agent, label in labelled.values() for spec in _read_specs(agent, label, labelled))
     undos = [_probe_agent(agent, label, attachment.stubs) for agent, label in labelled.values()]
     options = dict(attachment.run_options)
+    # `CallerState` adds it to each run, and must know of it: a run with a session takes the new message alone.
     session = options.pop("session", None)
     options["run_config"] = _build_run_config(options.get("run_config"), replacement, labels)
     if limits.model_replies is not None:
@@ -180,12 +182,14 @@ def _walk_agents(
         if target is not None:
             yield from _walk_agents(target, target.name, seen)
     for tool in agent.tools:
+        # An internal field of the SDK, and the only way from the tool to its agent.
         inner = getattr(tool, "_agent_instance", None)
         if inner is not None:
             yield from _walk_agents(inner, inner.name, seen)
 
 
 def _handoff_target(handoff: Any) -> Agent[Any] | None:
+    # Internal and weak; only handoffs that the SDK's `handoff()` made have it.
     reference = getattr(handoff, "_agent_ref", None)
     return reference() if reference is not None else None
 

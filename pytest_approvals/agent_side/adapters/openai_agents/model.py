@@ -137,6 +137,7 @@ class DispatchingModel(Model):
 
     async def get_response(self, *positional: Any, **named: Any) -> ModelResponse:
         """See `agents.Model.get_response`."""
+        # The SDK does not tell a model which agent asks; the input filter of the run has noted it.
         return await self._model(ASKING_AGENT.get()).get_response(*positional, **named)
 
     def stream_response(self, *positional: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:

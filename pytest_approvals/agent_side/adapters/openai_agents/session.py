@@ -91,6 +91,7 @@ class OpenAIAgents(Agent):
     async def _run(self, agent: SdkAgent[Any], input: Any, stream: bool, *, resumed: SdkRun | None) -> Any:
         try:
             result = await (self._run_streamed(agent, input) if stream else self._run_plainly(agent, input))
+        # A cancelled run counts, too: its state may hold calls that were executed.
         except BaseException as error:
             self._state.note_failure(error, resumed)
             raise
@@ -187,6 +188,7 @@ class OpenAIAgents(Agent):
 
     async def another_session(self, world: World) -> Agent:
         """See `Agent.another_session`."""
+        # The name is the key in the store, which all sessions of a blueprint share.
         self._sessions += 1
         return type(self)(world, self.blueprint, agents=self._agents, session=f"conversation {self._sessions}")
 

@@ -87,6 +87,7 @@ def read_failed_input(error: BaseException) -> list[Any] | None:
     if data is None:
         return None
     before = [{"role": "user", "content": data.input}] if isinstance(data.input, str) else list(data.input)
+    # The SDK refuses to convert an approval item, which no model is sent.
     items = [item.to_input_item() for item in data.new_items if item.type != "tool_approval_item"]
     called = {item.get("call_id") for item in items if item.get("type") == "function_call"}
     answered = {item.get("call_id") for item in items if item.get("type") == "function_call_output"}
@@ -162,6 +163,7 @@ class CallerState:
         older = self.runs if resumed is not None or self._uses_session else []
         paused = [run for run in older if run is not resumed and run.requests]
         self.runs = [*paused, SdkRun(self.agent if resumed is None else resumed.agent, result=result)]
+        # `runs` forgets what a newer run replaces, but `close` has to release that, too.
         self._ended.append(self.runs[-1])
         self.agent = result.last_agent
         if not self._uses_session:

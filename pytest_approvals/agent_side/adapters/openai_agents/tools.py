@@ -83,6 +83,7 @@ def build_hosted_tool(server: str, specs: list[ToolSpec]) -> HostedMCPTool:
         tool_config={
             "type": "mcp",
             "server_label": server,
+            # Nobody connects to it: the provider is scripted, and so are the results of its servers.
             "server_url": f"https://{server}.invalid/mcp",
             "allowed_tools": [spec.name for spec in specs],
             "require_approval": {"always": {"tool_names": gated}, "never": {"tool_names": ungated}},

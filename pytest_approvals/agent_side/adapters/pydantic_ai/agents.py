@@ -87,6 +87,7 @@ async def _run_streamed(
         return await _run_with_handler(agent, text, options, shown)
     events: Any = agent.run_stream_events(text, **options)
     result = None
+    # Only later releases return a context manager.
     async with events if hasattr(events, "__aenter__") else nullcontext(events) as stream:
         async for event in stream:
             shown(event)
@@ -124,6 +125,7 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
     """
     specs, answer, model = blueprint.tools, blueprint.answer, blueprint.model
     agents: dict[str, Agent[None, Any]] = {}
+    # A dict in place of a set keeps the order, and each name once.
     for name in {
         MAIN: None,
         **{spec.agent: None for spec in specs},
@@ -137,6 +139,7 @@ def build_agents(blueprint: Blueprint, *, raised: bool = False, capabilities: Se
             else build_scripted_model(name, list_renamed_tools(own)),
             name=name,
             output_type=[build_answer_type(answer) if answer and name == MAIN else str, DeferredToolRequests],
+            # `agents` is not complete yet: a tool looks its agent up when it is called.
             toolsets=[
                 *build_toolsets(own, agents, raised=raised),
                 *build_mcp_toolsets(own, [address for address in blueprint.servers if address.agent == name]),

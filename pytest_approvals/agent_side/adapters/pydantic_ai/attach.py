@@ -106,6 +106,7 @@ class _BodyProbe(WrapperToolset[Any]):
                 called, tool_args, ctx.tool_call_id, real=None if called in self.stubs else real
             )
         except AsksAgain as again:
+            # The exception of the body may hold metadata, which the answer brings back.
             raise (asked[0] if asked else ApprovalRequired()) from again
 
 
@@ -120,12 +121,14 @@ def _lists_without_connecting(toolset: AbstractToolset[Any]) -> bool:
     """Return whether the toolset lists its tools without connecting to anything."""
     inner: list[AbstractToolset[Any]] = []
     toolset.apply(inner.append)
+    # `__aenter__` is where the framework lets a toolset connect; no attribute says that one does.
     return all(type(leaf).__aenter__ is AbstractToolset.__aenter__ for leaf in inner)
 
 
 def _run_without_waiting(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Return the result of a coroutine that does not wait for anything; None for one that does."""
     try:
+        # Tools are listed outside of `async`; a coroutine that waits for nothing ends with its first step.
         coroutine.send(None)
     except StopIteration as end:
         return end.value

@@ -96,6 +96,7 @@ class Inline(Session):
 
     def _answer_question(self, results: DeferredToolResults | None) -> None:
         assert self._question is not None
+        # Both at once: until the handler wakes up, nobody may find the question and answer it again.
         self._question.answer.set_result(results)
         self._question = None
 
@@ -119,6 +120,7 @@ class Inline(Session):
     async def another_session(self, world: World) -> Self:
         """See `Agent.another_session`."""
         other = await super().another_session(world)
+        # The copy shares everything, and a shared event would end the turns of the other session.
         other._question, other._last, other._task, other._moved = None, None, None, asyncio.Event()
         return other
 
@@ -126,6 +128,7 @@ class Inline(Session):
         """See `Agent.close`."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
+            # `CancelledError` is no `Exception`.
             with suppress(BaseException):
                 await self._task
 

@@ -26,6 +26,7 @@ def other_package_has(package: str, path: str) -> bool:
 RELEASE_MISSING: dict[str, str] = {}
 """What the installed release cannot do, with the name that it lacks."""
 
+# Read from the source files, so that flavours can be listed without importing the framework.
 if not framework_has("_run_context.py", "tool_call_metadata"):
     RELEASE_MISSING |= dict.fromkeys(
         ("nested", "nested_parallel", "nested_gate"), "this release's `ApprovalRequired` takes no metadata"

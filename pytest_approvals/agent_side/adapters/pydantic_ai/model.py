@@ -47,6 +47,7 @@ def build_scripted_model(agent: str, renamed: RenamedTools = ()) -> FunctionMode
 
     async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         answer = await ask(messages, info, stream=True)
+        # The framework refuses a stream without any item.
         for chunk in answer.chunks or (Chunk(),):
             yield _build_stream_piece(chunk, answer, names)
         # The pieces went out before the stream breaks, as with a provider.

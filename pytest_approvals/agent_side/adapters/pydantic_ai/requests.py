@@ -79,6 +79,7 @@ def write_decisions(
     for decision in decisions:
         key = decision.request.id if decision.request else decision.address
         place = raw_in if decision.verdict == "raw" else "approvals"
+        # An unknown id goes in as it is: the framework judges it.
         _place_verdict(results, requests, paths.get(key, (key,)), _VERDICT_WRITERS[decision.verdict](decision), place)
     return results
 
@@ -95,6 +96,7 @@ def _place_verdict(
         DELEGATED_KEY, {**waiting, "results": DeferredToolResults()}
     )
     inner["results"] = read_inner_results(inner)
+    # Approving the outer call only lets its tool resume the inner agent; the verdict is for that one.
     results.approvals[outer] = True
     _place_verdict(inner["results"], REQUESTS_ADAPTER.validate_python(waiting["requests"]), tuple(rest), verdict, place)
 

@@ -53,6 +53,7 @@ class Session(Agent):
     def __init__(self, world: World, blueprint: Blueprint) -> None:
         super().__init__(world, blueprint)
         self._check_release()
+        # These modules import the framework, which may be missing when the flavours are listed.
         from .agents import AgentGraph
         from .state import State
 
@@ -95,6 +96,7 @@ class Session(Agent):
 
         before = self._state
         try:
+            # It captures the first run of the block only: those of agents inside tools do not mix in.
             with use_world(self.world), capture_run_messages() as captured:
                 yield before
         except BaseException as error:  # a cancelled turn leaves messages, too

@@ -101,6 +101,7 @@ def update_state_after_failure(
             is empty, and with it the framework closes their calls; after an exception a user may be asked about them
             again.
     """
+    # A run repairs its history before it adds to it, so the index counts in the repaired one.
     start = len(_repair_history(before.messages))
     added = list(captured[start:])
     while added and isinstance(added[-1], framework.ModelResponse) and _is_interrupted(added[-1]):

@@ -131,6 +131,7 @@ def build_mcp_toolsets(specs: Sequence[ToolSpec], addresses: Sequence[ServerAddr
     toolsets = {address.name: _build_mcp_toolset(address, policies[address.name]) for address in addresses}
     names = {(tool, server): name for name, tool, server in list_renamed_tools(specs)}
     return [
+        # Outside of the gate, whose policy knows the tools by the names that the server gives them.
         toolset.renamed({names[key]: key[0] for key in names if key[1] == server})
         for server, toolset in toolsets.items()
     ]
@@ -204,4 +205,5 @@ def _build_transport(address: ServerAddress) -> Any:
     from fastmcp.client.transports import StdioTransport
 
     program, arguments = split_command(address)
+    # By default the process of the server outlives the connection.
     return StdioTransport(program, arguments, keep_alive=False)

@@ -84,6 +84,7 @@ class VercelClient(WebClient):
             if event["toolName"] != ANSWER_TOOL:
                 yield "call", {"id": event["toolCallId"], "tool": get_original_name(event["toolName"], self.specs)}
             return
+        # The whole input follows in `tool-input-available`.
         if kind == "tool-input-delta":
             return
         part = _find_part(self.messages, event["toolCallId"], last=kind in _LAST_CALL_EVENTS)
@@ -138,6 +139,7 @@ class Vercel(WebSession):
     async def stage(self, decisions: Sequence[Decision]) -> None:
         """Write the decisions into the messages that the client holds; nothing is sent."""
         self._client.decide(decisions, raw_in=self._raw_in)
+        # What a server stored when the run completed does not have these decisions, so `dump` must not return it.
         self._completed = None
 
 

@@ -127,6 +127,7 @@ class WebSession(Session):
         with use_world(self.world):
             async for event in self._post(body, completed.append):
                 for what, details in client.handle(event):
+                    # A server that refuses a request streams an error, and shows nothing before its end.
                     refused = refused and what == "end"
                     if stream:
                         self.world.shown(what, **details)
@@ -141,6 +142,7 @@ class WebSession(Session):
     async def _post(self, body: Mapping[str, Any], complete: Callable[[Any], None]) -> AsyncIterator[Event]:
         """Send *body*; yield the events of the answer, and hand the result of a completed run to *complete*."""
         kind, settings = self._client.adapter()
+        # From bytes, as they come over the wire, so that the framework validates them.
         adapter = kind(agent=self._subject.agent, run_input=kind.build_run_input(json.dumps(body).encode()), **settings)
         with self._subject.use_probes():
             events = adapter.run_stream(on_complete=complete, **self._subject.options)

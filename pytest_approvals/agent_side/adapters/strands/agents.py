@@ -77,11 +77,13 @@ class AgentGraph(SharedAgents):
 def build_agents(blueprint: Blueprint, gate: Gate) -> AgentGraph:
     """Build what sessions of *blueprint* share: models, tools, gates and delegates."""
     builder = _AgentBuilder(blueprint, gate)
+    # Once for all sessions, which so share the tools and the connections to MCP servers.
     options = builder.build_options(MAIN)
     if blueprint.answer:
         options["structured_output_model"] = build_fields_model(ANSWER, blueprint.answer)
 
     def build_main(manager: Any) -> Any:
+        # A session manager finds the messages by the agent's id.
         return builder.build(MAIN, {**options, "session_manager": manager, "agent_id": MAIN})
 
     return AgentGraph(
@@ -135,6 +137,7 @@ class _AgentBuilder:
     def disconnect(self) -> None:
         """End the connections to MCP servers."""
         for client in self._clients:
+            # `stop` takes what `__exit__` does: here, that nothing was raised.
             client.stop(None, None, None)
 
     def _build_tool(self, spec: ToolSpec) -> Any:

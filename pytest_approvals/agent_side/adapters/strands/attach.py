@@ -76,6 +76,7 @@ def _is_always_asked(agent: Any, tool: str) -> bool:
     """
     registry = getattr(agent, "_intervention_registry", None)
     for handler in getattr(registry, "handlers", ()):
+        # `HumanInTheLoop` has its settings in private attributes only; a handler without them is another one.
         allowed = getattr(handler, "_allowed_tools", None)
         if allowed is not None and getattr(handler, "_classifier", None) is None:
             return f"!{tool}" in allowed or ("*" not in allowed and tool not in allowed)
@@ -96,6 +97,7 @@ def _probe_agent(agent: Any, name: str, attachment: Attachment) -> Iterator[Undo
     agent.model = ScriptedModel(name)
     yield undo
     for tool in before.values():
+        # The tools of `Agent.as_tool` have it.
         inner = getattr(tool, "agent", None)
         if isinstance(inner, Agent) and tool.tool_name not in attachment.stubs:
             yield from _probe_agent(inner, tool.tool_name, attachment)
@@ -114,6 +116,7 @@ class _ProbedTool(AgentTool):
 
     def __getattr__(self, name: str) -> Any:
         # All other attributes that the framework reads are those of the user's tool.
+        # Without `__dict__` this method would call itself forever on an object that is not initialized yet.
         return getattr(self.__dict__["_tool"], name)
 
     @property
@@ -133,6 +136,7 @@ class _ProbedTool(AgentTool):
 
     async def stream(self, tool_use: Any, invocation_state: Any, **options: Any) -> Any:
         """Run the tool in the world; if it asks, the world records the question, not a result."""
+        # The world returns a value and no events, so the events of the tool are passed on after it.
         events: list[Any] = []
 
         async def real() -> Any:

@@ -21,6 +21,7 @@ INTERRUPT_NAME = "approval"
 
 async def must_ask(spec: ToolSpec, agent: Any, use: Mapping[str, Any]) -> bool:
     """Return whether the user must be asked about a call of a gated tool."""
+    # Trust comes first: a condition that waits would hold up a call that nobody is asked about.
     if is_slow(spec) and not _is_trusted(spec, agent):
         return await current_world().gate_slowly(spec.name, use["input"], use["toolUseId"], agent=spec.agent)
     return must_ask_now(spec, agent, use)
@@ -72,6 +73,7 @@ def ask_and_apply(event: BeforeToolCallEvent, spec: ToolSpec) -> None:
     if answer.input is not None:
         event.tool_use = edited_call(event.tool_use, answer)
     if answer.tool is not None:
+        # The tool was looked up before hooks are asked, so another name alone need not change it.
         event.selected_tool = event.agent.tool_registry.registry.get(answer.tool)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ...contract import MAIN, Decision, Kind, Request, ToolSpec, Unsupported
 from .messages import sent_arguments
 
+# The text is all that the SDK gives: it has no field for the tool or the arguments.
 _PROMPT = re.compile(r'Approve "(?P<tool>.*?)".*?\n  Input: (?P<input>.*)', re.DOTALL)
 """Question of `HumanInTheLoop`."""
 
@@ -53,6 +54,7 @@ def _read_request(interrupt: Any, specs: Sequence[ToolSpec], calls: Mapping[str,
     prompt = _PROMPT.match(reason) if isinstance(reason, str) else None
     if prompt is not None:
         return _read_prompt(interrupt, prompt["tool"], json.loads(prompt["input"]), specs)
+    # The framework makes the id of an interrupt from that of the call, between colons.
     call = next((call for call_id, call in calls.items() if f":{call_id}:" in interrupt.id), None)
     if call is None:
         raise Unsupported("attach", f"the interrupt {interrupt.id!r} is not about a call")

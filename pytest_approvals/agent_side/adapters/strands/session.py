@@ -58,6 +58,7 @@ class Session(Agent):
 
     def _prepare(self) -> Any:
         """Return the agent, which restores itself from its session on construction."""
+        # Not in `__init__`: `load` has to name the session first.
         if self._agent is None:
             from .state import build_session_manager
 
@@ -129,10 +130,12 @@ class Session(Agent):
         """Apply the agent's `SlidingWindowConversationManager` once with this window, and save."""
         agent = self._prepare()
         window = agent.conversation_manager
+        # `apply_management` takes no size, so the window's own is another one for this call.
         usual_size, window.window_size = window.window_size, keep
         window.apply_management(agent)
         window.window_size = usual_size
         if self._manager is not None:
+            # Managers save in hooks of messages and invocations, and here is neither.
             self._manager.sync_agent(agent)
 
     # --- state --------------------------------------------------------------------------------------------------------

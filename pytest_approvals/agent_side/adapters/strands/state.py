@@ -65,6 +65,7 @@ def _pending_reply(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[An
 
 def _settled_calls(state: Mapping[str, Any]) -> set[str | None]:
     _, results = _pending_reply(state)
+    # None stands for interrupts that are about no call of this agent, such as those of sub-agents.
     return {None, *(result["toolUseId"] for result in results)}
 
 

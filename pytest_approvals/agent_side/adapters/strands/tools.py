@@ -36,6 +36,7 @@ def build_tool(spec: ToolSpec, *, asking: bool) -> Any:
         run_body = _asking_body(spec, run_body)
 
     async def body(**arguments: Any) -> Any:
+        # The decorator passes the context among the model's arguments.
         context = arguments.pop(_CONTEXT_PARAMETER)
         return await run_body(arguments, context)
 
@@ -84,6 +85,7 @@ def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
                 return await run(arguments, context)
             except AsksAgain:
                 context.agent.state.set(asked, True)
+        # An interrupt's id is made of call and name: under the gate's name, the gate's answer would come back.
         answer = read_answer(context.interrupt("once-more", reason=build_question(spec, context.tool_use)))
         context.agent.state.delete(asked)
         if answer.refusal is not None:
