@@ -101,4 +101,4 @@ def test_the_page_names_rows_of_the_table() -> None:
     missed = set(re.findall(r"^\| `([\w-]+)` \|", page.partition("## What is missed")[2], re.MULTILINE))
 
     assert missed <= {row.id for row in rows}
-    assert f"{len(rows) - len(missed)} of {len(rows)}: " in page
+    assert f"finds {len(rows) - len(missed)} of {len(rows)} bugs" in page
