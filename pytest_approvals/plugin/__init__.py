@@ -8,6 +8,7 @@ No module of this room has the name of a fixture: importing the module would put
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
@@ -123,6 +124,17 @@ def pytest_runtest_makereport(
     if STATE_KEY in item.config.stash:
         item.config.stash[STATE_KEY].annotate(item, report, call.excinfo)
     return report
+
+
+# Innermost, because pytest's own wrapper sets the filters of the project.
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+    # As an error, a warning of any plugin (syrupy misses the reports of workers) would leave this hook as a traceback,
+    # keep other plugins from ending the session, and make the exit code of an interrupt 1.
+    with warnings.catch_warnings():
+        if session.exitstatus == pytest.ExitCode.INTERRUPTED:
+            warnings.simplefilter("default")
+        return (yield)
 
 
 def _validate_marker(item: pytest.Item, mark: pytest.Mark) -> None:
