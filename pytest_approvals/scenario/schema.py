@@ -365,7 +365,8 @@ class SimultaneousStepFile(FilePart):
             raise key_error(present[1], f"{cls.noun} does one thing, not {both}; only send and decide go together")
         if "session" in mapping and {"signal", "together", "leave"} & set(present):
             raise key_error("session", f"the step {present[0]!r} cannot have 'session'")
-        if "hangs_up" in mapping and not {"send", "decide", "go_on"} & set(present):
+        # Without a known step some key is misspelled, which `_check_keys` says better.
+        if present and "hangs_up" in mapping and not {"send", "decide", "go_on"} & set(present):
             raise key_error("hangs_up", f"the step {present[0]!r} is not a turn; only a turn can have 'hangs_up'")
         return mapping
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Any, cast
 
 import yaml
@@ -25,6 +26,9 @@ _AMBIGUOUS = re.compile(
     r"|True|TRUE|False|FALSE|Null|NULL|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*|[0-9]+(:[0-9]+)+"
 )
 _MAX_VALUES = 100_000  # aliases can make a small file explode
+_MAX_DEPTH = 100  # libyaml's composer recurses without a limit of its own, and overflows the stack
+_MAX_PATHS = 20_000_000  # characters; a long key stands in the path of every value below it
+_MAX_DIGITS = 640  # the lowest limit of digits that Python can be started with
 
 
 class AmbiguousScalar(str):
@@ -52,17 +56,39 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's own attribute
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def descend_resolver(self, parent: yaml.Node | None, index: object) -> None:
+        """Count a level; both composers call this before they compose a value, and `ascend_resolver` after it.
+
+        Raises:
+            Diagnostic: The value is nested too deep.
+        """
+        self._depth += 1
+        if self._depth > _MAX_DEPTH and parent is not None:
+            raise _depth_error(parent)
+
+    def ascend_resolver(self) -> None:
+        """Leave a level."""
+        self._depth -= 1
+
 
 def parse_yaml(text: str) -> YamlDocument:
     """Parse one YAML document.
 
     Raises:
-        Diagnostic: The text is invalid or empty, repeats a key, or uses tags.
+        Diagnostic: The text is invalid or empty, repeats a key, uses tags, or is beyond a limit: of depth, values, or
+            digits.
     """
     try:
         node = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as problem:
         raise _syntax_error(problem, text) from None
+    except UnicodeEncodeError as problem:
+        line = text.count("\n", 0, problem.start) + 1
+        raise Diagnostic((), "invalid text: half of a surrogate pair is not a character", line=line) from None
     if node is None:
         raise Diagnostic((), "the file is empty", line=1)
     lines = {"": _line_number(node)}
@@ -86,12 +112,17 @@ def _line_number(node: yaml.Node) -> int:
     return cast("int", node.start_mark.line) + 1
 
 
+def _depth_error(node: yaml.Node) -> Diagnostic:
+    return Diagnostic((), f"values are nested deeper than {_MAX_DEPTH} levels", _line_number(node))
+
+
 class _NodeConverter:
     """Converter of nodes to plain values that records their lines."""
 
     def __init__(self, lines: dict[str, int]) -> None:
         self.lines = lines
         self.count = 0
+        self.paths = 0
 
     def convert(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
         """Return the plain value of *node*; *above* are the nodes that contain it."""
@@ -104,12 +135,19 @@ class _NodeConverter:
         return {key: self._value(key_node, child, (*path, key), inside) for key, key_node, child in self._pairs(node)}
 
     def _element(self, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
-        self.lines[join_path(path)] = _line_number(node)
+        self._add_line(path, node)
         return self.convert(node, path, above)
 
     def _value(self, key: yaml.Node, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]) -> Any:
-        self.lines[join_path(path)] = _line_number(key)
+        self._add_line(path, key)
         return self.convert(node, path, above)
+
+    def _add_line(self, path: KeyPath, node: yaml.Node) -> None:
+        joined = join_path(path)
+        self.paths += len(joined)
+        if self.paths > _MAX_PATHS:
+            raise Diagnostic((), "the keys are too long for so many values", _line_number(node))
+        self.lines[joined] = _line_number(node)
 
     def _pairs(self, node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
         seen: dict[str, int] = {}
@@ -132,6 +170,9 @@ class _NodeConverter:
             raise Diagnostic(
                 (), "the file holds more than 100,000 values when its aliases are followed", _line_number(node)
             )
+        # Aliases can nest what the composer has seen on one level.
+        if len(above) > _MAX_DEPTH:
+            raise _depth_error(node)
         # An alias is the very node of its anchor.
         if any(node is parent for parent in above):
             raise Diagnostic((), "an alias refers to a value that contains it", _line_number(node))
@@ -149,8 +190,18 @@ def _parse_scalar(node: yaml.ScalarNode) -> Any:
         return text
     if text in _KEYWORDS:
         return _KEYWORDS[text]
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _FLOAT.fullmatch(text):
-        return float(text)
+    if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
+        return _parse_number(text, node)
     return AmbiguousScalar(text) if _AMBIGUOUS.fullmatch(text) else text
+
+
+def _parse_number(text: str, node: yaml.ScalarNode) -> int | float:
+    if len(text) > _MAX_DIGITS:
+        message = f"a number of {len(text)} characters is too long: expected at most {_MAX_DIGITS}"
+        raise Diagnostic((), message, _line_number(node))
+    if "." not in text:
+        return int(text)
+    number = float(text)
+    if isinf(number):
+        raise Diagnostic((), "the number is too large for a fraction", _line_number(node))
+    return number

@@ -113,3 +113,57 @@ def test_a_file_that_explodes_is_refused() -> None:
         parse_yaml(f"k0: &k0 [x]\n{levels}")
 
     assert "the file holds more than 100,000 values when its aliases are followed" == refused.value.message
+
+
+def refusal(text: str) -> tuple[int | None, str]:
+    """Return the line and the message with which a text is refused."""
+    with pytest.raises(Diagnostic) as refused:
+        parse_yaml(text)
+    return refused.value.line, refused.value.message
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        "nested",
+        ["[" * 99 + "]" * 99, "{a: " * 98 + "1" + "}" * 98, "- " * 98 + "x"],
+        ids=["lists", "mappings", "compact lists"],
+    )
+    def test_values_may_be_nested_a_hundred_levels_deep(self, nested: str) -> None:
+        """Up to the limit, a nested value is a value like any other."""
+        assert parse_yaml(f"key:\n  {nested}").value["key"]
+
+    @pytest.mark.parametrize(
+        "nested",
+        ["[" * 60_000, "{a: " * 60_000, "- " * 60_000, "? " * 60_000, "[" * 900 + "]" * 900],
+        ids=["lists", "mappings", "compact lists", "compact keys", "whole lists"],
+    )
+    def test_deeper_nesting_is_refused_before_it_overflows_the_stack(self, nested: str) -> None:
+        """The composer stops at the limit, whatever follows, and the line is named."""
+        assert (2, "values are nested deeper than 100 levels") == refusal(f"key:\n  {nested}")
+
+    def test_nesting_by_aliases_counts(self) -> None:
+        """Aliases that nest what stands on one level are refused as well."""
+        aliases = "\n".join(f"k{at}: &k{at} [*k{at - 1}]" for at in range(1, 200))
+
+        assert "values are nested deeper than 100 levels" == refusal(f"k0: &k0 x\n{aliases}")[1]
+
+    @pytest.mark.parametrize("number", ["9" * 5_000, "-" + "9" * 5_000, "0." + "1" * 5_000])
+    def test_a_number_of_thousands_of_digits_is_refused(self, number: str) -> None:
+        """Python converts only so many digits; the error has a line."""
+        message = f"a number of {len(number)} characters is too long: expected at most 640"
+
+        assert (2, message) == refusal(f"a: 1\nb: {number}")
+
+    def test_a_number_that_would_be_infinite_is_refused(self) -> None:
+        """A fraction beyond the range of fractions is not read as infinity, which JSON cannot hold."""
+        assert (1, "the number is too large for a fraction") == refusal(f"a: {'9' * 400}.0")
+
+    def test_half_of_a_surrogate_pair_is_refused(self) -> None:
+        """Text that is not Unicode, which JSON can hold and YAML cannot, is refused with its line."""
+        assert (2, "invalid text: half of a surrogate pair is not a character") == refusal("a: 1\nb: \ud800")
+
+    def test_long_keys_above_many_values_are_refused(self) -> None:
+        """The paths of all values take memory in proportion to the text."""
+        text = f"? {'k' * 100_000}\n: [{', '.join(['x'] * 300)}]"
+
+        assert (2, "the keys are too long for so many values") == refusal(text)
