@@ -18,7 +18,9 @@ from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agents.adapters import get_adapter, is_installed
 from pytest_approvals.agents.environments import installers
 from pytest_approvals.agents.launch import create_environment_source, resolve_recipe
+from pytest_approvals.agents.package_registries import NPM
 from pytest_approvals.agents.spec import AgentSpec
+from pytest_approvals.devtools.pages.traits import format_traits, observe_agent
 from pytest_approvals.processes.agent_source import InProcessSource
 from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import RecordedRun, run_scenario
@@ -151,6 +153,21 @@ def play_elsewhere() -> Callable[..., Played]:
         return Played(loop.run(run_scenario(story, variant or Variant(), source, limit=RunLimits(seconds=20))))
 
     return played
+
+
+@pytest.fixture
+def observed_traits(request: pytest.FixtureRequest) -> str:
+    """The list of traits that the adapter shows, as `python -m pytest_approvals.devtools.pages.traits` writes it."""
+    name = request.path.parent.name
+    if get_adapter(AgentSpec.parse(name)).registry == NPM.name and not installers.is_npm_available():
+        pytest.skip("Node is not on this machine")
+    return format_traits(name, observe_agent(name))
+
+
+@pytest.fixture
+def page_of_agents() -> str:
+    """The text of `docs/agents.md`."""
+    return (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
 
 
 class AttachedWorld(FakeWorld):
