@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_approvals.cli.parser import CommandParser
-from pytest_approvals.errors import UsageError
+from pytest_approvals.errors import JournalError, UsageError
 
 if TYPE_CHECKING:
     from pytest_approvals.journal.files import StoredJournal
@@ -23,8 +24,9 @@ def add_check_arguments(parser: CommandParser) -> None:
 
 
 def execute_check(args: argparse.Namespace) -> int:
-    """Judge journals; return 1 if a requirement is broken."""
+    """Judge journals; return 1 if a requirement is broken, and 2 if a journal could not be read to its end."""
     from pytest_approvals.checks import explain
+    from pytest_approvals.journal.files import read_journals
     from pytest_approvals.reporting.judged_run import load_extension_checks
 
     load_extension_checks()
@@ -33,24 +35,29 @@ def execute_check(args: argparse.Namespace) -> int:
         return 0
     if not args.journals:
         raise UsageError("name the journals to judge, or a check to explain: --explain SLUG")
-    failed, count = False, 0
-    for stored in _read_journals(args.journals):
-        failed |= _judge_journal(stored, strict=args.strict, everything=args.all)
-        count += 1
-    print(f"{count} journal{'' if count == 1 else 's'} judged")
-    return int(failed)
+    failed, count, damaged = False, 0, 0
+    for path in _find_journals(args.journals):
+        try:
+            for stored in read_journals(path):
+                failed |= _judge_journal(stored, strict=args.strict, everything=args.all)
+                count += 1
+        except JournalError as error:
+            # The findings of the journals before it come first, also if both streams go to one file.
+            sys.stdout.flush()
+            print(f"pytest-approvals: {error}", file=sys.stderr)
+            damaged += 1
+    more = f"; {damaged} file{'' if damaged == 1 else 's'} could not be read to the end" if damaged else ""
+    print(f"{count} journal{'' if count == 1 else 's'} judged{more}")
+    return 2 if damaged else int(failed)
 
 
-def _read_journals(words: list[str]) -> Iterator[StoredJournal]:
-    from pytest_approvals.journal.files import read_journals
-
+def _find_journals(words: list[str]) -> Iterator[Path]:
     for word in words:
         place = Path(word)
         files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
         if not files:
             raise UsageError(f"there are no journals in {word}: no *.jsonl")
-        for path in files:
-            yield from read_journals(path)
+        yield from files
 
 
 def _judge_journal(stored: StoredJournal, *, strict: bool, everything: bool) -> bool:

@@ -48,6 +48,7 @@ def execute_serve(args: argparse.Namespace) -> int:
 
 
 def _begin_conversation(server: ScriptedModelServer, word: str, args: argparse.Namespace) -> ServedConversation:
+    from pytest_approvals.journal.files import journal_file_name
     from pytest_approvals.model_server.conversation import ConversationOptions
 
     scenario = _load_single_scenario(word)
@@ -60,7 +61,7 @@ def _begin_conversation(server: ScriptedModelServer, word: str, args: argparse.N
         style=args.style,
         lenient=args.lenient,
         again=args.again,
-        journal=args.journals and args.journals / f"{name}.jsonl",
+        journal=args.journals and args.journals / journal_file_name(scenario.id),
     )
     return server.begin(scenario, wishes, name=name)
 

@@ -9,9 +9,14 @@ Everything else that does not fit is an error with its line.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from errno import ENOSPC
+from io import FileIO
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -25,11 +30,40 @@ RecordedEvent = TypeVar("RecordedEvent", bound=Event)
 FOOTER = "footer"
 """The name of the last line, `{"event": "footer", "count": N}`; its absence means that the run was cut off."""
 
+_MAX_NAME_LENGTH = 200
+"""Bytes of a file name; file systems allow 255, and tools may append something."""
+
+_PLAIN_SCENARIO = re.compile(r"[a-z0-9]+/[a-z0-9-]+")
+"""Scenario ids that can be read back from a file name, in which `-` stands for the slash."""
+
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+
+
+def journal_file_name(scenario: str, *words: str) -> str:
+    """Return the name of the journal file of a run.
+
+    No two runs share a name. A name that could stand for two, or is too long for a file system, ends with a hash.
+
+    Args:
+        scenario: The id of the scenario.
+        words: The agent and the variant.
+
+    >>> journal_file_name("basics/pay", "reference", "none-held"), journal_file_name("a-b/c")
+    ('basics-pay__reference__none-held.jsonl', 'a-b-c~4e84717d.jsonl')
+    """
+    name = re.sub(r"[^\w.=-]+", "-", "__".join((scenario, *words)))
+    plain = _PLAIN_SCENARIO.fullmatch(scenario) and all(re.fullmatch(r"[\w.=-]+", word) for word in words)
+    encoded = name.encode("utf-8", "replace")
+    if not plain or any("__" in f"_{word}_" for word in words) or len(encoded) > _MAX_NAME_LENGTH:
+        digest = hashlib.sha256("\0".join((scenario, *words)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        name = f"{encoded[:_MAX_NAME_LENGTH].decode('utf-8', 'ignore')}~{digest}"
+    return f"{name}.jsonl"
 
 
 class Journal:
     """The record of one run.
+
+    A disk that takes no more does not end the run: the file is given up, and `failure` says so.
 
     `events` holds what a reader of the file gets, except that tuples become lists there: values that JSON cannot hold
     are replaced when they are recorded.
@@ -39,15 +73,23 @@ class Journal:
 
     Attributes:
         events: All events so far, in order; the k-th has `n == k`.
+        failure: Why the file does not hold all of them.
     """
 
-    __slots__ = ("_file", "_lines", "events", "path")
+    __slots__ = ("_file", "_lines", "events", "failure", "path")
 
     def __init__(self, path: Path | str | None = None) -> None:
         self.path = path
         self.events: list[Event] = []
+        self.failure: JournalError | None = None
         self._lines: list[str] = []
-        self._file: IO[bytes] | None = None if path is None else Path(path).open("wb")  # noqa: SIM115 -- `close` does
+        self._file: FileIO | None = None
+        if path is not None:
+            try:
+                # Unbuffered: a failed write must not be tried again when the file is closed.
+                self._file = Path(path).open("wb", buffering=0)  # noqa: SIM115 -- `close` does
+            except OSError as error:
+                self._give_up(error)
 
     def record(self, event: RecordedEvent) -> RecordedEvent:
         """Give *event* its number and keep it.
@@ -70,18 +112,26 @@ class Journal:
         """Delete all events but the first one, here and in the file."""
         del self.events[1:]
         if self._file is not None:
-            self._file.seek(0)
-            self._file.truncate()
-            self._lines[:] = [_encode(event.to_dict()) for event in self.events]
+            try:
+                self._file.seek(0)
+                self._file.truncate()
+            except OSError as error:
+                self._give_up(error)
+            else:
+                self._lines[:] = [_encode(event.to_dict()) for event in self.events]
 
     def flush(self) -> None:
         """Hand all that was recorded to the operating system: from here on it survives the end of this process."""
         if self._file is not None and self._lines:
             self._lines.append("")
             # The encoder escapes everything that is not ASCII.
-            self._file.write("\n".join(self._lines).encode("ascii"))
-            self._file.flush()
+            data = memoryview("\n".join(self._lines).encode("ascii"))
             self._lines.clear()
+            try:
+                while data:
+                    data = data[self._file.write(data) :]
+            except OSError as error:
+                self._give_up(error)
 
     def close(self) -> None:
         """Write the footer and close the file; the events stay."""
@@ -89,8 +139,17 @@ class Journal:
             return
         self._lines.append(_encode({"event": FOOTER, "count": len(self.events)}))
         self.flush()
-        self._file.close()
-        self._file = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _give_up(self, error: OSError) -> None:
+        remedy = "free some space, or keep the journals elsewhere" if error.errno == ENOSPC else "name another folder"
+        self.failure = JournalError(str(self.path), None, f"cannot be written: {error.strerror}; {remedy}")
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
 
 
 def _to_json_safe(event: RecordedEvent) -> tuple[RecordedEvent, str]:

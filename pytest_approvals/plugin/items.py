@@ -209,6 +209,7 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
     Raises:
         CheckFailed: It broke a requirement, and no waiver covers that.
         NetworkAccessDenied: It tried to reach another machine.
+        JournalError: Its journal could not be written.
         TranscriptMismatch: It broke no requirement, but does something else than before.
     """
     agent = item.agent
@@ -221,6 +222,8 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
     # After the run was recorded for the report, and before the findings that a refused connection may have caused.
     watch.raise_leaks()
     judged.raise_findings()
+    if run.journal.failure is not None:
+        raise run.journal.failure
     for warning in judged.warnings():
         item.warn(warning)
     if judged.waived:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -53,6 +53,7 @@ class PluginState:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self._journal_names: dict[str, int] = {}
         # Before the settings are read, which may name agents and oracles of the project.
         for kind in extensions.EXTENSION_KINDS:
             self._register_extensions(kind)
@@ -169,15 +170,20 @@ class PluginState:
 
     def begin_run(self, scenario: Scenario, source: AgentSource, variant: Variant) -> Journal:
         """Call the hook for the begin of a run, and return the journal to record it in; the run closes it."""
-        from pytest_approvals.journal.files import Journal
+        from pytest_approvals.journal.files import Journal, journal_file_name
 
         hook = self.config.hook
         hook.pytest_approvals_run_begins(scenario=scenario, variant=variant, agent=source.name, config=self.config)
         folder = self.settings.journals
         if folder is None:
             return Journal(None)
-        folder.mkdir(parents=True, exist_ok=True)
-        return Journal(folder / f"{_journal_file_name(scenario.id, source.name, variant.id)}.jsonl")
+        # An error of this comes back when the file is opened, and says more there.
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        name = journal_file_name(scenario.id, source.name, variant.id)
+        # A test may run the same agent several times, or be repeated.
+        number = self._journal_names[name] = self._journal_names.get(name, 0) + 1
+        return Journal(folder / (name if number == 1 else f"{name.removesuffix('.jsonl')}~{number}.jsonl"))
 
     def judge(
         self,
@@ -258,10 +264,6 @@ class PluginState:
 
 def _is_base_variant(variant: Variant) -> bool:
     return (variant.serialize, variant.resume, variant.stream, variant.source) == ("none", "same", False, "held")
-
-
-def _journal_file_name(*words: str) -> str:
-    return re.sub(r"[^\w.=-]+", "-", "__".join(words))
 
 
 def _is_printed_here(error: BaseException) -> bool:

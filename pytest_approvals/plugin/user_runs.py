@@ -238,6 +238,8 @@ class Approvals:
         if prepared.raises:
             judged.raise_findings()
             prepared.raise_failure(result)
+        if recorded.journal.failure is not None:
+            raise recorded.journal.failure
         # From here through `run` or `arun` to the line of the test.
         judged.warn(stacklevel=3)
         return result

@@ -67,6 +67,23 @@ def test_a_folder_of_journals_is_judged(command_line) -> None:
     assert "2 journals judged\n" == command_line("check", "kept").out
 
 
+@pytest.mark.parametrize(
+    ("text", "error"), [("", "empty journal file"), ("{}\n", "invalid first event: expected a header, not None")]
+)
+def test_a_folder_is_judged_behind_a_damaged_journal(command_line, text: str, error: str) -> None:
+    """What a killed run left empty, or something else damaged, hides no other journal; the exit code is 2."""
+    (command_line.folder / "kept").mkdir()
+    write(command_line, "kept/a.jsonl", GOOD)
+    command_line.write("kept/b.jsonl", text)
+    write(command_line, "kept/c.jsonl", BAD)
+    said = command_line("check", "kept")
+
+    assert said.err.startswith("pytest-approvals: kept/b.jsonl")
+    assert said.err.endswith(f": {error}\n")
+    assert "  rerun  pytest-approvals check kept/c.jsonl" in said.out.splitlines()
+    assert (2, "2 journals judged; 1 file could not be read to the end") == (said.code, said.out.splitlines()[-1])
+
+
 def test_every_verdict_can_be_shown(command_line) -> None:
     """Also of the checks that hold, and of those that say nothing."""
     write(command_line, "good.jsonl", GOOD)

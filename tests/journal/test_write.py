@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_approvals.journal.events import Event, Header, RunEnd, ToolEnd, ToolStart, TurnStart
-from pytest_approvals.journal.files import Journal, read_journal
+from pytest_approvals.journal.files import Journal, journal_file_name, read_journal
 
 
 class Strange:
@@ -210,3 +210,57 @@ def test_journal_that_forgets_keeps_its_header(tmp_path: Path, flushed: bool) ->
     assert ["header", "turn.start"] == [event.kind for event in journal.events]
     lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
     assert [("header", 1), ("turn.start", 2), ("footer", None)] == [(line["event"], line.get("n")) for line in lines]
+
+
+class TestFileName:
+    def test_the_ordinary_name_can_be_read(self) -> None:
+        """A scenario in a family, the agent and the variant."""
+        name = journal_file_name("parallel/partial-answer", "openai_agents==0.24.0", "json-fresh-held")
+
+        assert "parallel-partial-answer__openai_agents==0.24.0__json-fresh-held.jsonl" == name
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            (("a/b-c", "x", "v"), ("a-b/c", "x", "v")),
+            (("a/b/c", "x", "v"), ("a/b-c", "x", "v")),
+            (("a/b", "x@c/d", "v"), ("a/b", "x@c-d", "v")),
+            (("a/b", "x__y", "v"), ("a/b", "x", "y__v")),
+            (("t.py::t[a b]", "x", "v"), ("t.py::t[a/b]", "x", "v")),
+            (("a/" + "b" * 300, "x", "v"), ("a/" + "b" * 301, "x", "v")),
+        ],
+    )
+    def test_no_two_runs_share_a_name(self, one: tuple[str, ...], other: tuple[str, ...]) -> None:
+        """Whatever the name leaves out is in a hash behind it."""
+        assert journal_file_name(*one) != journal_file_name(*other)
+
+    @pytest.mark.parametrize("letter", ["b", "é", "漢"])
+    def test_a_long_name_fits_into_a_file_system(self, tmp_path: Path, letter: str) -> None:
+        """A file name has 255 bytes at most, however many letters those are."""
+        name = journal_file_name(f"a/{letter * 600}", "x", "v")
+
+        (tmp_path / name).touch()
+        assert len(name.encode()) < 255
+
+
+class TestFullDisk:
+    def test_a_journal_that_cannot_be_written_says_so(self) -> None:
+        """The run goes on, and what happened stays in memory."""
+        journal = Journal("/dev/full")
+        journal.record(TurnStart(turn=1))
+        journal.flush()
+        journal.record(TurnStart(turn=2))
+        journal.close()
+
+        assert 2 == len(journal.events)
+        assert (
+            "/dev/full: cannot be written: No space left on device; free some space, or keep the journals elsewhere"
+            == str(journal.failure)
+        )
+
+    def test_a_folder_that_does_not_take_it_is_named(self, tmp_path: Path) -> None:
+        """The file, why not, and what to do."""
+        (tmp_path / "folder").touch()
+        journal = Journal(tmp_path / "folder" / "a.jsonl")
+
+        assert str(journal.failure).endswith("folder/a.jsonl: cannot be written: Not a directory; name another folder")

@@ -129,6 +129,46 @@ def test_journals_can_be_kept(project) -> None:
     assert all(read_journal(path).complete for path in journals)
 
 
+def test_scenarios_of_similar_names_have_their_own_journals(project) -> None:
+    """`a/b-c` and `a-b/c` do not overwrite each other, and a long name does not fail."""
+    for name in ("a/b-c", "a-b/c", f"{'x' * 120}/{'y' * 120}/z"):
+        project.scenario(f"scenarios/{name}")
+    words = ("--approvals-serialize=none", "--approvals-stream=off", "--approvals-answer=held", "--snapshot-update")
+    result = project.run("scenarios", "--approvals-journals=kept", "--approvals-resume=same", *words)
+
+    assert result.parseoutcomes()["passed"] == len(list((project.path / "kept").iterdir()))
+    assert 0 == result.ret
+
+
+def test_runs_of_one_test_have_their_own_journals(project) -> None:
+    """A test that runs its agent twice leaves two."""
+    project.write("test_twice.py", TWICE)
+    project.run("--approvals-journals=kept", agents="")
+
+    assert 2 == len(list((project.path / "kept").iterdir()))
+
+
+TWICE = """
+from pytest_approvals import say
+from pytest_approvals.simulation import ReferenceAgent
+
+def test_twice(approvals):
+    for _ in range(2):
+        approvals.run(ReferenceAgent, "Hi", model=[say("Done.")], agent="reference")
+"""
+
+
+def test_a_journal_that_cannot_be_written_fails_its_run(project) -> None:
+    """The verdict is in the report all the same."""
+    project.scenario()
+    project.write("kept", "")
+    result = project.run("scenarios", "--approvals-journals=kept", "-k", "none-held", "--approvals-report=r.jsonl")
+
+    assert 1 == result.ret
+    result.stdout.fnmatch_lines(["*one.approval.yaml:2: */kept/*.jsonl: cannot be written: Not a directory; name *"])
+    assert '"pass"' in (project.path / "r.jsonl").read_text()
+
+
 def test_the_report_is_written(project) -> None:
     """All verdicts, header and footer; the same with workers."""
     from pytest_approvals.reporting.files import read_report
