@@ -6,6 +6,7 @@ place after the other is changed, and what the agent lists then is compared with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -195,16 +196,29 @@ class StatePosition:
 
 
 def find_positions(parts: StateParts, old: str) -> list[StatePosition]:
-    """Return the positions of *old*, from the first to the last."""
-    return [StatePosition(number, start) for number, part in enumerate(parts) for start in _find_all(part, old)]
+    """Return the positions of *old*, from the first to the last.
+
+    Hexadecimal digits count only as a value of their own, not inside a longer number, a time stamp or a UUID: those
+    contain any short run of digits now and then, by chance.
+
+    >>> find_positions(['{"cents": 7531, "at": "12:30:19.753102Z", "id": "01a20485-7531-7678"}'], "7531")
+    [StatePosition(part=0, start=10)]
+    """
+    pattern = re.escape(old)
+    if _HEX_DIGITS.fullmatch(old):
+        pattern = rf"{_VALUE_START}{pattern}{_VALUE_END}"
+    return [
+        StatePosition(number, match.start())
+        for number, part in enumerate(parts)
+        for match in re.finditer(pattern, part)
+    ]
 
 
-def _find_all(text: str, old: str) -> list[int]:
-    starts, start = [], text.find(old)
-    while start >= 0:
-        starts.append(start)
-        start = text.find(old, start + len(old))
-    return starts
+_HEX_DIGITS = re.compile(r"(?=.*\d)[0-9a-fA-F]+")
+
+# The letter of an escape such as `\n`, in JSON inside of JSON, is not part of the value behind it.
+_VALUE_START = r"(?:(?<![\w.-])|(?<=\\[bfnrt]))"
+_VALUE_END = r"(?![\w-]|\.\d)"
 
 
 def replace_text(parts: StateParts, step: RewriteStep, positions: Collection[StatePosition]) -> tuple[str, ...]:

@@ -62,3 +62,35 @@ def test_a_change_that_is_refused_counts_as_shown() -> None:
     step = RewriteStep(old="show ann", new="show bob", where="shown")
 
     assert [StatePosition(0, 8)] == asyncio.run(select_positions(PARTS, step, checks))
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        "2026-11-22T18:30:19.753102Z",
+        "2026-11-22T18:30:19.007531Z",
+        "01a20485-f995-7531-a9f9-fbbfb55a007d",
+        "01a20485-f995-7678-a9f9-7531b55a007d",
+        "1795372219.7531",
+        "7531.25",
+        "call_7531",
+    ],
+)
+def test_digits_inside_a_made_up_value_are_not_rewritten(made_up: str) -> None:
+    """A time stamp or an id that contains the digits by chance stays as it is, so that chance decides no verdict."""
+    parts = (f'{{"at": "{made_up}", "cents": 7531}}',)
+
+    assert [StatePosition(0, parts[0].rindex("7531"))] == find_positions(parts, "7531")
+
+
+@pytest.mark.parametrize(
+    "text", ['"7531"', "[7531]", "Pay 7531, then 1.", "Pay 7531.", r"{\"cents\":\n7531}", "a=7531"]
+)
+def test_digits_that_are_a_value_are_rewritten(text: str) -> None:
+    """As a number or a word, also in JSON inside of JSON."""
+    assert [StatePosition(0, text.index("7531"))] == find_positions((text,), "7531")
+
+
+def test_letters_are_rewritten_inside_longer_words() -> None:
+    """A name that is part of another one is no chance."""
+    assert [StatePosition(0, 0), StatePosition(0, 7)] == find_positions(("payee, payees",), "pay")
