@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from pytest_approvals.cli.output import printable_output, true_stream
 from pytest_approvals.errors import ApprovalsError, UnknownName
 
 COMMANDS = {
@@ -38,6 +39,12 @@ COMMANDS = {
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; *words* are the arguments."""
     words = list(sys.argv[1:] if words is None else words)
+    with printable_output():
+        return _run_guarded(words)
+
+
+def _run_guarded(words: list[str]) -> int:
+    """Run a command, and print its error if it ends with one."""
     try:
         return _run_command(words)
     except ApprovalsError as error:
@@ -48,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         # Whoever read the output has gone; closing stderr, too, keeps Python silent about it at its end.
-        sys.stderr.close()
+        true_stream(sys.stderr).close()
         return 0
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_approvals.cli.output import print_command
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import HistoryError, UnknownName, UsageError
 
@@ -51,8 +52,9 @@ def execute_lint(args: argparse.Namespace) -> int:
     if args.format is not None:
         get_reader(args.format)
     looking = Linter(args.files, args.format, args.gated)
+    write_line = print_command if args.output == "github" else print
     for message in looking:
-        print(FORMATTERS[args.output](message))
+        write_line(FORMATTERS[args.output](message))
     if args.output == "text":
         print(f"{_format_count(looking.conversations, 'conversation')}, {_format_count(looking.mistakes, 'finding')}")
     return int(looking.mistakes > 0)

@@ -26,6 +26,8 @@ class CommandParser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self.passes_on = False
+        # The colours of Python 3.14 would be escaped; see `PrintableStream`.
+        self.color = False
         self.alone: dict[str, tuple[tuple[str, ...], str]] = {}
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:

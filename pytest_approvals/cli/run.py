@@ -8,8 +8,12 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from pytest_approvals.cli.output import PrintableStream
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import UsageError, suggest_name
+from pytest_approvals.errors.printable import escape_lines, quote
 from pytest_approvals.plugin.options import CHOSEN_OPTION, OPTIONS, Option
 from pytest_approvals.plugin.settings import parse_settings
 from pytest_approvals.scenario.catalogue import find_scenarios, select_scenarios, stock_folder
@@ -78,14 +82,35 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
         files: The scenario files.
         passed: Words for pytest itself.
     """
-    import pytest
-
     # What the user passes comes last, because pytest lets the last of two options win.
     words = [*_pytest_words(texts), *(f"{CHOSEN_OPTION}={path}" for path in files), *passed]
-    code = pytest.main(words)
+    if isinstance(sys.stderr, PrintableStream):
+        # pytest prints a usage error by a writer of its own, whose colours cannot be told from others.
+        sys.stderr.drops_colours = True
+    code = pytest.main(words, plugins=[PrintableTerminal()])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("pytest-approvals: nothing ran: no agent can play any of these scenarios in this way", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
+
+
+class PrintableTerminal:
+    """Plugin of pytest that keeps its colours while all other escape characters are escaped; see `PrintableStream`."""
+
+    # After pytest has made its terminal writer.
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Mark the colours of the terminal writer as trusted."""
+        out = sys.stdout
+        if isinstance(out, PrintableStream) and config.pluginmanager.has_plugin("terminalreporter"):
+            writer = config.get_terminal_writer()
+            add_markup = writer.markup
+
+            def add_trusted_markup(text: str, **markup: bool) -> str:
+                return out.mark_colours(add_markup(escape_lines(text), **markup))
+
+            writer.markup = add_trusted_markup  # type: ignore[method-assign]
+            # Highlighting would mix its colours with the text.
+            writer.code_highlight = False
 
 
 class _KeepPytestOption(argparse.Action):
@@ -114,6 +139,9 @@ def _pytest_words(texts: Mapping[str, Any]) -> Iterator[str]:
         "--tb=no",
         "-rN",
         "--disable-warnings",
+        # Its progress bar moves the cursor, which `PrintableStream` does not let through.
+        "-p",
+        "no:sugar",
         "-W",
         _REWRITE_WARNING_FILTER,
         "-W",
@@ -140,7 +168,7 @@ def _print_option_hint(others: list[str], parser: CommandParser) -> None:
     for word in others:
         hint = suggest_name(word.partition("=")[0], parser.options())
         if word.startswith("--") and "did you mean" in hint:
-            print(f"pytest-approvals: Unknown option {word.partition('=')[0]!r}{hint}", file=sys.stderr)
+            print(f"pytest-approvals: Unknown option {quote(word.partition('=')[0])}{hint}", file=sys.stderr)
 
 
 SMOKE_FAMILY = "basics"

@@ -16,7 +16,7 @@ from pytest_approvals.conversations.histories.documents import TOO_DEEP
 from pytest_approvals.conversations.histories.files import LocatedConversation, SkippedFile, read_conversations
 from pytest_approvals.conversations.lint.rules import LintFinding, lint_conversation
 from pytest_approvals.errors import HistoryError
-from pytest_approvals.reporting.printable import escape_control_characters
+from pytest_approvals.errors.printable import LINE_WIDTH, escape_value, shorten
 
 UNREADABLE = "unreadable"
 """The rule of messages about documents that cannot be read."""
@@ -48,14 +48,21 @@ class LintMessage:
     format: str | None = None
 
 
-def finding_message(finding: LintFinding, stored: LocatedConversation) -> LintMessage:
-    """Return the message about a finding."""
+def finding_messages(findings: Sequence[LintFinding], stored: LocatedConversation) -> list[LintMessage]:
+    """Return the messages about the findings in one conversation."""
+    if not findings:
+        return []
+    lines = stored.lines_of([finding.path for finding in findings])
+    return [_finding_message(finding, stored, line) for finding, line in zip(findings, lines, strict=True)]
+
+
+def _finding_message(finding: LintFinding, stored: LocatedConversation, line: int) -> LintMessage:
     return LintMessage(
         rule=finding.rule,
         is_mistake=finding.is_mistake,
         text=finding.text,
         file=stored.file,
-        line=stored.line_of(finding.path),
+        line=line,
         where=finding.where,
         path=finding.path,
         message=finding.message,
@@ -91,7 +98,7 @@ def format_text(message: LintMessage) -> str:
     """
     place = message.file if message.line is None else f"{message.file}:{message.line}"
     parts = (place, message.where, message.rule, message.text)
-    return escape_control_characters(": ".join(part for part in parts if part))
+    return escape_value(": ".join(shorten(part, LINE_WIDTH) for part in parts if part))
 
 
 def format_json(message: LintMessage) -> str:
@@ -106,7 +113,7 @@ def format_json(message: LintMessage) -> str:
         "message": message.message,
         "content": message.content,
         "path": list(message.path),
-        "what": message.text,
+        "what": shorten(message.text, LINE_WIDTH),
     }
     return json.dumps({name: value for name, value in facts.items() if value is not None})
 
@@ -115,7 +122,7 @@ def format_annotation(message: LintMessage) -> str:
     """Return a message as an annotation that GitHub shows next to the line."""
     level = "error" if message.is_mistake else "notice"
     place = f"file={_escape_property(message.file)}" + (f",line={message.line}" if message.line is not None else "")
-    text = escape_control_characters(f"{message.where}: {message.text}" if message.where else message.text)
+    text = escape_value(": ".join(shorten(part, LINE_WIDTH) for part in (message.where, message.text) if part))
     return f"::{level} {place},title={_escape_property(message.rule)}::{text.replace('%', '%25')}"
 
 
@@ -128,7 +135,7 @@ FORMATTERS: dict[str, Callable[[LintMessage], str]] = {
 
 
 def _escape_property(text: str) -> str:
-    return escape_control_characters(text).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
+    return escape_value(shorten(text, LINE_WIDTH)).replace("%", "%25").replace(":", "%3A").replace(",", "%2C")
 
 
 @dataclass(slots=True)
@@ -169,6 +176,6 @@ class Linter:
 
     def _lint(self, stored: LocatedConversation) -> list[LintMessage]:
         try:
-            return [finding_message(finding, stored) for finding in lint_conversation(stored.conversation, self.gated)]
+            return finding_messages(lint_conversation(stored.conversation, self.gated), stored)
         except RecursionError:
             return [error_message(HistoryError(TOO_DEEP, file=stored.file, line=stored.line))]

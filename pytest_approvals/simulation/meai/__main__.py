@@ -10,7 +10,7 @@ import sys
 from typing import BinaryIO, TextIO
 
 from pytest_approvals.errors import ContentError
-from pytest_approvals.reporting.printable import escape_control_characters
+from pytest_approvals.errors.printable import escape_value
 from pytest_approvals.simulation.meai.cases import read_case, run_case
 from pytest_approvals.simulation.meai.json_text import read_json, write_json
 
@@ -21,9 +21,9 @@ def main(source: BinaryIO, out: BinaryIO, log: TextIO) -> int:
         case = read_case(read_json(source.read()))
         outcome = write_json(run_case(case)) + "\n"
     except ContentError as error:
-        log.write(f"meai: {escape_control_characters(str(error))}\n")
+        log.write(f"meai: {escape_value(str(error))}\n")
         return 2
-    log.writelines(f"meai: note: {escape_control_characters(str(note))}\n" for note in case.notes)
+    log.writelines(f"meai: note: {escape_value(str(note))}\n" for note in case.notes)
     out.write(outcome.encode("utf-8"))
     return 0
 

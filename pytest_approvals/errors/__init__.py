@@ -21,7 +21,8 @@
 
     RequirementWarning          a requirement that should hold and does not (a UserWarning)
 
-Constructors take facts and build the sentence, so that equal mistakes read alike.
+Constructors take facts and build the sentence, so that equal mistakes read alike. What they take is often
+untrusted; see `printable`: `str` of an error has neither control characters nor long lines.
 """
 
 from __future__ import annotations
@@ -29,9 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
+from pytest_approvals.errors.printable import escape_value, format_message, quote
+
 
 class ApprovalsError(Exception):
     """Base class of all errors of this package."""
+
+    def __str__(self) -> str:
+        return format_message(super().__str__())
 
 
 class UsageError(ApprovalsError):
@@ -50,7 +56,7 @@ class UnknownName(UsageError):
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
         self.what = what
         self.name = name
-        super().__init__(f"Unknown {what} {name!r}{suggest_name(name, valid)}")
+        super().__init__(f"Unknown {what} {quote(name)}{suggest_name(name, valid)}")
 
 
 class AgentUnavailable(UsageError):
@@ -74,7 +80,8 @@ class FileError(ApprovalsError):
         self.path = path
         self.line = line
         self.what = what
-        super().__init__(f"{path}:{line}: {what}" if line is not None else f"{path}: {what}")
+        place = escape_value(path)
+        super().__init__(f"{place}:{line}: {what}" if line is not None else f"{place}: {what}")
 
 
 class ScenarioError(FileError):
@@ -147,7 +154,7 @@ class HistoryError(ApprovalsError):
         self.file = file
         self.line = line
         place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
-        where = [part for part in (file, str(line) if line is not None else "") if part]
+        where = [part for part in (escape_value(file or ""), str(line) if line is not None else "") if part]
         super().__init__(": ".join(part for part in (":".join(where), place, what) if part))
 
 
@@ -204,6 +211,9 @@ class NetworkAccessDenied(ApprovalsError, AssertionError):
 class RequirementWarning(UserWarning):
     """A requirement that should hold and does not; with `--approvals-strict` it fails the run instead."""
 
+    def __str__(self) -> str:
+        return format_message(super().__str__())
+
 
 def suggest_name(name: str, valid: Iterable[str]) -> str:
     """Return the end of a message: the nearest of the *valid* names, or all of them if none is near and they are few.
@@ -214,5 +224,5 @@ def suggest_name(name: str, valid: Iterable[str]) -> str:
     names = sorted(set(valid))
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
-        return f"; did you mean {close[0]!r}?"
+        return f"; did you mean {quote(close[0])}?"
     return f"; valid: {', '.join(names)}" if 0 < len(names) <= 20 else ""
