@@ -16,6 +16,7 @@ from pytest_approvals.journal.events import (
     AgentStart,
     CallerHungUp,
     CallerStuck,
+    CloseTimeout,
     DecisionMade,
     DecisionsStaged,
     Event,
@@ -158,6 +159,9 @@ class EventDescriber:
 
     def _describe_agent_lost(self, event: AgentLost) -> Iterator[tuple[str, str]]:
         yield "agent", f"is lost: {event.what}"
+
+    def _describe_close_timeout(self, event: CloseTimeout) -> Iterator[tuple[str, str]]:
+        yield "agent", event.what
 
     def _describe_run_ends(self, event: RunEnd) -> Iterator[tuple[str, str]]:
         pending = f" with {format_labels(self._requests(event.pending))} pending" if event.pending else ""
@@ -353,6 +357,7 @@ _DESCRIBERS: dict[type[Event], Callable[[Any, Any], Iterator[tuple[str, str]]]] 
     Header: EventDescriber._describe_header,
     AgentStart: EventDescriber._describe_agent_starts,
     AgentLost: EventDescriber._describe_agent_lost,
+    CloseTimeout: EventDescriber._describe_close_timeout,
     RunEnd: EventDescriber._describe_run_ends,
     TurnStart: EventDescriber._describe_turn_starts,
     TurnEnd: EventDescriber._describe_turn_ends,

@@ -130,8 +130,20 @@ class AgentLost(Event):
 
 @register_event
 @dataclass(slots=True, kw_only=True)
+class CloseTimeout(Event):
+    """An agent of the session did not close in time: *what* says how long it was waited for.
+
+    Only events of this class follow the end of a run, because agents are closed after it.
+    """
+
+    kind: ClassVar[str] = "agent.close_timeout"
+    what: str
+
+
+@register_event
+@dataclass(slots=True, kw_only=True)
 class RunEnd(Event):
-    """The run is over; always the last event.
+    """The run is over; the last event but for agents that do not close.
 
     Attributes:
         how: `completed`, `left` (the caller left on purpose), `timeout`, `interrupted`, or `broken` (the harness could
@@ -481,6 +493,7 @@ __all__ = [
     "AgentStart",
     "CallerHungUp",
     "CallerStuck",
+    "CloseTimeout",
     "DecisionMade",
     "DecisionsStaged",
     "Event",

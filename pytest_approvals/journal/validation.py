@@ -13,6 +13,7 @@ from typing import Any
 
 from pytest_approvals.journal.events import (
     AgentStart,
+    CloseTimeout,
     DecisionMade,
     DecisionsStaged,
     Event,
@@ -570,8 +571,13 @@ _LISTENERS = _collect_listeners()
 
 
 def _was_cut_off(events: Sequence[Event]) -> bool:
-    last = events[-1] if events else None
+    last = _last_event_of_run(events)
     return not isinstance(last, RunEnd) or last.how not in ("completed", "left")
+
+
+def _last_event_of_run(events: Sequence[Event]) -> Event | None:
+    """Return the last event but for those of agents that do not close, which come after the run."""
+    return next((event for event in reversed(events) if not isinstance(event, CloseTimeout)), None)
 
 
 def _check_numbering(events: Sequence[Event], violations: list[JournalViolation]) -> None:
@@ -580,7 +586,7 @@ def _check_numbering(events: Sequence[Event], violations: list[JournalViolation]
             JournalViolation(text="the journal does not begin with a header", witness=(1,) if events else ())
         )
     ends = not events or not isinstance(events[0], Header) or events[0].can_observe(RunEnd)
-    if events and ends and type(events[-1]) is not RunEnd:
+    if events and ends and type(_last_event_of_run(events)) is not RunEnd:
         violations.append(JournalViolation(text="the run has no end: the journal was cut off", witness=(len(events),)))
     for position, event in enumerate(events, 1):
         if event.n != position:

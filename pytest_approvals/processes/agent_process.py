@@ -36,11 +36,13 @@ class ProcessTimeouts:
     Attributes:
         start: From its start to its first answer.
         answer: For any other answer.
+        stop: Until it has dropped a call that is stopped.
         end: For its end without a signal, and again after each signal that it gets then.
     """
 
     start: float = 60.0
     answer: float = 60.0
+    stop: float = 3.0
     end: float = 2.0
 
 
@@ -84,7 +86,7 @@ class AgentProcess:
         self._connection = connection
         self._stderr = LoopStderrTail(stderr)
         self._handlers = RpcHandlers(self._run_body)
-        self._peer = RpcPeer(connection.fileno(), connection.fileno(), self)
+        self._peer = RpcPeer(connection.fileno(), connection.fileno(), self, stop_limit=timeouts.stop)
         self._examination: asyncio.Task[None] | None = None
         self._ended = False
         self._hangs = False

@@ -17,6 +17,7 @@ from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.oracles import Oracle
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.session import Session
+from pytest_approvals.runner.timeouts import SharedDeadline
 from pytest_approvals.scenario.model import (
     AnswerSource,
     CancelStep,
@@ -66,10 +67,11 @@ class Caller:
             for session in list(self.sessions.values()):
                 await self._let_oracle(session, None)
 
-    async def close(self) -> None:
-        """Close all sessions."""
+    async def close(self, seconds: float) -> None:
+        """Close all sessions, within about that many seconds."""
+        closing = SharedDeadline(seconds)
         for session in self.sessions.values():
-            await session.close()
+            await session.close(closing)
 
     def last_output(self) -> Any:
         """Return the output of the last turn that finished; None if none did."""

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pytest_approvals.runner.model_endpoint import ModelEndpoint
 
 
+CUT_OFF_CLOSE_SECONDS = 3.0
+"""The time that the agents of a run that was cut off have to close."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRun:
     """A recorded run.
@@ -134,8 +138,12 @@ async def _record_end(context: RunContext, caller: Caller, how: str, error: list
     context.journal.record(RunEnd(how=how, pending=pending, error=error))
     # Before the agents are closed, which may take long or end this process.
     context.journal.flush()
+    seconds = context.limit.seconds
+    if how in ("timeout", "broken", "interrupted"):
+        # An agent that was cut off may never close, and has used up its time.
+        seconds = min(seconds, CUT_OFF_CLOSE_SECONDS)
     with contextlib.suppress(Exception):
-        await caller.close()
+        await caller.close(seconds)
 
 
 async def _list_pending(caller: Caller) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from pytest_approvals.errors import AdapterError
 from pytest_approvals.journal.events import (
     AgentStart,
     CallerHungUp,
+    CloseTimeout,
     DecisionsStaged,
     HistoryTrimmed,
     PendingCancelled,
@@ -31,6 +32,7 @@ from pytest_approvals.runner.cancellation import Disconnect
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.saved_states import SavedState, SavedStates
+from pytest_approvals.runner.timeouts import SharedDeadline
 from pytest_approvals.runner.world import RecordingWorld, create_world_dispatcher
 from pytest_approvals.scenario.model import RewriteStep
 
@@ -81,11 +83,15 @@ class Session:
             await self._restore(self.states.latest)
         return not self.is_lost
 
-    async def close(self) -> None:
-        """Close all agents that the session had."""
+    async def close(self, closing: SharedDeadline) -> None:
+        """Close all agents that the session had, and record those that do not close in time."""
         for agent in self._agents:
             with suppress(Exception):
-                await agent.close()
+                async with closing.next_step() as step:
+                    await agent.close()
+            if step.is_over:
+                what = f"its close() did not return within {closing.seconds:g} s"
+                self._record(CloseTimeout(session=self.name, what=what))
 
     def _use_agent(self, agent: Agent, how: str) -> None:
         self._agent = agent

@@ -23,6 +23,7 @@ from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.journal_values import build_header
 from pytest_approvals.runner.run_context import RunContext
 from pytest_approvals.runner.session import Session
+from pytest_approvals.runner.timeouts import SharedDeadline
 from pytest_approvals.scenario.model import Scenario, TurnStep, Variant
 from pytest_approvals.scenario.stored_states import list_stored_states
 
@@ -99,7 +100,7 @@ async def capture_paused_state(
         await session.turn(_first_prompt(scenario), (), ())
         await session.save()
     finally:
-        await session.close()
+        await session.close(SharedDeadline(context.limit.seconds))
     save = session.states.latest
     end = next(event for event in context.journal.events if isinstance(event, TurnEnd))
     if end.outcome != "paused" or save is None or not save.parts:

@@ -12,6 +12,7 @@ from pytest_approvals.journal.events import (
     AgentStart,
     CallerHungUp,
     CallerStuck,
+    CloseTimeout,
     DecisionMade,
     DecisionsStaged,
     Event,
@@ -53,6 +54,10 @@ ALONE: dict[str, tuple[Event, str]] = {
     "fresh": (AgentStart(tools=["pay"], how="fresh"), "agent   starts in a fresh process"),
     "cold": (AgentStart(tools=["pay"], how="cold"), "agent   starts in a fresh process, cold"),
     "lost": (AgentLost(what="it exited with 1"), "agent   is lost: it exited with 1"),
+    "unclosed": (
+        CloseTimeout(what="its close() did not return within 8 s"),
+        "agent   its close() did not return within 8 s",
+    ),
     "end": (RunEnd(), "run     ends"),
     "left": (RunEnd(how="left"), "run     ends, as the caller leaves"),
     "timeout": (RunEnd(how="timeout"), "run     ends, out of time"),

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest_approvals
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
 from pytest_approvals.agent_side.contract.types import Blueprint, Condition, Parameter
-from pytest_approvals.journal.events import AgentLost, AgentStart, RunEnd, ToolEnd, TurnEnd
+from pytest_approvals.journal.events import AgentLost, AgentStart, CloseTimeout, RunEnd, ToolEnd, TurnEnd
 from pytest_approvals.processes.agent_process import ProcessTimeouts
 from pytest_approvals.processes.agent_source import AgentSource, InProcessSource
 from pytest_approvals.processes.process_pool import ProcessPool
@@ -168,6 +169,31 @@ def test_an_agent_that_dies_is_an_event_of_the_run(pool: ProcessPool) -> None:
     assert "`turn` was not answered: its process ended (exit code 3)" in lost.what
     assert ["HostError"] == [event.error[0] for event in run.events if isinstance(event, TurnEnd) and event.error]
     assert "broken" == run.events[-1].to_dict()["how"]
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+def test_a_close_that_blocks_its_process_is_bounded_by_the_time_limit(shared: bool) -> None:
+    """Whether the process serves one run or many: it is ended, and the run says that its agent did not close."""
+    pool = ProcessPool(ProcessTimeouts(start=20, stop=0.2, end=0.2))
+    processes = SubprocessFactory(agent="toy_broken:BlocksInClose", pool=pool)
+    source = SharedProcessSource("toy", processes) if shared else OwnProcesses("toy", processes)
+
+    async def play() -> tuple[list[RecordedRun], float]:
+        if isinstance(source, SharedProcessSource):
+            await source.fetch_facts()
+        await (await pool.start_fresh("toy_broken:BlocksInClose")).end()  # warm from here on
+        began = time.monotonic()
+        runs = [await run_scenario(story(), Variant(), source, limit=RunLimits(seconds=1)) for _ in range(2)]
+        return runs, time.monotonic() - began
+
+    runs, took = asyncio.run(play())
+
+    said = ["its close() did not return within 1 s"] * 2
+    assert said == [event.what for run in runs for event in run.events if isinstance(event, CloseTimeout)]
+    assert 2 * (1 + 1 + 0.2 + 0.2) + 2 > took
+    started = [process.pid for process in pool._processes.values()]
+    pool.close_now()
+    assert [] == [pid for pid in started if Path(f"/proc/{pid}").exists()]
 
 
 def test_an_agent_that_hangs_is_ended_with_its_run() -> None:

@@ -304,6 +304,15 @@ class IsSlowToClose(Toy):
             await asyncio.Event().wait()
 
 
+class BlocksInClose(Toy):
+    """Blocks its process when it is closed, and ignores the polite signal."""
+
+    async def close(self) -> None:
+        if not isinstance(self.world, WarmupWorld):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            threading.Event().wait()
+
+
 class DumpsNonsense(Toy):
     async def dump(self) -> Any:
         return b"bytes"

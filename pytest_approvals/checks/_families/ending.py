@@ -15,7 +15,7 @@ from pytest_approvals.checks._queries import (
 )
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_match
-from pytest_approvals.journal.events import CallerStuck, ModelExhausted, ModelFailure
+from pytest_approvals.journal.events import CallerStuck, CloseTimeout, ModelExhausted, ModelFailure
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import History, RecordedCall, RecordedTurn
 
@@ -30,7 +30,8 @@ def run_ends(history: History) -> Evaluations:
     """A run must come to its end: no turn hangs, the model is not asked endlessly, and answers move it on.
 
     A loop that asks the same question costs money until somebody looks. The output of a turn should be what its model
-    said last: its reader has seen nothing else.
+    said last: its reader has seen nothing else. An agent should close when its run is over: a server that waits for it
+    does not shut down.
 
     Passes:
         send Pay 5
@@ -70,6 +71,12 @@ def run_ends(history: History) -> Evaluations:
         send Hello
         model Hello.
         finish Goodbye.
+
+    Warns, an agent that does not close:
+        send Hello
+        done
+        end completed
+        unclosed its close() did not return within 30 s
     """
     end = history.end
     if end is None:
@@ -99,6 +106,7 @@ def run_ends(history: History) -> Evaluations:
     else:
         yield OK
         yield from map(_compare_output, history.turns)
+        yield from _unclosed_agents(history)
 
 
 def _compare_output(turn: RecordedTurn) -> Failure | None:
@@ -113,6 +121,19 @@ def _compare_output(turn: RecordedTurn) -> Failure | None:
     actual = f"the turn gives {output!r}"
     witness = (last.n, turn.end.n)
     return Failure(expected=repr(last.say), actual=actual, witness=witness, session=turn.session, level="should")
+
+
+def _unclosed_agents(history: History) -> Iterator[Failure]:
+    """Yield the agents that did not close after a run that ended by itself; of others, that says nothing new."""
+    for event in history.events_of(CloseTimeout):
+        if isinstance(event, CloseTimeout):
+            yield Failure(
+                expected="its agents close",
+                actual=event.what,
+                witness=(event.n,),
+                session=event.session,
+                level="should",
+            )
 
 
 def _last_turns(history: History) -> Iterator[RecordedTurn]:

@@ -40,6 +40,7 @@ belong together:
     respond c1 yes|no, rename c1 ID, split c1,
     twice c1                                    changes what the model's next input holds
     session NAME, lost WHAT, skip WHY, stuck, end HOW [: CALLS]
+    unclosed WHAT                               an agent does not close after the end
 
 A CALL is `LABEL TOOL(NAME=VALUE, ...)`, or the label alone for the call as the model made it; its id is the last part
 of its label, or given as `LABEL@ID`, `LABEL@-` for none.

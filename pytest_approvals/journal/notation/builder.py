@@ -316,6 +316,9 @@ class JournalBuilder:
     def _on_lost(self, rest: str) -> None:
         self._add(ev.AgentLost(what=rest))
 
+    def _on_unclosed(self, rest: str) -> None:
+        self._add(ev.CloseTimeout(what=rest))
+
     def _on_end(self, rest: str) -> None:
         how, _, pending = rest.partition(":")
         self.session = ""
