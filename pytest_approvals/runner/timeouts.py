@@ -25,19 +25,12 @@ class AgentBlocks(BaseException):
     """The agent blocked the event loop past the run's time limit."""
 
 
-BUILD_SECONDS = 300.0
-"""Seconds that building agents may take, so that a framework that hangs while it is imported ends, too."""
-
-
 class Deadline:
-    """Time limit of one run; *seconds* counts from `running`, on a `LoadClock`."""
+    """Time limit of one run; *seconds* counts from `running`."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._timeout: asyncio.Timeout | None = None
-        self._timer: LoadTimer | None = None
-        self._watchdog: Watchdog | None = None
-        self._builds = 0
 
     @property
     def has_expired(self) -> bool:
@@ -52,42 +45,26 @@ class Deadline:
             TimeoutError: It took too long.
             AgentBlocks: It blocked the event loop for too long.
         """
-        from asyncio import get_running_loop, timeout
+        from asyncio import timeout
 
         # The watchdog comes later than the timeout, which is the better end: it leaves the event loop usable.
-        with watchdog(self.seconds * 2 + 1) as self._watchdog:
-            async with timeout(None) as self._timeout:
-                self._timer = LoadTimer(get_running_loop(), self.seconds, self._expire, self._watchdog.restart)
-                try:
-                    yield
-                finally:
-                    self._timer.cancel()
+        with watchdog(self.seconds * 2 + 1):
+            async with timeout(self.seconds) as self._timeout:
+                yield
 
     @contextlib.asynccontextmanager
     async def not_counted(self) -> AsyncIterator[None]:
-        """Leave out the time that is spent inside; it has a limit of its own."""
-        if self._timer is None or self._watchdog is None:
-            yield
-            return
-        # Two sessions may build their agents at the same time.
-        self._builds += 1
-        self._timer.pause(BUILD_SECONDS)
-        self._watchdog.seconds = max(BUILD_SECONDS, self._watchdog.seconds)
-        self._watchdog.restart()
+        """Move the deadline by the time that is spent inside."""
+        from asyncio import get_running_loop
+
+        clock = get_running_loop().time
+        began = clock()
         try:
             yield
         finally:
-            self._builds -= 1
-            if not self._builds:
-                self._timer.resume()
-                self._watchdog.seconds = self.seconds * 2 + 1
-                self._watchdog.restart()
-
-    def _expire(self) -> None:
-        from asyncio import get_running_loop
-
-        if self._timeout is not None:
-            self._timeout.reschedule(get_running_loop().time())
+            when = self._timeout.when() if self._timeout is not None else None
+            if self._timeout is not None and when is not None and not self._timeout.expired():
+                self._timeout.reschedule(when + clock() - began)
 
 
 MIN_STEP_SECONDS = 0.5
@@ -133,48 +110,27 @@ class StepTime:
     is_over: bool = False
 
 
-class Watchdog:
-    """Limit of the time for which the event loop may be held; *seconds* counts from the latest `restart`."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._clock = LoadClock()
-        self._counted = 0.0
-
-    def restart(self) -> None:
-        """Count from now: the event loop is alive."""
-        self._clock.skip()
-        self._counted = 0.0
-
-    def seconds_left(self) -> float:
-        """Return the seconds that are left; 0 or less if it was held for too long."""
-        return self.seconds - self._clock.read()
-
-
 @contextlib.contextmanager
-def watchdog(seconds: float) -> Iterator[Watchdog]:
+def watchdog(seconds: float) -> Iterator[None]:
     """Raise `AgentBlocks` in the code that blocks the event loop after that many seconds.
 
     An idle loop is not blocked: processes may take long to start. It needs the alarm signal: outside the main thread,
     and if the alarm is already set, it does nothing.
     """
-    watch = Watchdog(seconds)
     if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
-        yield watch
+        yield
         return
 
     def on_alarm(number: int, frame: FrameType | None) -> None:
         if _is_loop_idle():
-            watch.restart()
-        left = watch.seconds_left()
-        if left <= 0:
-            raise AgentBlocks(f"the agent held the event loop for {watch.seconds:g} s")
-        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+        else:
+            raise AgentBlocks(f"the agent held the event loop for {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield watch
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
