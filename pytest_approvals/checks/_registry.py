@@ -144,6 +144,8 @@ def register_check(new: Check) -> Check:
     if problems:
         raise UsageError(f"Invalid check {new.slug!r}: " + "; ".join(problems))
     CHECKS[new.slug] = new
+    # A check that was registered before may imply this one, and through it others.
+    _implied_checks.clear()
     return new
 
 

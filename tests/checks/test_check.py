@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, judge
+from pytest_approvals.checks import CHECKS, Failure, check, explain, find_check, implied_checks, judge
 from pytest_approvals.checks._check import describe_call
-from pytest_approvals.checks._registry import create_check
+from pytest_approvals.checks._registry import create_check, register_check
 from pytest_approvals.errors import UnknownName, UsageError
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.journal.notation import parse_notation
@@ -89,6 +91,14 @@ class TestCheck:
             @check("run-ends")
             def run_ends(history):
                 """It must."""
+
+    def test_a_check_that_comes_later_is_implied(self, registry):
+        """Also by checks whose implications were asked for before."""
+        register_check(replace(CHECKS["run-ends"], slug="first-check", implies=("second-check",)))
+        assert {"second-check"} == implied_checks("first-check")
+        register_check(replace(CHECKS["run-ends"], slug="second-check", implies=("third-check",)))
+
+        assert {"second-check", "third-check"} == implied_checks("first-check")
 
 
 class TestJudge:

@@ -28,12 +28,18 @@ def outside(monkeypatch):
         source = ("somebody/something#1",)
         caught_by = "runs-at-most-once"
 
+    class Misspelt(RunsTwice):
+        """Every call runs unasked."""
+
+        def aprove_call(self, call):
+            self._approved = call
+
     class Unfinished(Fault):
         source = ()
 
     module = types.ModuleType("outside_faults")
     RunsTwice.__module__ = "outside_faults"
-    module.RunsTwice, module.Unfinished, module.NotOne = RunsTwice, Unfinished, int
+    module.RunsTwice, module.Misspelt, module.Unfinished, module.NotOne = RunsTwice, Misspelt, Unfinished, int
     monkeypatch.setitem(sys.modules, "outside_faults", module)
     return module
 
@@ -87,6 +93,14 @@ def test_a_fault_is_loaded_by_its_name_or_from_a_module(outside):
             "Invalid fault 'outside_faults:NotOne': expected a subclass of pytest_approvals.simulation.faults.Fault",
         ),
         (
+            "outside_faults:Misspelt",
+            UsageError,
+            (
+                "Invalid fault 'outside_faults:Misspelt': 'aprove_call' overrides nothing of the reference agent, and "
+                "the name of a helper must begin with an underscore; did you mean 'approve_call'?"
+            ),
+        ),
+        (
             "outside_faults:Unfinished",
             UsageError,
             (
@@ -102,6 +116,20 @@ def test_a_wrong_name_gets_a_clear_error(outside, name, error, message):
         load_fault(name)
 
     assert message == str(raised.value)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_overrides_what_the_reference_agent_has(name):
+    """A method that was renamed there would leave a fault without its defect."""
+    assert issubclass(build_faulty_agent(FAULTS[name]), FAULTS[name])
+
+
+def test_a_fault_of_a_faults_subclass_is_found(outside):
+    """The name that overrides nothing may be inherited."""
+    inherited = type("Inherited", (outside.Misspelt,), {"__doc__": "Every call runs unasked."})
+
+    with pytest.raises(UsageError, match="'aprove_call'"):
+        build_faulty_agent(inherited)
 
 
 def test_a_faulty_agent_is_the_reference_agent_with_the_fault(outside):

@@ -5,11 +5,12 @@ Each family is a module. `FAULTS` has the faults of this package; `load_fault` l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 
 from pytest_approvals.agent_side.contract.agent import Agent
-from pytest_approvals.errors import UnknownName, UsageError
+from pytest_approvals.errors import UnknownName, UsageError, suggest_name
 from pytest_approvals.simulation.faults import (
     asking,
     decisions,
@@ -26,6 +27,7 @@ from pytest_approvals.simulation.faults import (
     telling,
 )
 from pytest_approvals.simulation.faults.fault import Fault
+from pytest_approvals.simulation.reference.agent import ReferenceAgent
 
 __all__ = ["FAMILIES", "FAULTS", "Fault", "build_faulty_agent", "load_fault"]
 
@@ -68,7 +70,8 @@ def load_fault(name: str) -> type[Fault]:
 
     Raises:
         UnknownName: There is no fault of that name, here or in that module.
-        UsageError: The module cannot be imported, or the name is not that of a fault.
+        UsageError: The module cannot be imported, the name is not that of a fault, or the fault is incomplete or
+            overrides what the reference agent does not have.
     """
     module_name, _, class_name = name.rpartition(":")
     if not module_name:
@@ -88,7 +91,8 @@ def build_faulty_agent(fault: type[Fault]) -> type[Agent]:
     """Return the agent class that has *fault*.
 
     Raises:
-        UsageError: The fault lacks its docstring, `source` or `caught_by`.
+        UsageError: The fault lacks its docstring, `source` or `caught_by`, or overrides what the reference agent
+            does not have.
     """
     return _validate_fault(fault.__name__, fault)
 
@@ -107,4 +111,27 @@ def _validate_fault(name: str, value: object) -> type[Fault]:
     ]
     if lacking:
         raise UsageError(f"Incomplete fault {name!r}: missing {', '.join(lacking)}")
+    for attribute in _find_new_names(value):
+        raise UsageError(
+            f"Invalid fault {name!r}: {attribute!r} overrides nothing of the reference agent, and the name of a helper "
+            f"must begin with an underscore{suggest_name(attribute, _public_names(ReferenceAgent))}"
+        )
     return value
+
+
+def _find_new_names(fault: type[Fault]) -> Iterator[str]:
+    """Yield the public names of a fault that override nothing."""
+    for position, owner in enumerate(fault.__mro__):
+        if owner is Fault:
+            return
+        inherited = {name for base in fault.__mro__[position + 1 :] for name in _own_names(base)}
+        yield from (name for name in vars(owner) if not name.startswith("_") and name not in inherited)
+
+
+def _public_names(agent: type[Agent]) -> set[str]:
+    return {name for base in agent.__mro__ for name in _own_names(base) if not name.startswith("_")}
+
+
+def _own_names(owner: type) -> set[str]:
+    # Names that are only annotated have no value, but can be overridden.
+    return {*vars(owner), *vars(owner).get("__annotations__", {})}

@@ -53,12 +53,12 @@ class FirstAnswerIsGivenAgain(Fault):
 
     source = ("langchain-ai/langchain#36957",)
     caught_by = "answer-given"
-    first: object = None
+    _first: object = None
 
     def record_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
         super().record_answer(conversation, answer)
         if not conversation.asks_model:
-            self.first = conversation.output = self.first or conversation.output
+            self._first = conversation.output = self._first or conversation.output
 
 
 class LimitLosesTheCalls(Fault):
