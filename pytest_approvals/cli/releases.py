@@ -105,9 +105,11 @@ def _run_release(spec: AgentSpec, words: Sequence[str], path: Path) -> Report:
 
     command = [sys.executable, "-m", "pytest_approvals.cli", "run", "--agent", str(spec), "--report", str(path), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not path.exists():
+    report = read_report(path) if path.exists() else None
+    # The file is there as soon as the session begins, also if it ends before anything is collected.
+    if report is None or (done.returncode == 2 and not (report.complete or report.verdicts or report.absent)):
         raise UsageError((done.stderr or done.stdout).strip().removeprefix("pytest-approvals: "))
-    return read_report(path)
+    return report
 
 
 def add_bisect_arguments(parser: CommandParser) -> None:

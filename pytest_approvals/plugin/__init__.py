@@ -153,6 +153,21 @@ class _ReportListener:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        if STATE_KEY not in self.config.stash or hasattr(self.config, "workerinput") or self.config.option.collectonly:
+            return
+        state = self.config.stash[STATE_KEY]
+        if state.settings.report is not None:
+            from pytest_approvals.errors import ReportError
+            from pytest_approvals.plugin.session_finish import begin_report
+
+            try:
+                begin_report(state)
+            except ReportError as error:
+                raise pytest.UsageError(str(error)) from None
+
+    # First, so that a verdict is in the report before a terminal shows it.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         # A worker's reports go on to the controller, where they are heard again.
         if getattr(report, "approvals", None) and not hasattr(self.config, "workerinput"):
@@ -169,8 +184,10 @@ class _ReportListener:
             finish_session(self.config.stash[STATE_KEY], session)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        # A worker that crashed has no output.
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        # A worker that crashed has no output, and has not reported what it ran.
+        if error and STATE_KEY in self.config.stash:
+            get_state(self.config).results.complete = False
         output = getattr(node, "workeroutput", {}).get("approvals")
         if output is not None:
             get_state(self.config).results.load_collection(output)

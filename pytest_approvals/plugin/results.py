@@ -18,6 +18,7 @@ from pytest_approvals.errors import TranscriptMismatch
 from pytest_approvals.journal.events import Event, event_from_dict
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
+from pytest_approvals.reporting.files import ReportStream
 from pytest_approvals.reporting.findings import to_verdict_line
 from pytest_approvals.reporting.judged_run import JudgedRun
 from pytest_approvals.reporting.report import (
@@ -32,7 +33,7 @@ from pytest_approvals.reporting.report import (
     TranscriptLine,
     VerdictLine,
 )
-from pytest_approvals.reporting.subject import Subject
+from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject
 from pytest_approvals.scenario.model import Variant
 
 STORED_TRANSCRIPT_CHECK = "transcript-as-stored"
@@ -181,6 +182,8 @@ class SessionResults:
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
         traits: The design choices that each agent showed.
+        complete: Whether the session came to its end, and every run reported.
+        stream: The report file that each verdict is added to; None without one.
     """
 
     lines: list[VerdictLine] = field(default_factory=list)
@@ -196,6 +199,8 @@ class SessionResults:
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
     traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    complete: bool = True
+    stream: ReportStream | None = None
     _clean: dict[Group, list[History]] = field(default_factory=dict)
 
     # --- what was collected ---
@@ -228,6 +233,10 @@ class SessionResults:
         self.agents.setdefault(record.about.agent, record.about)
         self.titles.setdefault(record.scenario, record.title)
         self.lines += record.lines
+        if self.stream is not None:
+            self.stream.add_agent(record.about)
+            key = (record.scenario, record.agent, record.variant)
+            self.stream.add(key, record.lines, transcript=record.transcript, title=record.title)
         if record.transcript is not None:
             self.transcripts.append(
                 TranscriptLine(
@@ -244,6 +253,12 @@ class SessionResults:
             self._clean.setdefault(group, []).extend([record.history] if record.history is not None else [])
         return group
 
+    def add_group(self, group: Group, lines: Sequence[VerdictLine]) -> None:
+        """Add what was judged of all variants of a group together."""
+        self.lines += lines
+        if self.stream is not None:
+            self.stream.add((*group, ALL_VARIANTS), lines)
+
     def is_complete(self, group: Group) -> bool:
         """Return whether a group ran in all its variants."""
         return set(self.plan.get(group, ())) == set(self.ran.get(group, ()))
@@ -258,13 +273,15 @@ class SessionResults:
 
     # --- the report ---
 
-    def build_report(self, seed: int) -> Report:
+    def build_report(self, seed: int, *, catalogue: str = "", shard: str = "") -> Report:
         """Return the report of everything so far."""
         header = ReportHeader(
             package=version("pytest-approvals"),
             python=platform.python_version(),
             seed=seed,
-            agents=tuple(self.agents.values()),
+            catalogue=catalogue,
+            shard=shard,
+            agents=tuple(self._ordered_agents()),
             checks=self._checks(),
             scenarios=dict(sorted(self.titles.items())),
         )
@@ -279,7 +296,14 @@ class SessionResults:
             stale=self.stale,
             absent=[AbsentLine(agent=agent, why=why) for agent, why in self.absent.items()],
             traits=[TraitsLine(agent=agent, traits=traits) for agent, traits in self.traits.items()],
+            complete=self.complete,
         )
+
+    def _ordered_agents(self) -> list[ReportedAgent]:
+        """Return the agents as they were collected, because workers report in any order; those of users' tests last."""
+        collected = dict.fromkeys(agent for _, agent in (*self.plan, *self.missing))
+        names = [name for name in collected if name in self.agents]
+        return [self.agents[name] for name in [*names, *sorted(self.agents.keys() - collected.keys())]]
 
     def _checks(self) -> dict[str, ReportedCheck]:
         applied = {

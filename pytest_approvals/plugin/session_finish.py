@@ -12,11 +12,12 @@ import pytest
 from pytest_approvals import extensions
 from pytest_approvals.agents.waivers import find_stale_waivers, rewrite_waivers
 from pytest_approvals.checks import SHOWN_STATUSES
+from pytest_approvals.errors import ReportError
 from pytest_approvals.plugin.results import Group, RunRecord
 from pytest_approvals.plugin.state import get_agent
-from pytest_approvals.reporting.files import write_report
+from pytest_approvals.reporting.files import ReportStream
 from pytest_approvals.reporting.findings import format_summary
-from pytest_approvals.reporting.judged_run import judge_variants, outcome_of
+from pytest_approvals.reporting.judged_run import judge_variants, load_extension_checks, outcome_of
 from pytest_approvals.reporting.matrix import format_matrix
 from pytest_approvals.reporting.report import Report, StaleLine, dump_line
 from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject, agent_location, format_rerun_command
@@ -25,6 +26,18 @@ from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 if TYPE_CHECKING:
     from pytest_approvals.plugin.agents import AgentUnderTest
     from pytest_approvals.plugin.state import PluginState
+
+
+def begin_report(state: PluginState) -> None:
+    """Replace the report of an earlier session by one to which each verdict is added when it is known.
+
+    Raises:
+        ReportError: The file cannot be written.
+    """
+    path = state.settings.report
+    if path is not None:
+        load_extension_checks()
+        state.results.stream = ReportStream(path, _build_report(state).header)
 
 
 def collect_report(state: PluginState, report: pytest.TestReport) -> None:
@@ -47,8 +60,9 @@ def finish_session(state: PluginState, session: pytest.Session) -> None:
     for agent in _agents_with_waivers(state):
         _check_waivers(state, agent)
     _report_failures(session, state)
-    if state.settings.report is not None:
-        _write_report(state, session)
+    ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+    state.results.complete &= session.exitstatus in ended and not (session.shouldfail or session.shouldstop)
+    _write_report(state, session)
     _call_reporters(state)
 
 
@@ -73,7 +87,7 @@ def judge_variant_group(state: PluginState, group: Group) -> None:
         waivers=agent.waivers if agent else (),
         strict=state.settings.strict,
     )
-    state.results.lines += [judged.verdict_line(verdict) for verdict in judged.verdicts]
+    state.results.add_group(group, [judged.verdict_line(verdict) for verdict in judged.verdicts])
     for finding in judged.failing:
         state.results.failed_groups[group] = judged.render([finding])
 
@@ -82,7 +96,7 @@ def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None
     """Print the findings and the matrix if scenarios ran."""
     if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
         return
-    report = state.results.build_report(state.settings.seed)
+    report = _build_report(state)
     terminal.write_sep("=", "approvals")
     for text in _unreported_errors(state, terminal):
         terminal.write_line(f"{text}\n")
@@ -164,30 +178,41 @@ def _report_failures(session: pytest.Session, state: PluginState) -> None:
     # The text of a waiver begins with its place, PATH:LINE, which stands in for a node id.
     failures += [(line.waiver.split(": ")[0], f"stale waiver: {line.waiver}") for line in results.stale]
     for nodeid, text in failures:
-        file, _, name = nodeid.partition("::")
-        report = pytest.TestReport(
-            nodeid=nodeid, location=(file, None, name), keywords={}, outcome="failed", longrepr=text, when="call"
-        )
-        vars(report)["approvals_told"] = True
-        session.config.hook.pytest_runtest_logreport(report=report)
+        _report_failure(session, nodeid, text, is_told=True)
     # pytest fixed the status before this hook; those that say more, such as an interruption, are left alone.
     if (failures or results.absent) and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def _report_failure(session: pytest.Session, nodeid: str, text: str, *, is_told: bool) -> None:
+    """Report a failed test; one that is told is in the summary."""
+    file, _, name = nodeid.partition("::")
+    report = pytest.TestReport(
+        nodeid=nodeid, location=(file, None, name), keywords={}, outcome="failed", longrepr=text, when="call"
+    )
+    vars(report)["approvals_told"] = is_told
+    session.config.hook.pytest_runtest_logreport(report=report)
+
+
+def _build_report(state: PluginState) -> Report:
+    return state.results.build_report(state.settings.seed)
+
+
 def _write_report(state: PluginState, session: pytest.Session) -> None:
-    report = state.results.build_report(state.settings.seed)
-    report.complete = session.exitstatus != pytest.ExitCode.INTERRUPTED
-    path = state.settings.report
-    assert path is not None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_report(path, report)
+    if state.results.stream is None:
+        return
+    try:
+        state.results.stream.finish(_build_report(state))
+    except ReportError as error:
+        _report_failure(session, str(error.path), str(error), is_told=False)
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def _call_reporters(state: PluginState) -> None:
     reporters = extensions.load_all("reporters")
     if reporters and (state.results.ran or state.results.user_runs):
-        lines = _report_as_dicts(state.results.build_report(state.settings.seed))
+        lines = _report_as_dicts(_build_report(state))
         for report in reporters.values():
             report(lines=lines, config=state.config)
 

@@ -255,7 +255,9 @@ class PluginState:
     # --- the end ---
 
     def close(self) -> None:
-        """End the network guard and forget the extensions of the project."""
+        """End the network guard, close the report, and forget the extensions of the project."""
+        if "results" in self.__dict__ and self.results.stream is not None:
+            self.results.stream.close()
         if "guard" in self.__dict__:
             self.guard.close()
         # The registry belongs to the process, where another session may follow, as with pytester.

@@ -1,14 +1,13 @@
 """Report: its lines, and the whole report in memory.
 
-A report is a file of JSON lines: a header, a line for each verdict, further lines about the runs, and a footer with
-counts.
-
-A file without its footer was cut off. All other forms of the report are made from these lines. A line leaves out fields
-without a value. The JSON Schema of a line is `docs/report.schema.json`.
+A report is a header, a line for each verdict, further lines about the runs, and a footer with counts. All forms of the
+report are made from these lines, and reporters of extensions get them. Written as JSON lines they are format 1 of the
+report file, which is still read; `compact.py` has the format that is written.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pytest_approvals.reporting.subject import ALL_VARIANTS
 
 FORMAT = 1
-"""The version of the report format, in every header."""
+"""The version of the format that has these lines."""
 
 ReportedStatus = Literal[
     "pass", "fail", "warning", "unknown", "not-applicable", "not-observable", "harness-error", "waived"
@@ -56,6 +55,10 @@ class ReportHeader(ReportPart):
     package: str
     python: str
     seed: int = 0
+    catalogue: str = ""
+    """Digest of the scenario files that the runs were chosen from; empty if that is not known."""
+    shard: str = ""
+    """Which part of the runs was made, `I/N`; empty for all."""
     agents: tuple[ReportedAgent, ...] = ()
     checks: dict[str, ReportedCheck] = Field(default_factory=dict)
     scenarios: dict[str, str] = Field(default_factory=dict)
@@ -170,22 +173,19 @@ LINE_TYPES: dict[str, type[ReportPart]] = {
 
 
 def dump_line(line: ReportLine) -> str:
-    """Return a line as it is in the file, without its line feed."""
+    """Return a line as JSON, without its line feed."""
     if isinstance(line, (ReportHeader, ReportFooter)):
-        return line.model_dump_json(exclude_none=True)
-    # The event is a default, too, but readers tell lines apart by it.
-    body = line.model_dump_json(exclude_defaults=True)
-    return f'{{"event":"{line.event}",{body[1:]}'
-
-
-def report_schema() -> dict[str, Any]:
-    """Return the JSON Schema of one line of a report."""
-    schema = LINE_ADAPTER.json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A line of a report of pytest-approvals",
-        **schema,
-    }
+        body = line.model_dump(mode="json", exclude_none=True)
+    else:
+        # The event is a default, too, but readers tell lines apart by it.
+        body = {"event": line.event, **line.model_dump(mode="json", exclude_defaults=True)}
+    try:
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+        text.encode()
+    except UnicodeEncodeError:
+        # Halves of surrogate pairs, which agents may say, have escapes in JSON and no bytes in UTF-8.
+        text = json.dumps(body, separators=(",", ":"))
+    return text
 
 
 class Report(BaseModel):
@@ -225,7 +225,7 @@ class Report(BaseModel):
     def body(self) -> Iterator[ReportLine]:
         """Yield all lines between header and footer, in a fixed order."""
         yield from sorted(self.not_applicable, key=lambda line: (line.scenario, line.agent))
-        yield from sorted(self.verdicts, key=_verdict_sort_key)
+        yield from sorted(self.verdicts, key=lambda line: (*_verdict_sort_key(line), line.status))
         yield from sorted(self.transcripts, key=lambda line: (line.scenario, line.agent, line.variant))
         yield from sorted(self.stale, key=lambda line: (line.agent, line.waiver))
         yield from sorted(self.absent, key=lambda line: line.agent)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.reporting.files import read_report
+from pytest_approvals.reporting.files import read_report, write_report
+from pytest_approvals.reporting.report import Report, ReportHeader
 
 SCENARIO = """\
 title: A gated call is approved
@@ -201,3 +202,79 @@ def test_an_interrupt_ends_it_cleanly(folder: Folder) -> None:
     assert "= approvals =" in out
     assert "Traceback" not in out
     assert not read_report(folder.path / "report.jsonl").complete
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["alone", "worker"])
+def test_a_kill_leaves_what_was_judged(folder: Folder, words: tuple[str, ...]) -> None:
+    """The report has each verdict as soon as it is known, has no footer, and is not that of an earlier session."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    folder.write("slow_adapter.py", SLOW)
+    report = folder.path / "report.jsonl"
+    write_report(report, Report(header=ReportHeader(package="0", python="3", seed=7, scenarios={"old/one": "Old"})))
+    process = folder.start("run", "--agent", "slow", "--resume", "same", "--report", "report.jsonl", *words)
+    while report.read_bytes().count(b'"event":"run"') < 3 and process.poll() is None:
+        time.sleep(0.05)
+    process.kill()
+    process.communicate(timeout=60)
+    stored = read_report(report)
+
+    assert (0, False, {"mine/one": "A gated call is approved"}) == (
+        stored.header.seed,
+        stored.complete,
+        stored.header.scenarios,
+    )
+    assert 3 <= stored.footer().runs
+
+
+CRASHING = """
+import os, signal
+from pytest_approvals.simulation import ReferenceAgent
+
+class Crashing(ReferenceAgent):
+    async def turn(self, text, decisions, *, stream):
+        if text == "Crash":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().turn(text, decisions, stream=stream)
+
+FLAVOURS = {"": Crashing}
+"""
+
+
+def test_a_crash_of_a_worker_loses_no_verdict(folder: Folder) -> None:
+    """What the worker judged before is in the report, which says that it is not whole."""
+    for name in "abc":
+        folder.write(f"scenarios/mine/{name}.approval.yaml", SCENARIO)
+    folder.write("scenarios/mine/d.approval.yaml", SCENARIO.replace("Delete a.txt", "Crash"))
+    folder.write("crashing_adapter.py", CRASHING)
+    words = ("--serialize", "none", "--stream", "off", "--resume", "same", "--answer", "held")
+    done = folder.run("run", "--agent", "crashing", *words, "-n", "1", "-v", "--report", "report.jsonl")
+    stored = read_report(folder.path / "report.jsonl")
+    announced = set(re.findall(r"PASSED (\S+)\.approval\.yaml::(\S+)", done.stdout))
+
+    assert 1 == done.returncode
+    assert {"mine/a", "mine/b", "mine/c"} == {line.scenario for line in stored.verdicts}
+    assert {(f"scenarios/{line.scenario}", f"{line.agent}[{line.variant}]") for line in stored.verdicts} >= announced
+    assert not stored.complete
+    assert "the report was cut off" in done.stdout
+
+
+def test_a_report_for_a_full_disk_fails_the_session(folder: Folder) -> None:
+    """The verdicts are printed; a sentence says what could not be written, and what to do."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    done = folder.run("run", "--agent", "reference", "--serialize", "none", "--report", "/dev/full")
+
+    assert 1 == done.returncode
+    assert "/dev/full: cannot be written: No space left on device; free some space, or write the" in done.stdout
+    assert "mine · 1  1 ✓" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_refused(folder: Folder) -> None:
+    """Before anything ran."""
+    folder.write("scenarios/mine/one.approval.yaml", SCENARIO)
+    folder.write("file", "")
+    done = folder.run("run", "--agent", "reference", "--report", "file/report.jsonl")
+
+    assert 2 == done.returncode
+    assert "file/report.jsonl: cannot be written: " in done.stdout + done.stderr
+    assert "1 ✓" not in done.stdout

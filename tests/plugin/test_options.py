@@ -182,6 +182,7 @@ def test_the_report_is_written(project) -> None:
     assert alone.complete
     assert {"reference"} == {line.agent for line in alone.verdicts}
     assert list(alone.body()) == list(spread.body())
+    assert (project.path / "alone.jsonl").read_bytes() == (project.path / "spread.jsonl").read_bytes()
 
 
 GATED = """

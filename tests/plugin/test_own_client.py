@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_approvals.reporting.files import read_report
+
 TEST = """
 import pytest
 import httpx
@@ -39,8 +41,8 @@ def test_right_requests_pass(project):
     project.write("test_own.py", TEST.format(mark="", results=1))
     result = project.run("--approvals-report=report.jsonl", agents="")
     result.assert_outcomes(passed=1)
-    lines = (project.path / "report.jsonl").read_text().splitlines()
-    assert any('"model-input-well-formed"' in line and '"pass"' in line for line in lines)
+    verdicts = read_report(project.path / "report.jsonl").verdicts
+    assert ("model-input-well-formed", "pass") in {(line.check, line.status) for line in verdicts}
 
 
 def test_verdicts_may_be_collected(project):

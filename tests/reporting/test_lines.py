@@ -1,21 +1,25 @@
 from __future__ import annotations
 
+import contextlib
 import json
+from io import FileIO
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from pytest_approvals.errors import ReportError
-from pytest_approvals.reporting.files import ReportWriter, read_report, write_report
+from pytest_approvals.reporting.compact import COMPACT_TYPES, compact_schema, encode_report
+from pytest_approvals.reporting.files import ReportStream, read_report, replace_file, write_report
 from pytest_approvals.reporting.report import (
     Report,
+    ReportedAgent,
     ReportHeader,
     TraitsLine,
+    TranscriptLine,
     VerdictLine,
     dump_line,
     merge_reports,
-    report_schema,
 )
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
@@ -33,17 +37,15 @@ class TestLine:
     def test_a_line_of_each_kind_fits_the_schema(self, report: Report) -> None:
         """What is written is valid against the published schema."""
         report.add(TraitsLine(agent="reference", traits={"raising-tool": ("model",)}))
-        validator = jsonschema.Draft202012Validator(report_schema())
-        lines = [report.header, *report.body(), report.footer()]
+        validator = jsonschema.Draft202012Validator(compact_schema())
+        lines = [json.loads(line) for line in encode_report(report).splitlines()]
 
-        assert [] == [error.message for line in lines for error in validator.iter_errors(json.loads(dump_line(line)))]
-        assert {"header", "verdict", "transcript", "not-applicable", "stale", "absent", "traits", "footer"} == {
-            line.event for line in lines
-        }
+        assert [] == [error.message for line in lines for error in validator.iter_errors(line)]
+        assert set(COMPACT_TYPES) == {line["event"] for line in lines}
 
     def test_the_published_schema_is_the_one_of_the_lines(self) -> None:
-        """`docs/report.schema.json` is what `report_schema()` gives."""
-        assert json.loads(SCHEMA.read_text()) == report_schema()
+        """`docs/report.schema.json` is what `compact_schema()` gives."""
+        assert json.loads(SCHEMA.read_text()) == compact_schema()
 
 
 class TestFile:
@@ -82,11 +84,17 @@ class TestFile:
         """Runs, and verdicts by status; what concerns all variants together is no run."""
         write_report(tmp_path / "report.jsonl", report)
 
+        footer = json.loads((tmp_path / "report.jsonl").read_text().splitlines()[-1])
+        assert 27 == footer["runs"]
         assert {
-            "event": "footer",
-            "runs": 27,
-            "counts": {"absent": 1, "fail": 6, "not-applicable": 26, "pass": 23, "stale": 1, "waived": 1, "warning": 1},
-        } == json.loads((tmp_path / "report.jsonl").read_text().splitlines()[-1])
+            "absent": 1,
+            "fail": 6,
+            "not-applicable": 26,
+            "pass": 23,
+            "stale": 1,
+            "waived": 1,
+            "warning": 1,
+        } == footer["counts"]
 
     def test_a_report_without_its_footer_was_cut_off(self, tmp_path: Path) -> None:
         """What was written before the end is there; a cut line is not."""
@@ -115,14 +123,196 @@ class TestFile:
 
         assert beginning == (tmp_path / name).read_text().splitlines()[0]
 
-    def test_lines_are_written_as_they_come(self, tmp_path: Path) -> None:
-        """A writer can be fed while a session runs."""
-        path = tmp_path / "report.jsonl"
-        writer = ReportWriter(path, ReportHeader(package="0.1.0", python="3.11.7"))
-        writer.add(VerdictLine(scenario="a/b", agent="x", variant="none-held", check="asked-once", status="pass"))
-        writer.close()
+    def test_format_1_is_read(self, report: Report, tmp_path: Path) -> None:
+        """A line for each verdict, as earlier versions wrote it."""
+        write_format_1(tmp_path / "old.jsonl", report)
 
-        assert VERDICT == path.read_text().splitlines()[1]
+        stored = read_report(tmp_path / "old.jsonl")
+
+        assert [*report.body()] == [*stored.body()]
+        assert (report.header, True) == (stored.header, stored.complete)
+
+    def test_what_no_table_lists_comes_back(self, failing: VerdictLine, tmp_path: Path) -> None:
+        """Names without an entry, verdicts that differ from their run, and a run that a test made twice."""
+        odd = failing.model_copy(update={"version": None, "mode": None, "rerun": "x", "check": "of-nobody"})
+        holds = VerdictLine(scenario="n/n", agent="nobody", variant="v", check="asked-once", status="pass")
+        several = [failing, odd, failing.model_copy(update={"label": None}), holds, holds]
+        told = [TranscriptLine(scenario="n/n", agent="nobody", variant="v", lines=(text,)) for text in "ab"]
+        header = ReportHeader(package="0.1.0", python="3.11.7")
+        report = Report(header=header, verdicts=several, transcripts=told)
+        write_report(tmp_path / "report.jsonl", report)
+
+        stored = read_report(tmp_path / "report.jsonl")
+
+        assert ([*report.body()], header) == ([*stored.body()], stored.header)
+
+    def test_half_a_character_comes_back(self, failing: VerdictLine, tmp_path: Path) -> None:
+        """What an agent said cannot keep a report from being written, in any form."""
+        odd = failing.model_copy(update={"actual": "\ud800 é"})
+        report = Report(header=ReportHeader(package="0.1.0", python="3.11.7"), verdicts=[odd])
+        for form in ("jsonl", "md", "html"):
+            write_report(tmp_path / f"report.{form}", report)
+
+        assert [odd] == read_report(tmp_path / "report.jsonl").verdicts
+        assert "ud800" in (tmp_path / "report.md").read_text()
+
+
+class TestStream:
+    def test_what_was_judged_is_there_before_the_end(self, failing: VerdictLine, tmp_path: Path) -> None:
+        """Each run can be read as soon as it was added; without the end it is not complete."""
+        stream = ReportStream(tmp_path / "report.jsonl", ReportHeader(package="0.1.0", python="3.11.7"))
+        about = ReportedAgent(agent=failing.agent, version=failing.version)
+        stream.add_agent(about)
+        stream.add((failing.scenario, failing.agent, failing.variant), [failing], transcript=["a"], title="Title")
+
+        stored = read_report(tmp_path / "report.jsonl")
+
+        assert ([failing], False) == (stored.verdicts, stored.complete)
+        assert ((about,), {failing.scenario: "Title"}) == (stored.header.agents, stored.header.scenarios)
+        stream.close()
+
+    @pytest.mark.parametrize("name", ["report.jsonl", "report.html", "report.md"])
+    def test_an_older_report_is_gone_from_the_beginning(self, report: Report, tmp_path: Path, name: str) -> None:
+        """A session that is killed at once does not leave the report of another one under its name."""
+        path = tmp_path / name
+        write_report(path, report)
+        stream = ReportStream(path, ReportHeader(package="0.1.0", python="3.11.7"))
+
+        assert "partial-answer" not in path.read_text()
+        assert not read_report(path if name.endswith("jsonl") else tmp_path / f"{name}.jsonl").complete
+        stream.close()
+
+    def test_another_form_says_that_it_is_not_the_whole(self, tmp_path: Path) -> None:
+        """A page of a session that runs, or was killed, cannot be taken for one without findings."""
+        ReportStream(tmp_path / "report.html", ReportHeader(package="0.1.0", python="3.11.7")).close()
+
+        assert "the report was cut off" in (tmp_path / "report.html").read_text()
+
+    @pytest.mark.parametrize("name", ["report.jsonl", "report.html"])
+    def test_the_end_replaces_it(self, report: Report, tmp_path: Path, name: str) -> None:
+        """Only the whole report is left, the same bytes as of one that is written at once."""
+        stream = ReportStream(tmp_path / name, report.header)
+        for line in reversed(report.verdicts):
+            stream.add((line.scenario, line.agent, line.variant), [line])
+        stream.finish(report)
+        write_report(tmp_path / f"whole-{name}", report)
+
+        assert {name, f"whole-{name}"} == {path.name for path in tmp_path.iterdir()}
+        assert (tmp_path / f"whole-{name}").read_bytes() == (tmp_path / name).read_bytes()
+
+    def test_a_full_disk_is_named(self, failing: VerdictLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The session goes on; what could not be written is not lost for its end."""
+        stream = ReportStream(tmp_path / "report.jsonl", ReportHeader(package="0.1.0", python="3.11.7"))
+        stream.close()
+        monkeypatch.setattr(stream, "_file", FileIO("/dev/full", "w"))
+        for _ in range(2):
+            stream.add((failing.scenario, failing.agent, failing.variant), [failing])
+
+        assert str(stream.failure).endswith(
+            "report.jsonl: cannot be written: No space left on device; free some space, or write the report elsewhere"
+        )
+
+    def test_a_folder_that_takes_no_file_is_named(self, tmp_path: Path) -> None:
+        """Before anything ran."""
+        (tmp_path / "file").touch()
+
+        with pytest.raises(ReportError) as raised:
+            ReportStream(tmp_path / "file" / "r.jsonl", ReportHeader(package="0.1.0", python="3.11.7"))
+
+        assert "cannot be written: " in str(raised.value)
+
+
+class TestReplaced:
+    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+        """What it leads to is replaced."""
+        (tmp_path / "real").write_text("old")
+        (tmp_path / "link").symlink_to("real")
+        replace_file(tmp_path / "link", b"new")
+
+        assert ("new", True) == ((tmp_path / "real").read_text(), (tmp_path / "link").is_symlink())
+
+    def test_who_may_read_it_stays_the_same(self, tmp_path: Path) -> None:
+        """A report that only its owner reads is not opened to all."""
+        (tmp_path / "report").touch(mode=0o600)
+        replace_file(tmp_path / "report", b"new")
+
+        assert 0o600 == (tmp_path / "report").stat().st_mode & 0o777
+
+    def test_a_device_is_written_and_not_replaced(self) -> None:
+        """`--report /dev/null` leaves the device where it is."""
+        replace_file(Path("/dev/null"), b"new")
+
+        assert Path("/dev/null").is_char_device()
+
+    def test_a_reader_sees_the_old_or_the_new_one(self, tmp_path: Path) -> None:
+        """Whoever has opened the old file reads it to its end."""
+        (tmp_path / "report").write_text("old")
+        with (tmp_path / "report").open() as reader:
+            replace_file(tmp_path / "report", b"new")
+
+            assert "old" == reader.read()
+        assert ["report"] == [path.name for path in tmp_path.iterdir()]
+
+
+def write_format_1(path: Path, report: Report) -> None:
+    """Writes a report as earlier versions did."""
+    lines = [report.header, *report.body(), report.footer()]
+    path.write_text("".join(f"{dump_line(line)}\n" for line in lines))
+
+
+def test_a_changed_line_is_noticed(report: Report, tmp_path: Path) -> None:
+    """Any line that is dropped, doubled or swapped with the next one, and a name said twice in a line."""
+    path = tmp_path / "report.jsonl"
+    write_report(path, report)
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = {}
+    for k in range(len(lines) - 1):
+        damaged["dropped", k] = [*lines[:k], *lines[k + 1 :]]
+        damaged["doubled", k] = [*lines[:k], lines[k], *lines[k:]]
+        damaged["swapped", k] = [*lines[:k], lines[k + 1], lines[k], *lines[k + 2 :]]
+        damaged["twice", k] = [*lines[:k], lines[k].replace(b'"event"', b'"event":"run","event"'), *lines[k + 1 :]]
+    believed = []
+    for what, several in damaged.items():
+        path.write_bytes(b"".join(several))
+        # A footer that is not the last line was swapped with one that cannot come behind it.
+        with contextlib.suppress(ReportError):
+            read_report(path)
+            believed.append(what)
+
+    assert [] == believed
+
+
+def test_a_changed_line_of_format_1_is_noticed(report: Report, tmp_path: Path) -> None:
+    """A verdict that is dropped or doubled, and a name said twice in a line."""
+    write_format_1(tmp_path / "old.jsonl", report)
+    lines = (tmp_path / "old.jsonl").read_text().splitlines(keepends=True)
+    k = next(k for k, line in enumerate(lines) if '"verdict"' in line)
+    damaged = {
+        "counts": ["".join([*lines[:k], *lines[k + 1 :]]), "".join([*lines[:k], lines[k], *lines[k:]])],
+        "is named twice": ["".join([*lines[:k], lines[k].replace('"agent"', '"agent":"x","agent"'), *lines[k + 1 :]])],
+    }
+    for what, texts in damaged.items():
+        for text in texts:
+            (tmp_path / "old.jsonl").write_text(text)
+            with pytest.raises(ReportError) as raised:
+                read_report(tmp_path / "old.jsonl")
+
+            assert what in str(raised.value)
+
+
+def test_lines_of_a_cut_report_are_in_order(report: Report, tmp_path: Path) -> None:
+    """Without a footer a run that was dropped or doubled is noticed by its number."""
+    report.complete = False
+    path = tmp_path / "report.jsonl"
+    write_report(path, report)
+    lines = path.read_bytes().splitlines(keepends=True)
+    k = next(k for k, line in enumerate(lines) if b'"run"' in line)
+    path.write_bytes(b"".join([*lines[:k], *lines[k + 1 :]]))
+
+    with pytest.raises(ReportError) as raised:
+        read_report(path)
+
+    assert str(raised.value).endswith("run 1 is out of order: expected run 0")
 
 
 STATUSES = "'pass', 'fail', 'warning', 'unknown', 'not-applicable', 'not-observable', 'harness-error' or 'waived'"
@@ -131,7 +321,7 @@ DAMAGED = {
     "no header": (VERDICT, "report.jsonl:1: a header must come first, not 'verdict'"),
     "other format": (
         HEADER.replace('"package"', '"format":9,"package"'),
-        "report.jsonl:1: the report has format 9; this version reads format 1",
+        "report.jsonl:1: the report has format 9; this version reads formats 1 and 2",
     ),
     "second header": (f"{HEADER}\n{HEADER}", "report.jsonl:2: a second header"),
     "no JSON": (f"{HEADER}\n{{", "report.jsonl:2: this line is no JSON"),
