@@ -29,6 +29,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
+from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.journal.descriptions import EventDescriber, find_rewinds
 from pytest_approvals.journal.events import (
     AgentStart,
@@ -109,7 +110,8 @@ class Transcript:
         return self.render()
 
     def __repr__(self) -> str:
-        return self.render()
+        # pytest prints it if a comparison fails.
+        return escape_lines(self.render())
 
 
 class _TranscriptWriter:

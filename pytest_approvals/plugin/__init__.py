@@ -90,9 +90,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     if not file_path.name.endswith(SCENARIO_SUFFIX):
         return None
+    from pytest_approvals.errors.printable import escape_value
     from pytest_approvals.plugin.items import ScenarioCollector
 
-    return ScenarioCollector.from_parent(parent, path=file_path, state=get_state(parent.config))
+    root = parent.config.rootpath
+    shown = (file_path.relative_to(root) if file_path.is_relative_to(root) else file_path).as_posix()
+    # pytest prints ids of nodes as they are.
+    nodeid, name = escape_value(shown), escape_value(file_path.name)
+    names = {} if nodeid == shown else {"name": name, "nodeid": nodeid}
+    return ScenarioCollector.from_parent(parent, path=file_path, state=get_state(parent.config), **names)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,6 +18,7 @@ import pytest
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.checks import CheckFailed
 from pytest_approvals.errors import ApprovalsError, ScenarioError, TranscriptMismatch
+from pytest_approvals.errors.printable import escape_lines, escape_value
 from pytest_approvals.plugin.results import build_mismatch_line
 from pytest_approvals.plugin.snapshot import (
     assert_transcript,
@@ -27,6 +28,7 @@ from pytest_approvals.plugin.snapshot import (
     protocol_transcript_name,
     transcript_name,
 )
+from pytest_approvals.reporting.findings import format_waiver
 from pytest_approvals.reporting.judged_run import JudgedRun, outcome_of
 from pytest_approvals.reporting.subject import Subject
 from pytest_approvals.runner.run import RecordedRun, run_scenario
@@ -124,12 +126,13 @@ class ScenarioItem(pytest.Function):
         self.agent = agent
         self.variant = variant
         self.writes = False
-        self.user_properties += [
-            ("scenario", scenario.id),
-            ("agent", agent.name),
-            ("version", agent.source.facts.version or ""),
-            ("variant", variant.id),
-        ]
+        facts = {
+            "scenario": scenario.id,
+            "agent": agent.name,
+            "version": agent.source.facts.version or "",
+            "variant": variant.id,
+        }
+        self.user_properties += [(name, escape_value(text)) for name, text in facts.items()]
 
     @property
     def id(self) -> Any:
@@ -185,12 +188,14 @@ class ScenarioItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return what is printed of a failure: the findings, and the line of the call concerned."""
         error = excinfo.value
-        if isinstance(error, CheckFailed):
-            label = error.findings[0].verdict.label if error.findings else None
-            return f"{self.collector.shown_path}:{self.line_of_call(label)}: {error}"
-        if isinstance(error, ApprovalsError):
-            return f"{self.collector.shown_path}:{self.line_of_call(None)}: {error}"
-        return super().repr_failure(excinfo)
+        if not isinstance(error, ApprovalsError):
+            return escape_lines(str(super().repr_failure(excinfo)))
+        label = error.findings[0].verdict.label if isinstance(error, CheckFailed) and error.findings else None
+        return escape_lines(f"{escape_value(self.collector.shown_path)}:{self.line_of_call(label)}: {error}")
+
+    def add_report_section(self, when: str, key: str, content: str) -> None:
+        """Add what the agent has printed."""
+        super().add_report_section(when, key, escape_lines(content))
 
 
 # --- running an item --------------------------------------------------------------------------------------------------
@@ -228,7 +233,7 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
         item.warn(warning)
     if judged.waived:
         # `xfail` raises, so a run with a waived failure is not compared with its transcript.
-        pytest.xfail("; ".join(str(waiver) for waiver in judged.waived.values()))
+        pytest.xfail("; ".join(format_waiver(str(waiver)) for waiver in judged.waived.values()))
     if not judged.findings and item.is_compared and not is_expected_to_differ(item, judged.subject):
         _compare_transcript(state, item, judged)
 

@@ -12,11 +12,12 @@ import pytest
 from pytest_approvals import extensions
 from pytest_approvals.agents.waivers import find_stale_waivers, rewrite_waivers
 from pytest_approvals.checks import SHOWN_STATUSES
+from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.errors import ReportError
 from pytest_approvals.plugin.results import Group, RunRecord
 from pytest_approvals.plugin.state import get_agent
 from pytest_approvals.reporting.files import ReportStream
-from pytest_approvals.reporting.findings import format_summary
+from pytest_approvals.reporting.findings import format_summary, format_waiver
 from pytest_approvals.reporting.judged_run import judge_variants, load_extension_checks, outcome_of
 from pytest_approvals.reporting.matrix import format_matrix
 from pytest_approvals.reporting.report import Report, StaleLine, dump_line
@@ -97,12 +98,9 @@ def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None
     if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
         return
     report = _build_report(state)
+    blocks = [*_unreported_errors(state, terminal), format_summary(report), format_matrix(report)]
     terminal.write_sep("=", "approvals")
-    for text in _unreported_errors(state, terminal):
-        terminal.write_line(f"{text}\n")
-    terminal.write_line(format_summary(report))
-    terminal.write_line("")
-    terminal.write_line(format_matrix(report))
+    terminal.write_line(escape_lines("\n\n".join(blocks)))
 
 
 def _unreported_errors(state: PluginState, terminal: pytest.TerminalReporter) -> Iterator[str]:
@@ -176,7 +174,8 @@ def _report_failures(session: pytest.Session, state: PluginState) -> None:
         (f"{results.files[group]}::{group[1]}[{ALL_VARIANTS}]", text) for group, text in results.failed_groups.items()
     ]
     # The text of a waiver begins with its place, PATH:LINE, which stands in for a node id.
-    failures += [(line.waiver.split(": ")[0], f"stale waiver: {line.waiver}") for line in results.stale]
+    waivers = [format_waiver(line.waiver) for line in results.stale]
+    failures += [(waiver.split(": ")[0], f"stale waiver: {waiver}") for waiver in waivers]
     for nodeid, text in failures:
         _report_failure(session, nodeid, text, is_told=True)
     # pytest fixed the status before this hook; those that say more, such as an interruption, are left alone.

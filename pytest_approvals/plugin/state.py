@@ -12,6 +12,7 @@ import pytest
 
 from pytest_approvals import extensions
 from pytest_approvals.errors import TranscriptMismatch
+from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.plugin.settings import read_settings
 from pytest_approvals.scenario.catalogue import find_root, stock_folder
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -250,7 +251,8 @@ class PluginState:
         # An item has a report for set-up, call and teardown; each record travels with one of them.
         records.clear()
         if report.failed:
-            report.sections += [("approvals transcript", text) for text in item.stash.get(_TRANSCRIPTS, [])]
+            texts = item.stash.get(_TRANSCRIPTS, [])
+            report.sections += [("approvals transcript", escape_lines(text)) for text in texts]
 
     # --- the end ---
 

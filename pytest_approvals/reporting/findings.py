@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_approvals.checks import SHOWN_STATUSES, Finding, Verdict
+from pytest_approvals.errors.printable import LINE_WIDTH, escape_lines, escape_value, format_message, shorten
 from pytest_approvals.journal.descriptions import EventDescriber
 from pytest_approvals.journal.history import History
 from pytest_approvals.reporting.report import Report, ReportHeader, VerdictLine, WitnessLine
@@ -29,6 +30,9 @@ from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject, agent_loca
 
 WITNESS_WIDTH = 120
 """Maximal width of a line of a witness."""
+
+DETAIL_INDENT = "\n      "
+"""What begins a further line of what was expected or what happened instead."""
 
 _PREFIXES = {"warning": "warning: ", "unknown": "undecided: ", "harness-error": "harness error: ", "waived": "waived: "}
 
@@ -88,7 +92,7 @@ class PrintedFinding:
 
     def render(self) -> str:
         """Return the printed form: several lines, without a line feed at the end."""
-        return "\n".join(self._lines())
+        return "\n".join(map(_format_line, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         requirement = self.requirement[:1].lower() + self.requirement[1:].rstrip(".")
@@ -108,6 +112,11 @@ class PrintedFinding:
             yield f"  note   {note}"
         if subject.rerun:
             yield f"  rerun  {subject.rerun}"
+
+
+def _format_line(line: str) -> str:
+    """Return a line as it may be printed; a line feed in it counts only if the next line is indented as a detail."""
+    return DETAIL_INDENT.join(escape_value(shorten(part, LINE_WIDTH)) for part in line.split(DETAIL_INDENT))
 
 
 def render_findings(findings: Iterable[PrintedFinding]) -> str:
@@ -240,9 +249,19 @@ def format_summary(report: Report) -> str:
     The text ends without a line feed.
     """
     blocks = [block for agent in _reported_agents(report) for block in _agent_section(report, agent)]
-    blocks += [f"stale waiver: {line.waiver}" for line in report.stale]
-    blocks += [f"not judged: {line.why}" for line in report.absent]
-    return "\n\n".join([*blocks, format_counts(report)])
+    blocks += list_notices(report)
+    return escape_lines("\n\n".join([*blocks, format_counts(report)]))
+
+
+def list_notices(report: Report) -> list[str]:
+    """Return the stale waivers and the agents that were not judged, as texts."""
+    stale = [f"stale waiver: {format_waiver(line.waiver)}" for line in report.stale]
+    return stale + [f"not judged: {format_message(line.why)}" for line in report.absent]
+
+
+def format_waiver(waiver: str) -> str:
+    """Return a waiver on one line."""
+    return escape_value(shorten(waiver, LINE_WIDTH))
 
 
 def collect_findings(report: Report, agent: str) -> list[PrintedFinding]:
@@ -270,8 +289,8 @@ def _agent_section(report: Report, agent: str) -> Iterator[str]:
     findings = collect_findings(report, agent)
     if findings:
         known = next((each for each in report.header.agents if each.agent == agent), None)
-        label = format_agent(agent, known.version if known else None, agent_location(agent))
-        issues = f" · issues go to {known.issues}" if known is not None and known.issues else ""
+        label = escape_value(format_agent(agent, known.version if known else None, agent_location(agent)))
+        issues = f" · issues go to {escape_value(known.issues)}" if known is not None and known.issues else ""
         yield f"{label}: {len(findings)} finding{'' if len(findings) == 1 else 's'}{issues}"
         yield from (finding.render() for finding in findings)
 

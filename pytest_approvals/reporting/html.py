@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from html import escape
 from string import Template
 
-from pytest_approvals.reporting.findings import SEVERITIES, collect_findings, finding_from_line, format_counts
+from pytest_approvals.errors.printable import escape_lines
+from pytest_approvals.reporting.findings import (
+    SEVERITIES,
+    collect_findings,
+    finding_from_line,
+    format_counts,
+    list_notices,
+)
 from pytest_approvals.reporting.matrix import SYMBOLS, Cell, agent_names, collect_cells
 from pytest_approvals.reporting.report import Report, TranscriptLine, VerdictLine
 from pytest_approvals.reporting.subject import ALL_VARIANTS, agent_location, format_agent
@@ -45,7 +52,7 @@ $body
 
 def render_html(report: Report) -> str:
     """Return the report as an HTML page."""
-    return _PAGE.substitute(body="\n".join(_body(report)))
+    return escape_lines(_PAGE.substitute(body="\n".join(_body(report))))
 
 
 def _body(report: Report) -> Iterator[str]:
@@ -95,8 +102,7 @@ def _cell(cell: Cell | None) -> str:
 
 def _findings(report: Report) -> Iterator[str]:
     texts = [finding.render() for agent in agent_names(report) for finding in collect_findings(report, agent)]
-    texts += [f"stale waiver: {line.waiver}" for line in report.stale]
-    texts += [f"not judged: {line.why}" for line in report.absent]
+    texts += list_notices(report)
     if not texts:
         yield "<p>There are none.</p>"
     yield from (f"<pre>{escape(text)}</pre>" for text in texts)

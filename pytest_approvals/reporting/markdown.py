@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from pytest_approvals.errors.printable import escape_lines, escape_value
 from pytest_approvals.reporting.findings import collect_findings, format_counts
 from pytest_approvals.reporting.matrix import SYMBOLS, Cell, agent_names, collect_cells
 from pytest_approvals.reporting.report import Report
 from pytest_approvals.reporting.subject import agent_location, format_agent
 
+_ADDRESS = re.compile(r"https?://[^\s<>]+")
+
 
 def render_markdown(report: Report) -> str:
     """Return the report as Markdown; it ends with a line feed."""
-    return "\n".join(_blocks(report)) + "\n"
+    return escape_lines("\n".join(_blocks(report)) + "\n")
 
 
 def _blocks(report: Report) -> Iterator[str]:
@@ -25,7 +29,7 @@ def _blocks(report: Report) -> Iterator[str]:
         if findings:
             yield f"## {_escape_markdown(format_agent(agent, _agent_version(report, agent), agent_location(agent)))}\n"
         for finding in findings:
-            yield f"### {finding.check}\n"
+            yield f"### {_escape_markdown(finding.check)}\n"
             yield f"{_fence(finding.render())}\n"
     yield from _traits(report)
     if report.stale:
@@ -39,9 +43,14 @@ def _blocks(report: Report) -> Iterator[str]:
 def _agents(report: Report) -> Iterator[str]:
     for each in report.header.agents:
         label = format_agent(each.agent, each.version, agent_location(each.agent))
-        details = [f"`{each.where}`" if each.where else "", f"issues: <{each.issues}>" if each.issues else ""]
+        details = [_code(each.where) if each.where else "", _issues_link(each.issues)]
         yield " · ".join(part for part in (f"- {_escape_markdown(label)}", *details) if part)
     yield ""
+
+
+def _issues_link(address: str) -> str:
+    # Adapters of others name the address.
+    return f"issues: <{address}>" if _ADDRESS.fullmatch(address) else ""
 
 
 def _traits(report: Report) -> Iterator[str]:
@@ -83,15 +92,27 @@ def _agent_version(report: Report, agent: str) -> str | None:
 
 def _escape_markdown(text: str) -> str:
     """Escape the characters of a text that Markdown would interpret."""
+    text = escape_value(text)
     # The backslash first, or those of the other escapes would be escaped again.
-    for character in "\\`*_{}[]<>|":
+    for character in "\\`*_{}[]<>|~&!":
         text = text.replace(character, f"\\{character}")
-    return text
+    return f"\\{text}" if text.startswith("#") else text
+
+
+def _code(text: str) -> str:
+    """Return text as a code span."""
+    fence = _make_fence(text, 1)
+    # Blanks keep a backtick of the text from the fence, and are not shown.
+    blank = " " * (len(fence) > 1)
+    return f"{fence}{blank}{escape_value(text)}{blank}{fence}"
+
+
+def _make_fence(text: str, shortest: int) -> str:
+    """Return more backticks than follow each other in a text."""
+    return "`" * max([shortest, *(len(run) + 1 for run in re.findall("`+", text))])
 
 
 def _fence(text: str) -> str:
     """Return text between fences that do not occur in it."""
-    fence = "```"
-    while fence in text:
-        fence += "`"
+    fence = _make_fence(text, 3)
     return f"{fence}text\n{text}\n{fence}"

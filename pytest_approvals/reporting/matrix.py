@@ -33,6 +33,7 @@ from typing import Literal
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.agents.versions import release_sort_key
+from pytest_approvals.errors.printable import escape_value, shorten
 from pytest_approvals.reporting.findings import truncate
 from pytest_approvals.reporting.report import Report
 from pytest_approvals.reporting.subject import ALL_VARIANTS, agent_location, format_agent
@@ -118,6 +119,7 @@ TableRow = list[str]
 
 def format_table(rows: Sequence[TableRow], headings: Sequence[TableRow], width: int) -> str:
     """Return rows below their headings, as several tables if one would be too wide."""
+    rows, headings = ([[escape_value(shorten(cell)) for cell in row] for row in part] for part in (rows, headings))
     return "\n\n".join("\n".join(_align_columns(part, width)) for part in _split_table(rows, headings, width))
 
 
@@ -213,7 +215,7 @@ def _release_table(report: Report, base: str, specs: Sequence[AgentSpec], width:
         for cells, same in _group_equal_releases(specs, failed, checks)
     ]
     if not checks:
-        return f"{base} {columns[0][0]}: all checks hold"
+        return escape_value(f"{base} {columns[0][0]}: all checks hold")
     rows = [[slug, *(cells[slug] for _, cells in columns)] for slug in checks]
     return format_table(rows, [[base, *(span for span, _ in columns)]], width)
 

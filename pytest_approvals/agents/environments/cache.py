@@ -29,6 +29,7 @@ from pytest_approvals.agents.environments.installers import (
 from pytest_approvals.agents.environments.recipe import Recipe
 from pytest_approvals.agents.package_registries import NPM, PYPI
 from pytest_approvals.errors import AgentUnavailable
+from pytest_approvals.errors.printable import escape_value
 
 
 class FileLock:
@@ -239,5 +240,5 @@ class EnvironmentCache:
 
 def print_progress(line: str) -> None:
     """Print a line of progress to standard error, where it is not mistaken for a result."""
-    sys.stderr.write(f"pytest-approvals: {line}\n")
+    sys.stderr.write(f"pytest-approvals: {escape_value(line)}\n")
     sys.stderr.flush()
