@@ -22,6 +22,7 @@ from typing import IO, Any, TypeVar
 
 from pytest_approvals.agent_side.rpc.serialization import to_json_safe
 from pytest_approvals.errors import JournalError, suggest_name
+from pytest_approvals.errors.printable import quote
 from pytest_approvals.journal.event_schema import find_field_error, required_fields
 from pytest_approvals.journal.events import EVENTS, JOURNAL_FORMAT, Event, Header, event_from_dict
 
@@ -164,6 +165,9 @@ ParsedEvent = TypeVar("ParsedEvent", bound=Event)
 _CHUNK_SIZE = 1 << 16
 """About how many bytes are read at once."""
 
+MAX_DEPTH = 100
+"""How deep the values of an event may be nested: what works on them recurses, and Python's stack is limited."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredJournal:
@@ -219,6 +223,40 @@ def read_journals(path: Path | str) -> Iterator[StoredJournal]:
         raise JournalError(str(path), None, f"cannot be read: {error.strerror}") from None
 
 
+class _DuplicateName(ValueError):
+    """An object of a line has a name twice, and programs disagree about which of the two is meant."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _DuplicateName(next(name for name in names if names.count(name) > 1))
+    return value
+
+
+def _reject_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+_decode = json.JSONDecoder(object_pairs_hook=_build_object, parse_constant=_reject_constant).decode
+
+
+def _is_too_deep(line: bytes, written: Any) -> bool:
+    # Most lines have too few brackets to be deep, so that nobody need look at their values.
+    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+        return False
+    depth, level = 0, [written]
+    while level := [part for part in level if isinstance(part, (dict, list))]:
+        depth += 1
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    return depth > MAX_DEPTH
+
+
 class _JournalFileReader:
     """Reads the journals in the lines of one file."""
 
@@ -253,9 +291,10 @@ class _JournalFileReader:
         """Yield what the lines hold; many lines at once, because parsing them one by one takes half as long again."""
         while lines := file.readlines(_CHUNK_SIZE):
             try:
-                written = json.loads(b"[" + b",".join(lines) + b"]")
+                written = _decode((b"[" + b",".join(lines) + b"]").decode())
                 # Invalid lines may be valid JSON when joined, so the results are counted.
                 good = len(written) == len(lines) and all(type(line) is dict for line in written)
+                good = good and not any(map(_is_too_deep, lines, written))
             except (ValueError, RecursionError):
                 good = False
             yield from written if good else self._one_by_one(lines)
@@ -263,7 +302,10 @@ class _JournalFileReader:
     def _one_by_one(self, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         for line in lines:
             try:
-                written = json.loads(line)
+                written = _decode(line.decode())
+            except _DuplicateName as duplicate:
+                self.line += 1
+                raise self._error(f"invalid line: duplicate name {quote(duplicate.name)} in an object") from None
             except (ValueError, RecursionError):
                 self.line += 1
                 # Only a writer that was killed leaves its last line without an end.
@@ -276,6 +318,9 @@ class _JournalFileReader:
             if type(written) is not dict:
                 self.line += 1
                 raise self._error("invalid line: expected a JSON object")
+            if _is_too_deep(line, written):
+                self.line += 1
+                raise self._error(f"invalid line: nested deeper than {MAX_DEPTH} levels")
             yield written
 
     def _parse_event(self, kind: Any, written: dict[str, Any]) -> Event:

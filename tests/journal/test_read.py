@@ -140,6 +140,71 @@ DAMAGED = {
         [HEADER, '{"event":"run.end","pending":[{"q":"q1","id":"c1"}]}'],
         "run.jsonl:2: run.end: field 'pending': missing key 'tool'",
     ),
+    "name twice": (
+        [HEADER, '{"event":"tool.end","n":2,"x":1,"x":2}'],
+        "run.jsonl:2: invalid line: duplicate name 'x' in an object",
+    ),
+    "name twice inside": (
+        [HEADER, '{"event":"tool.end","n":2,"x":1,"result":{"a":[{"b":1,"b":1}]}}'],
+        "run.jsonl:2: invalid line: duplicate name 'b' in an object",
+    ),
+    "not a number": ([HEADER, '{"event":"tool.end","n":2,"x":NaN}'], "run.jsonl:2: invalid line: expected JSON"),
+    "deep value": (
+        [HEADER, '{"event":"tool.end","n":2,"x":1,"result":' + "[" * 100 + "]" * 100 + "}"],
+        "run.jsonl:2: invalid line: nested deeper than 100 levels",
+    ),
+    "unhashable id": (
+        [HEADER, '{"event":"run.end","pending":[{"q":"q1","id":["c1"],"tool":"pay"}]}'],
+        "run.jsonl:2: run.end: field 'pending': key 'id' must be text or null, not a list",
+    ),
+    "item of a wrong type": (
+        [HEADER, '{"event":"model.request","m":1,"conversation":"a","agent":"a","items":[{"kind":"call","tool":{}}]}'],
+        "run.jsonl:2: model.request: field 'items': key 'tool' must be text or null, not an object",
+    ),
+    "call of a wrong type": (
+        [HEADER, '{"event":"model.answer","m":1,"conversation":"a","calls":[{"tool":"pay","label":1}]}'],
+        "run.jsonl:2: model.answer: field 'calls': key 'label' must be text or null, not a number",
+    ),
+    "broken rule of a wrong type": (
+        [HEADER, '{"event":"model.refusal","m":1,"conversation":"a","broken":[{"rule":"r","ids":[1]}]}'],
+        "run.jsonl:2: model.refusal: field 'broken': key 'ids': each element must be text or null, not a number",
+    ),
+    "tool that is no object": (
+        [HEADER[:-1] + ',"tools":{"pay":"always"}}'],
+        "run.jsonl:1: header: field 'tools': 'pay' must be an object, not text",
+    ),
+    "condition of a wrong type": (
+        [HEADER[:-1] + ',"tools":{"pay":{"approval":{"argument":5}}}}'],
+        "run.jsonl:1: header: field 'tools': 'pay': key 'approval': key 'argument' must be text or null, not a number",
+    ),
+    "unknown key of a condition": (
+        [HEADER[:-1] + ',"tools":{"pay":{"approval":{"argumen":"a"}}}}'],
+        "run.jsonl:1: header: field 'tools': 'pay': key 'approval': unknown key 'argumen'; did you mean 'argument'?",
+    ),
+    "parameter of a wrong type": (
+        [HEADER[:-1] + ',"tools":{"p":{"parameters":{"x":{"required":"yes"}}}}}'],
+        "run.jsonl:1: header: field 'tools': 'p': key 'parameters': 'x': key 'required' must be true or false, not text",
+    ),
+    "variant of a wrong type": (
+        [HEADER[:-1] + ',"variant":{"serialize":["json"]}}'],
+        "run.jsonl:1: header: field 'variant': key 'serialize' must be text, not a list",
+    ),
+    "unknown resume": (
+        [HEADER[:-1] + ',"variant":{"resume":"warm"}}'],
+        "run.jsonl:1: header: field 'variant': key 'resume' must be 'same' or 'fresh' or 'cold', not 'warm'",
+    ),
+    "expected runs of a wrong type": (
+        [HEADER[:-1] + ',"expect":{"runs":[1]}}'],
+        "run.jsonl:1: header: field 'expect': key 'runs': each element must be text, not a number",
+    ),
+    "count of a wrong type": (
+        [HEADER[:-1] + ',"reaches":{"paused":"1"}}'],
+        "run.jsonl:1: header: field 'reaches': 'paused' must be a number, not text",
+    ),
+    "shown request of a wrong type": (
+        [HEADER, '{"event":"caller.decide","verdict":"approve","shows":{"tool":1}}'],
+        "run.jsonl:2: caller.decide: field 'shows': key 'tool' must be text or null, not a number",
+    ),
     "other format": (
         ['{"event":"header","format":9,"scenario":"a/b","agent":"x"}'],
         "run.jsonl:1: unknown journal format 9: expected 1",
