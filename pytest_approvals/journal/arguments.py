@@ -9,7 +9,7 @@ on purpose.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 Parameters = Mapping[str, Mapping[str, Any]]
@@ -24,7 +24,8 @@ def parse_arguments(arguments: Any) -> Any:
         return arguments
     try:
         return json.loads(arguments)
-    except ValueError:
+    # Text that is nested deeper than Python can parse is no object either.
+    except (ValueError, RecursionError):
         return arguments
 
 
@@ -49,6 +50,32 @@ def arguments_match(first: Any, second: Any, parameters: Parameters | None = Non
     if parameters is None:
         return bool(parse_arguments(first) == parse_arguments(second))
     return bool(normalize_arguments(first, parameters) == normalize_arguments(second, parameters))
+
+
+def arguments_key(arguments: Any) -> Hashable:
+    """Return a key that is the same for arguments that match.
+
+    >>> arguments_key('{"to": "bob", "amount": 5}') == arguments_key({"amount": 5.0, "to": "bob"})
+    True
+    """
+    return _hashable(parse_arguments(arguments))
+
+
+def _hashable(value: Any) -> Hashable:
+    match value:
+        case str() | None:
+            return value
+        case Mapping():
+            return frozenset(zip(value, map(_hashable, value.values()), strict=True))
+        case list() | tuple():
+            return tuple(map(_hashable, value))
+        # Numbers become bytes, because everybody can find numbers with equal hashes.
+        case float() if value.is_integer():
+            return str(int(value)).encode()
+        case bool():
+            return str(int(value)).encode()
+        case _:
+            return str(value).encode()
 
 
 def _coerce_value(value: Any, declared: str | None) -> Any:

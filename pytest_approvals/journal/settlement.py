@@ -6,6 +6,7 @@ the earliest call of its id before it that has none.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -22,24 +23,29 @@ class PositionalSettlement(Generic[T]):
     __slots__ = ("last_settled", "open")
 
     def __init__(self) -> None:
-        self.open: dict[str | None, list[T]] = {}
+        # Nearly every id is open only once, and a tuple costs less than a queue.
+        self.open: dict[str | None, tuple[T] | deque[T]] = {}
         self.last_settled: dict[str | None, T] = {}
 
     def begin(self, call_id: str | None, call: T) -> None:
         """Add a call that has no result yet."""
-        # Not `setdefault`: it would make a list for every call of the hot path.
-        if call_id in self.open:
-            self.open[call_id].append(call)
+        waiting = self.open.get(call_id)
+        if waiting is None:
+            self.open[call_id] = (call,)
+        elif isinstance(waiting, deque):
+            waiting.append(call)
         else:
-            self.open[call_id] = [call]
+            self.open[call_id] = deque((*waiting, call))
 
     def settle(self, call_id: str | None) -> T | None:
         """Return the call that a result of that id settles; None if no such call is open."""
         waiting = self.open.get(call_id)
-        if not waiting:
+        if waiting is None:
             return None
-        call = waiting.pop(0)
-        if not waiting:
+        if isinstance(waiting, deque) and len(waiting) > 1:
+            call = waiting.popleft()
+        else:
+            (call,) = waiting
             del self.open[call_id]
         self.last_settled[call_id] = call
         return call

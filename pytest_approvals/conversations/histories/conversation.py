@@ -13,13 +13,16 @@ and the result. Entries are created by the million, so they are structs of msgsp
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
 from pytest_approvals.agent_side.contract.types import Kind, Verdict
+from pytest_approvals.errors.printable import shorten
 
 JsonPath = tuple[str | int, ...]
 """The names and numbers that lead to a value in a JSON document."""
@@ -201,7 +204,7 @@ class StoredConversation:
         if entry.message in self.state_paths:
             return self.state_paths[entry.message]
         # Sections follow each other, so the last one that starts before the message holds it.
-        section = next(section for section in reversed(self.sections) if section.start <= entry.message)
+        section = self.sections[bisect_right(self.sections, entry.message, key=attrgetter("start")) - 1]
         message = (*section.path, entry.message - section.start)
         return message if entry.content < 0 else (*message, *section.contents, entry.content)
 
@@ -213,9 +216,9 @@ class StoredConversation:
 
 
 def format_path(path: JsonPath) -> str:
-    """Return a path as JavaScript writes it.
+    """Return a path as JavaScript writes it; long names are shortened.
 
     >>> format_path(("messages", 2, "contents", 0))
     'messages[2].contents[0]'
     """
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{shorten(step)}" for step in path).removeprefix(".")

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from pytest_approvals.conversations.histories.conversation import JsonPath
+from pytest_approvals.conversations.histories.positions import count_lines, find_duplicate_name, find_offsets
 from pytest_approvals.errors import HistoryError
+from pytest_approvals.errors.printable import quote
 
 TOO_DEEP = "nested too deep to be a conversation"
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _TRUNCATION_MARGIN = 16
 """How near to the end of a piece of text an error may only mean that the text continues."""
 
@@ -131,80 +132,11 @@ def _syntax_error(what: str, offset: int, text: str) -> Exception:
 
 
 def _duplicate_name_error(text: str, start: int) -> JsonSyntaxError:
-    for place in iter_places(text, start):
-        if place.is_duplicate:
-            return JsonSyntaxError(f"one object has the name {place.path[-1]!r} twice", place.offset)
-    return JsonSyntaxError("one object has a name twice", start)
-
-
-@dataclass(slots=True)
-class JsonPlace:
-    """A value in a JSON text: its path and where it begins.
-
-    *is_duplicate* if its object has the name already.
-    """
-
-    path: JsonPath
-    offset: int
-    is_duplicate: bool = False
-
-
-@dataclass(slots=True)
-class _OpenContainer:
-    """An object or a list that is not closed yet."""
-
-    names: set[str] | None
-    step: str | int = 0
-    expects_name: bool = field(default=True)
-
-
-def iter_places(text: str, start: int = 0) -> Iterator[JsonPlace]:
-    """Yield every value of a valid document in order, without recursion."""
-    stack: list[_OpenContainer] = []
-    for token in _TOKEN.finditer(text, start):
-        word = token[0]
-        if word in ("}", "]"):
-            stack.pop()
-            if not stack:
-                return
-        elif word == ",":
-            _advance(stack[-1])
-        elif word != ":":
-            top = stack[-1] if stack else None
-            if top is not None and top.names is not None and top.expects_name:
-                yield from _enter_name(top, word, token.start(), stack)
-                continue
-            yield JsonPlace(tuple(container.step for container in stack), token.start())
-            if word in ("{", "["):
-                stack.append(_OpenContainer(set() if word == "{" else None))
-
-
-def _advance(top: _OpenContainer) -> None:
-    if top.names is not None:
-        top.expects_name = True
-    elif isinstance(top.step, int):
-        top.step += 1
-
-
-def _enter_name(top: _OpenContainer, word: str, offset: int, stack: list[_OpenContainer]) -> Iterator[JsonPlace]:
-    name = json.loads(word)
-    assert top.names is not None
-    top.step, top.expects_name = name, False
-    if name in top.names:
-        yield JsonPlace(tuple(container.step for container in stack), offset, is_duplicate=True)
-    top.names.add(name)
-
-
-def find_offset(text: str, path: JsonPath) -> int:
-    """Return where the value at a path begins; if there is none, where its deepest existing parent does."""
-    offset, length = 0, -1
-    for place in iter_places(text):
-        depth = len(place.path)
-        if depth > length and path[:depth] == place.path:
-            offset, length = place.offset, depth
-            if depth == len(path):
-                break
-    return offset
+    found = find_duplicate_name(text, start)
+    if found is None:
+        return JsonSyntaxError("one object has a name twice", start)
+    name, offset = found
+    return JsonSyntaxError(f"one object has the name {quote(name)} twice", offset)
 
 
 CHUNK_SIZE = 1 << 20
@@ -213,7 +145,15 @@ CHUNK_SIZE = 1 << 20
 MAX_DOCUMENT_SIZE = 1 << 28
 """The maximum number of characters of one document."""
 
-_WHITESPACE = " \t\r\n"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_BORDER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*[{\[].{8}", re.DOTALL)
+"""What follows an element of a list, up to some characters of the next one."""
+
+_FIRST_WINDOW = 256
+"""The number of characters that are parsed at first in a text with errors."""
+
+_GROWTH = 4
+"""How much more is tried if that was too little, and how much larger than the last an element may be."""
 
 K = TypeVar("K")
 
@@ -236,12 +176,13 @@ class JsonDocument(Generic[K]):
     _start: int
     _end: int
 
-    def line_of(self, path: JsonPath) -> int:
-        """Return the line in which the value at a path begins."""
+    def lines_of(self, paths: Sequence[JsonPath]) -> list[int]:
+        """Return the lines in which the values at *paths* begin, all of them in one pass over the text."""
         if self._text.find("\n", self._start, self._end) < 0:
-            return self.line
-        text = self._text[self._start : self._end]
-        return self.line + text.count("\n", 0, find_offset(text, path))
+            return [self.line] * len(paths)
+        offsets = find_offsets(self._text, self._start, paths)
+        counts = count_lines(self._text, self._start, offsets)
+        return [self.line + counts[offset] for offset in offsets]
 
 
 class DocumentReader(Generic[K]):
@@ -260,6 +201,11 @@ class DocumentReader(Generic[K]):
         self._line = 1
         self._counted = 0
         self._is_over = False
+        self._has_errors = False
+        # The end of a line that was no single document, so that what else it holds is not parsed as one again.
+        self._tried_end = -1
+        # The next line feed; the length of the text if there is none in it yet.
+        self._line_end = -1
 
     def __iter__(self) -> Iterator[JsonDocument[K] | HistoryError]:
         """Iterate over the documents, with an error for each that is invalid.
@@ -273,6 +219,7 @@ class DocumentReader(Generic[K]):
                 yield from self._documents()
             except JsonSyntaxError as error:
                 yield HistoryError(error.what, line=self._line_at(error.offset))
+                self._has_errors = True
                 if not self._skip_to_whole_line():
                     return
             # The text ends, is not UTF-8, or is too large: nothing can be read after that.
@@ -281,27 +228,28 @@ class DocumentReader(Generic[K]):
                 return
 
     def _documents(self) -> Iterator[JsonDocument[K]]:
-        start = self._at
-        if self._text[start] not in "{[":
-            raise JsonSyntaxError("not JSON: a conversation begins with { or [", start)
-        end = self._text.find("\n", start)
-        value = parse_line(self._text, start, end) if end >= 0 else None
+        if self._text[self._at] not in "{[":
+            raise JsonSyntaxError("not JSON: a conversation begins with { or [", self._at)
+        value = self._parse_line()
         if value is not None:
-            self._line_at(start)
-            self._counted = end  # there is no line in between
-        else:
-            try:
-                value, end = parse_at(self._text, start)
-            except IncompleteDocument:
-                if self._text[start] == "[" and self._first_is_known():
-                    yield from self._elements()
-                    return
-                value, end = self._parse()
-        kind = self._recognize(value)
-        if kind is None and type(value) is list and value and self._recognize(value[0]) is not None:
+            yield from self._documents_of_line(value)
+        elif self._text[self._at] == "[" and self._begins_list_of_documents():
             yield from self._elements()
+        else:
+            value, end = self._parse()
+            yield self._document(value, self._recognize(value), end, None)
+
+    def _documents_of_line(self, value: Any) -> Iterator[JsonDocument[K]]:
+        start, end = self._at, self._line_end
+        kind = self._recognize(value)
+        if kind is not None or type(value) is not list or not value or self._recognize(value[0]) is None:
+            yield self._document(value, kind, end, None)
             return
-        yield self._document(value, kind, end, None)
+        line = self._line_at(start)
+        self._at = end
+        for number, element in enumerate(value):
+            # All of them have the same line, so their texts are not needed.
+            yield JsonDocument(element, self._recognize(element), line, number, "", 0, 0)
 
     def _document(self, value: Any, kind: K | None, end: int, element: int | None) -> JsonDocument[K]:
         line = self._line_at(self._at)
@@ -311,20 +259,24 @@ class DocumentReader(Generic[K]):
 
     # --- lists of documents ---
 
-    def _first_is_known(self) -> bool:
-        """Return whether the first element of an incomplete list is a document."""
-        place = self._at + 1
-        while place < len(self._text) and self._text[place] in _WHITESPACE:
-            place += 1
-        try:
-            value, _ = parse_at(self._text, place)
-        except (IncompleteDocument, JsonSyntaxError):
-            return False
-        return self._recognize(value) is not None
+    def _begins_list_of_documents(self) -> bool:
+        """Return whether the list that begins here holds documents, as its first element shows."""
+        while True:
+            place = _SPACE.match(self._text, self._at + 1).end()  # type: ignore[union-attr]
+            try:
+                value, _ = self._parse_at(place)
+            except IncompleteDocument:
+                if not self._take_more():
+                    return False
+                continue
+            except JsonSyntaxError:
+                return False
+            # A history of states is one conversation, though each state is one by itself.
+            return self._recognize([value]) is None and self._recognize(value) is not None
 
     def _elements(self) -> Iterator[JsonDocument[K]]:
         self._at += 1
-        number = 0
+        number, border, size = 0, "", 0
         self._expect_more("an element or ]")
         while self._text[self._at] != "]":
             if number:
@@ -332,11 +284,22 @@ class DocumentReader(Generic[K]):
                     raise JsonSyntaxError("not JSON: expecting ',' or ']' after an element", self._at)
                 self._at += 1
                 self._expect_more("an element")
-            value, end = self._parse()
+            value, end = self._parse_element(border, size)
+            size = end - self._at
+            border = _border_after(self._text, end) or border
             yield self._document(value, self._recognize(value), end, number)
             number += 1
             self._expect_more("',' or ']'")
         self._at += 1
+
+    def _parse_element(self, border: str, size: int) -> tuple[Any, int]:
+        """Parse an element of a list, which is faster if it ends where the *border* says that it does."""
+        if border:
+            end = self._text.find(border, self._at, self._at + _GROWTH * size) + 1
+            value = parse_line(self._text, self._at, end) if end else None
+            if value is not None:
+                return value, end
+        return self._parse()
 
     def _expect_more(self, what: str) -> None:
         if not self._skip_space():
@@ -347,19 +310,44 @@ class DocumentReader(Generic[K]):
     def _parse(self) -> tuple[Any, int]:
         while True:
             try:
-                return parse_at(self._text, self._at)
+                return self._parse_at(self._at)
             except IncompleteDocument as incomplete:
                 if not self._take_more():
                     raise incomplete.to_syntax_error(self._text) from None
 
+    def _parse_at(self, start: int) -> tuple[Any, int]:
+        """Parse the value that begins at *start*; see `parse_at`."""
+        # An error of the parser counts the lines of the whole text that it was given.
+        size = _FIRST_WINDOW if self._has_errors else len(self._text)
+        while start + size < len(self._text):
+            try:
+                value, end = parse_at(self._text[start : start + size], 0)
+            except IncompleteDocument:
+                size *= _GROWTH
+                continue
+            except JsonSyntaxError as error:
+                raise JsonSyntaxError(error.what, start + error.offset) from None
+            return value, start + end
+        return parse_at(self._text, start)
+
+    def _parse_line(self) -> Any:
+        """Return the document if the rest of the current line is one; None if `_parse` has to parse it."""
+        if self._line_end < self._at:
+            self._line_end = self._text.find("\n", self._at)
+            if self._line_end < 0:
+                self._line_end = self._tried_end = len(self._text)
+        if self._line_end == self._tried_end:
+            return None
+        value = parse_line(self._text, self._at, self._line_end)
+        if value is None:
+            self._tried_end = self._line_end
+        return value
+
     def _skip_space(self) -> bool:
         """Advance to the next character that is not a space; return whether there is one."""
         while True:
-            text, at, end = self._text, self._at, len(self._text)
-            while at < end and text[at] in _WHITESPACE:
-                at += 1
-            self._at = at
-            if at < end:
+            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if self._at < len(self._text):
                 return True
             if not self._take_more():
                 return False
@@ -376,6 +364,7 @@ class DocumentReader(Generic[K]):
         self._line_at(self._at)
         self._text = self._text[self._at :] + text
         self._at = self._counted = 0
+        self._line_end = self._tried_end = -1
         return True
 
     def _line_at(self, offset: int) -> int:
@@ -401,3 +390,9 @@ class DocumentReader(Generic[K]):
             return False
         # A line that is not exactly one document may be inside of the broken one.
         return self._text.find("\n", self._at, end) < 0 and self._text[end : end + 1] in ("", "\n", "\r")
+
+
+def _border_after(text: str, end: int) -> str:
+    """Return how an element of a list that ends there and the next one meet; an empty text if that is unknown."""
+    found = _BORDER.match(text, end)
+    return text[end - 1 : found.end()] if found is not None else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -24,6 +24,8 @@ SUFFIXES = (".json", ".jsonl", ".ndjson")
 """The suffixes of the files that are read in folders."""
 
 STANDARD_INPUT = "-"
+
+_NAME_A_FORMAT = f"name one with --format: {', '.join(FORMATS)}"
 
 _FOREIGN_PREFIXES = {
     b"\x80": "a pickle, which is never loaded, because loading one runs what it says; store JSON",
@@ -45,13 +47,13 @@ class LocatedConversation:
         conversation: The conversation.
         file: Its file, as it was named.
         line: The line in which its document begins.
-        line_of: Return the line of a path in its document.
+        lines_of: Return the lines of paths in its document.
     """
 
     conversation: StoredConversation
     file: str
     line: int
-    line_of: Callable[[JsonPath], int]
+    lines_of: Callable[[Sequence[JsonPath]], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,7 @@ def _read_file(
             yield SkippedFile(name)
             return
         else:
-            problem = f"unknown format; name one with --format: {', '.join(FORMATS)}"
-            yield HistoryError(problem, file=name, line=document.line)
+            yield HistoryError(f"unknown format; {_NAME_A_FORMAT}", file=name, line=document.line)
         known += 1
     if reader.messages:
         yield reader.join_messages()
@@ -152,27 +153,33 @@ class _FileReader:
             [message.value for message in messages], None, messages[0].line, None, "", 0, 0
         )
         lines = [message.line for message in messages]
+
+        def line_of(path: JsonPath) -> int:
+            return lines[path[0]] if path and type(path[0]) is int else lines[0]
+
         reader = self.detector.find_reader(first.value)
-        assert reader is not None
-        return self.read(first, reader, lambda path: lines[path[0]] if path and type(path[0]) is int else lines[0])
+        if reader is None:
+            problem = f"each line is a message, and together they are of no known format; {_NAME_A_FORMAT}"
+            return HistoryError(problem, file=self.name, line=first.line)
+        return self.read(first, reader, lambda paths: [line_of(path) for path in paths])
 
     def read(
         self,
         document: JsonDocument[FormatReader],
         reader: FormatReader,
-        line_of: Callable[[JsonPath], int] | None = None,
+        lines_of: Callable[[Sequence[JsonPath]], list[int]] | None = None,
     ) -> LocatedConversation | HistoryError:
         """Read one conversation; return the error if that fails."""
-        line_of = line_of or document.line_of
+        lines_of = lines_of or document.lines_of
         try:
             conversation = reader.read(document.value)
         except HistoryError as error:
-            line = line_of(error.at)
+            [line] = lines_of([error.at])
             return HistoryError(error.what, at=self._path(document, error.at), file=self.name, line=line)
         except RecursionError:
             return HistoryError(TOO_DEEP, file=self.name, line=document.line)
         conversation.name = self.name if document.element is None else f"{self.name}[{document.element}]"
-        return LocatedConversation(conversation, self.name, document.line, line_of)
+        return LocatedConversation(conversation, self.name, document.line, lines_of)
 
     @staticmethod
     def _path(document: JsonDocument[FormatReader], path: JsonPath) -> JsonPath:

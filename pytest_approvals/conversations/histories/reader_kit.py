@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -69,14 +70,19 @@ def require_object(item: Mapping[str, Any], name: str) -> dict[str, Any]:
     raise _shape_error(item, name, "an object")
 
 
-def optional_objects(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return a list of objects; an empty one if it is missing or null."""
+def optional_list(item: Mapping[str, Any], name: str) -> list[Any]:
+    """Return a list; an empty one if it is missing or null."""
     value = item.get(name)
     if value is None:
         return []
     if type(value) is not list:
         raise _shape_error(item, name, "an array")
-    return require_objects(value, (name,))
+    return value
+
+
+def optional_objects(item: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return a list of objects; an empty one if it is missing or null."""
+    return require_objects(optional_list(item, name), (name,))
 
 
 def require_objects(value: list[Any], at: tuple[str | int, ...] = ()) -> list[dict[str, Any]]:
@@ -219,6 +225,15 @@ class ConversationBuilder:
 def prefix_error(path: JsonPath, error: HistoryError) -> HistoryError:
     """Return an error with a path that begins further out."""
     return HistoryError(error.what, at=(*path, *error.at))
+
+
+@contextmanager
+def errors_within(path: JsonPath) -> Iterator[None]:
+    """Prefix the paths of errors that are raised inside with *path*."""
+    try:
+        yield
+    except HistoryError as error:
+        raise prefix_error(path, error) from None
 
 
 @dataclass(frozen=True, slots=True)

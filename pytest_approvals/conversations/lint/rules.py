@@ -25,14 +25,8 @@ from pytest_approvals.conversations.histories.conversation import (
     TextEntry,
     format_path,
 )
-from pytest_approvals.conversations.lint.call_lifecycle import (
-    CallLifecycle,
-    OpenLifecycles,
-    format_short_call,
-    format_stored_call,
-    is_same_call,
-)
-from pytest_approvals.journal.arguments import arguments_match
+from pytest_approvals.conversations.lint.call_lifecycle import CallLifecycle, CallReader, OpenLifecycles
+from pytest_approvals.errors.printable import quote, shorten
 from pytest_approvals.journal.history import APPROVING_VERDICTS
 
 RULES = {
@@ -126,6 +120,10 @@ def _sort_key(finding: LintFinding) -> tuple[float, int]:
     return (math.inf if finding.message is None else finding.message, finding.content or 0)
 
 
+def _quote(call_id: str | None) -> str:
+    return "None" if call_id is None else quote(call_id)
+
+
 class _ConversationLinter:
     """Linter of one conversation.
 
@@ -134,12 +132,13 @@ class _ConversationLinter:
         is_model_speaking: The last entry belongs to a response of the model that may continue.
     """
 
-    __slots__ = ("by_request", "conversation", "findings", "gated", "is_model_speaking", "lifecycles", "round")
+    __slots__ = ("by_request", "calls", "conversation", "findings", "gated", "is_model_speaking", "lifecycles", "round")
 
     def __init__(self, conversation: StoredConversation, gated: Sequence[str]) -> None:
         self.conversation = conversation
         self.gated = gated
         self.findings: list[LintFinding] = []
+        self.calls = CallReader()
         self.lifecycles = OpenLifecycles()
         self.by_request: dict[str, CallLifecycle] = {}
         self.round = 0
@@ -164,6 +163,9 @@ class _ConversationLinter:
     def _report(self, rule: str, text: str, entry: ConversationEntry, other: ConversationEntry | None = None) -> None:
         self.findings.append(LintFinding.at(rule, text, self.conversation, entry, other))
 
+    def _format(self, call: CallEntry | RequestEntry) -> str:
+        return self.calls.format(call, call.tool)
+
     def _continue_response(self) -> None:
         """Begin a response of the model, or continue it."""
         if not self.is_model_speaking:
@@ -183,16 +185,15 @@ class _ConversationLinter:
         lifecycle = lifecycles.find_placeholder(entry) if may_be_known else None
         if lifecycle is not None:
             lifecycle.call = entry
-            tool, arguments = lifecycle.decided_call
-            if tool != entry.tool or not arguments_match(arguments, entry.arguments):
-                decided = format_short_call(tool, arguments)
-                text = f"the call is {format_stored_call(entry)}, and {decided} was decided about"
+            tool, decided = lifecycle.decided_tool, lifecycle.decided_call
+            if tool != entry.tool or not self.calls.arguments_match(decided, entry):
+                text = f"the call is {self._format(entry)}, and {self.calls.format(decided, tool)} was decided about"
                 self._report("arguments-as-approved", text, entry, lifecycle.decision or lifecycle.origin)
             return
         if not self.is_model_speaking:
             self._continue_response()
         if entry.id in lifecycles.open and entry.id is not None:
-            text = f"call id {entry.id!r} is used again while the call before has no result"
+            text = f"call id {_quote(entry.id)} is used again while the call before has no result"
             self._report("call-ids-unique", text, entry, lifecycles.open[entry.id][0].origin)
         lifecycles.begin(entry.id, CallLifecycle(entry, self.round, None, entry))
 
@@ -204,24 +205,24 @@ class _ConversationLinter:
             lifecycle = self._lifecycle_of_request(entry, is_in_state=is_in_state)
             lifecycle.request = entry
             self.by_request[entry.id] = lifecycle
-        elif not is_in_state or not is_same_call(entry, known.origin):
-            text = f"request id {entry.id!r} is used again while the request before is open"
+        elif not is_in_state or not self.calls.is_same_call(entry, known.origin):
+            text = f"request id {quote(entry.id)} is used again while the request before is open"
             self._report("request-ids-unique", text, entry, known.request)
         elif known.result is not None:
-            text = f"request {entry.id!r} is still kept as open, and its call has a result"
+            text = f"request {quote(entry.id)} is still kept as open, and its call has a result"
             self._report("settled-stays-settled", text, entry, known.result)
 
     def _lifecycle_of_request(self, entry: RequestEntry, *, is_in_state: bool) -> CallLifecycle:
         call_id = entry.call_id if entry.call_id is not None else entry.id
         lifecycle = self.lifecycles.find_unrequested(call_id)
         if lifecycle is not None:
-            if not is_same_call(entry, lifecycle.origin):
-                call = format_stored_call(lifecycle.origin)
-                text = f"the request shows {format_stored_call(entry)}, and the call is {call}"
+            if not self.calls.is_same_call(entry, lifecycle.origin):
+                call = self._format(lifecycle.origin)
+                text = f"the request shows {self._format(entry)}, and the call is {call}"
                 self._report("request-shows-the-call", text, entry, lifecycle.origin)
             return lifecycle
         if not entry.replaces_call and not self.conversation.is_continuation:
-            text = f"the request is about call {call_id!r}, which nobody made, or which has its result"
+            text = f"the request is about call {quote(call_id)}, which nobody made, or which has its result"
             self._report("request-shows-the-call", text, entry)
         if not is_in_state:
             self._continue_response()
@@ -237,25 +238,26 @@ class _ConversationLinter:
         lifecycle = self.by_request.get(entry.id)
         if lifecycle is None:
             if not self.conversation.is_continuation:
-                text = f"a decision to {entry.verdict} answers request {entry.id!r}, which nobody made before it"
+                text = f"a decision to {entry.verdict} answers request {quote(entry.id)}, which nobody made before it"
                 self._report("invalid-decision-refused", text, entry)
             return
         if lifecycle.decision is not None:
             self._check_repeated_decision(lifecycle, lifecycle.decision, entry)
         elif lifecycle.result is not None:
-            text = f"request {entry.id!r} is decided after its call has a result"
+            text = f"request {quote(entry.id)} is decided after its call has a result"
             self._report("settled-stays-settled", text, entry, lifecycle.result)
         lifecycle.decision = entry
         assert lifecycle.request is not None
         self._check_decided_call(lifecycle.request, entry)
 
     def _check_repeated_decision(self, lifecycle: CallLifecycle, before: DecisionEntry, entry: DecisionEntry) -> None:
-        same = before.verdict == entry.verdict and arguments_match(before.arguments, entry.arguments)
+        same = before.verdict == entry.verdict and self.calls.arguments_match(before, entry)
         if same or lifecycle.result is not None:
-            text = f"request {entry.id!r} is decided again: {entry.verdict} after {before.verdict}"
+            text = f"request {quote(entry.id)} is decided again: {entry.verdict} after {before.verdict}"
             self._report("settled-stays-settled", text, entry, before)
         else:
-            text = f"request {entry.id!r} has decisions that contradict each other: {before.verdict}, {entry.verdict}"
+            verdicts = f"{before.verdict}, {entry.verdict}"
+            text = f"request {quote(entry.id)} has decisions that contradict each other: {verdicts}"
             self._report("contradiction-not-executed", text, entry, before)
 
     def _check_decided_call(self, request: RequestEntry, entry: DecisionEntry) -> None:
@@ -265,11 +267,11 @@ class _ConversationLinter:
         if entry.verdict == "edit" or entry.arguments is None:
             return
         if entry.call_id is not None and request.call_id is not None and entry.call_id != request.call_id:
-            text = f"the decision holds call {entry.call_id!r}, and the request is about {request.call_id!r}"
+            text = f"the decision holds call {quote(entry.call_id)}, and the request is about {quote(request.call_id)}"
             self._report("arguments-as-approved", text, entry, request)
-        elif entry.tool != request.tool or not arguments_match(entry.arguments, request.arguments):
-            decided = format_short_call(entry.tool or request.tool, entry.arguments)
-            text = f"the decision is about {decided}, and the request shows {format_stored_call(request)}"
+        elif entry.tool != request.tool or not self.calls.arguments_match(entry, request):
+            decided = self.calls.format(entry, entry.tool or request.tool)
+            text = f"the decision is about {decided}, and the request shows {self._format(request)}"
             self._report("arguments-as-approved", text, entry, request)
 
     # --- results ---
@@ -282,7 +284,8 @@ class _ConversationLinter:
             self._report_orphan(entry)
             return
         if entry.tool is not None and entry.tool != lifecycle.origin.tool:
-            text = f"the result says to be of {entry.tool}, and call {entry.call_id!r} is of {lifecycle.origin.tool}"
+            tool, called = shorten(entry.tool), shorten(lifecycle.origin.tool)
+            text = f"the result says to be of {tool}, and call {_quote(entry.call_id)} is of {called}"
             self._report("result-matches-its-call", text, entry, lifecycle.origin)
         if entry.outcome != "denied":
             self._check_approval(lifecycle, entry)
@@ -290,23 +293,25 @@ class _ConversationLinter:
     def _report_orphan(self, entry: ResultEntry) -> None:
         before = self.lifecycles.last_settled.get(entry.call_id)
         if before is not None:
-            self._report("result-delivered-once", f"call {entry.call_id!r} has a second result", entry, before.result)
+            self._report(
+                "result-delivered-once", f"call {_quote(entry.call_id)} has a second result", entry, before.result
+            )
         elif not self.conversation.is_continuation:
-            text = f"a result is for call {entry.call_id!r}, which nobody made before it"
+            text = f"a result is for call {_quote(entry.call_id)}, which nobody made before it"
             self._report("result-matches-its-call", text, entry)
 
     def _check_approval(self, lifecycle: CallLifecycle, entry: ResultEntry) -> None:
         if lifecycle.decision is not None:
             verdict = lifecycle.decision.verdict
             if verdict not in APPROVING_VERDICTS and entry.outcome == "returned":
-                text = f"{format_stored_call(lifecycle.origin)} was decided with {verdict}, and has the result of a run"
+                text = f"{self._format(lifecycle.origin)} was decided with {verdict}, and has the result of a run"
                 self._report("rejected-never-runs", text, entry, lifecycle.decision)
         elif lifecycle.request is not None and lifecycle.request.needs_decision and self._shows_decisions(lifecycle):
-            text = f"{format_stored_call(lifecycle.origin)} has a result, and nobody decided about its request"
+            text = f"{self._format(lifecycle.origin)} has a result, and nobody decided about its request"
             self._report("approval-before-execution", text, entry, lifecycle.request)
         elif self.gated and any(fnmatchcase(lifecycle.origin.tool, pattern) for pattern in self.gated):
             nowhere = "" if self.conversation.shows_decisions else "; this format never tells who approved a call"
-            text = f"{format_stored_call(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
+            text = f"{self._format(lifecycle.origin)} is gated, and has a result without an approval{nowhere}"
             self._report("approval-before-execution", text, entry, lifecycle.origin)
 
     def _shows_decisions(self, lifecycle: CallLifecycle) -> bool:
@@ -321,7 +326,7 @@ class _ConversationLinter:
     def _report_open(self, lifecycle: CallLifecycle) -> None:
         is_continued = lifecycle.round < self.round
         request = lifecycle.request
-        call, end = format_stored_call(lifecycle.origin), ", and the conversation goes on"
+        call, end = self._format(lifecycle.origin), ", and the conversation goes on"
         if request is not None and lifecycle.decision is None and request.flagged:
             self._report("flags-agree", f"{call} is flagged as dealt with, and nobody decided about it", request)
         elif request is not None and lifecycle.decision is None and request.needs_decision:

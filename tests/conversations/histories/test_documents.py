@@ -9,7 +9,8 @@ import tracemalloc
 
 import pytest
 
-from pytest_approvals.conversations.histories.documents import DocumentReader, find_offset
+from pytest_approvals.conversations.histories.documents import CHUNK_SIZE, DocumentReader
+from pytest_approvals.conversations.histories.positions import find_offsets
 from pytest_approvals.errors import HistoryError
 
 TWO = [{"m": 1}, {"m": [2, "a\nb"]}]
@@ -50,10 +51,38 @@ def test_a_list_of_documents_is_taken_apart(size, indent) -> None:
     assert ([1, 1] if indent is None else [2, 5]) == [each.line for each in found]
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_elements_of_a_list_may_look_alike_and_differ(indent, end) -> None:
+    """Where one ends is not guessed wrongly."""
+    whole = [{"m": 1}, {"m": [{"m": 1}, {"m": 1}]}, {"m": '},{"m":1'}, {"m": 1}, {"m": {"m": 1}}, {"m": 2}]
+    separators = None if indent else (",", ":")
+    found = documents(json.dumps(whole, indent=indent, separators=separators) + end)
+
+    assert whole == [each.value for each in found]
+
+
 @pytest.mark.parametrize("size", [1, 7, None])
 def test_a_list_of_anything_else_is_one_document(size) -> None:
     """It is for a reader to say what it is."""
     assert [([1, {"a": 2}], 1)] == told(documents('[1, {"a": 2}]', size))
+
+
+@pytest.mark.parametrize("size", [7, None])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_list_of_known_documents_that_is_known_itself_is_one_document(size, end) -> None:
+    """As a history of states is one conversation, whatever its size."""
+    file = io.StringIO(json.dumps(TWO) + end)
+    found = list(DocumentReader(lambda wanted: file.read(size or wanted), lambda value: "any"))
+
+    assert [(TWO, None)] == [(each.value, each.element) for each in found]
+
+
+def test_the_first_document_of_a_list_may_be_larger_than_a_chunk() -> None:
+    """The list is taken apart all the same."""
+    large = {"m": "x" * (CHUNK_SIZE + 10)}
+
+    assert [0, 1] == [each.element for each in documents(json.dumps([large, {"m": 1}]))]
 
 
 def test_documents_may_follow_each_other() -> None:
@@ -65,14 +94,14 @@ def test_the_line_of_a_place_is_found() -> None:
     """A path leads to its line."""
     (document,) = documents('\n{"m": [\n1,\n{"a": "\\n", "b":\n2}]}')
 
-    assert [2, 2, 3, 4, 5] == [document.line_of(path) for path in [(), ("m",), ("m", 0), ("m", 1, "a"), ("m", 1, "b")]]
+    assert [2, 2, 3, 4, 5] == document.lines_of([(), ("m",), ("m", 0), ("m", 1, "a"), ("m", 1, "b")])
 
 
 def test_a_path_that_leads_nowhere_ends_on_the_way() -> None:
     """The last value on the way is told."""
     text = '{"a": {"b": 1}}'
 
-    assert text.index('{"b"') == find_offset(text, ("a", "c", 7))
+    assert [text.index('{"b"')] == find_offsets(text, 0, [("a", "c", 7)])
 
 
 WRONG = {
@@ -164,4 +193,4 @@ def test_deep_nesting_does_not_depend_on_the_stack() -> None:
     depth = sys.getrecursionlimit() // 2
     (document,) = documents('{"m": ' + "[" * depth + "]" * depth + "}")
 
-    assert 1 == document.line_of(("m",))
+    assert [1] == document.lines_of([("m",)])

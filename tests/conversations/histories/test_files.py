@@ -49,7 +49,7 @@ def test_lines_that_are_messages_make_one_conversation(found, tmp_path) -> None:
     write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, MESSAGES)) + "\n")
     (stored,) = found("a.jsonl")
 
-    assert (2, 2) == (stored.conversation.length, stored.line_of((1,)))
+    assert (2, [2]) == (stored.conversation.length, stored.lines_of([(1,)]))
 
 
 def test_a_folder_is_looked_through(found, tmp_path) -> None:
@@ -70,6 +70,63 @@ def test_one_bad_file_does_not_stop_the_others(found, tmp_path) -> None:
     write(tmp_path / "all" / "b.json", json.dumps(MESSAGES))
 
     assert [HistoryError, LocatedConversation] == [type(each) for each in found("all")]
+
+
+MIXED = [
+    {"role": "user", "content": "Pay"},
+    {"role": "assistant", "content": [{"type": "text", "text": "x"}, "y"]},
+    {"role": "assistant", "content": [{"type": "tool-call", "toolCallId": "c", "toolName": "p", "input": {}}]},
+]
+"""Each of them is a message of some format, and together they are of none."""
+
+
+def test_lines_that_make_no_conversation_do_not_stop_the_others(found, tmp_path) -> None:
+    """They are an error with a line, and the next file is read."""
+    write(tmp_path / "all" / "a.jsonl", "\n" + "\n".join(map(json.dumps, MIXED)) + "\n")
+    write(tmp_path / "all" / "b.json", json.dumps(MESSAGES))
+    mistake, stored = found("all")
+
+    assert str(mistake).startswith("all/a.jsonl:2: each line is a message, and together they are of no known format; ")
+    assert "all/b.json" == stored.file
+
+
+STATE = {"values": {"messages": [{"type": "human", "content": "x"}]}}
+ACTION = {"id": "i", "value": {"action_requests": [{"name": 7}]}}
+WRONG_TYPES = {
+    "writes": ({**STATE, "pending_writes": 7}, "pending_writes: expected an array, got an integer"),
+    "action": ({**STATE, "interrupts": [ACTION]}, "interrupts[0].value.action_requests[0].name: expected a string"),
+    "interrupt": ({**STATE, "interrupts": [{"id": 7, "value": {}}]}, "interrupts[0].id: expected a string"),
+    "resume": (
+        {
+            **STATE,
+            "pending_writes": [
+                ["t", "__interrupt__", [{"value": {"action_requests": [{"name": "pay"}]}}]],
+                ["t", "__resume__", [{"decisions": [{"type": "reject", "message": 7}]}]],
+            ],
+        },
+        "pending_writes[0][2][0].message: expected a string, got an integer",
+    ),
+    "reasons": (
+        {
+            "$schemaVersion": "1.0",
+            "original_input": "x",
+            "context": {"approvals": {"pay": {"rejected": ["c"], "rejection_messages": {"c": 7}}}},
+        },
+        "context.approvals.pay.rejection_messages.c: expected a string, got an integer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TYPES)
+def test_a_wrong_type_outside_of_messages_is_reported_with_its_path(found, tmp_path, name) -> None:
+    """And the next file is read."""
+    document, what = WRONG_TYPES[name]
+    write(tmp_path / "all" / "a.json", json.dumps(document))
+    write(tmp_path / "all" / "b.json", json.dumps(MESSAGES))
+    mistake, stored = found("all")
+
+    assert what in str(mistake)
+    assert "all/b.json" == stored.file
 
 
 def test_standard_input_is_a_file(found, monkeypatch) -> None:

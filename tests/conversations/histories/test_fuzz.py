@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_approvals.conversations.histories.files import _read_file
+from pytest_approvals.conversations.histories.files import LocatedConversation, _read_file
 from pytest_approvals.conversations.histories.journal import build_journal
 from pytest_approvals.conversations.histories.readers import FORMATS, FormatDetector, get_reader
 from pytest_approvals.conversations.lint import lint_conversation
-from pytest_approvals.conversations.lint.linter import FORMATTERS, error_message, finding_message
+from pytest_approvals.conversations.lint.linter import FORMATTERS, error_message, finding_messages
 from pytest_approvals.errors import HistoryError
 from pytest_approvals.journal.validation import find_violations
 
@@ -134,9 +134,7 @@ def test_any_bytes_are_a_conversation_or_a_mistake(data, start) -> None:
     for stored in _read_file(file, "a.json", FormatDetector(), in_folder=False):
         is_mistake = isinstance(stored, HistoryError)
         messages = (
-            [error_message(stored)]
-            if is_mistake
-            else [finding_message(each, stored) for each in lint_conversation(stored.conversation)]
+            [error_message(stored)] if is_mistake else finding_messages(lint_conversation(stored.conversation), stored)
         )
         for each in messages:
             assert all(write(each).isprintable() for write in FORMATTERS.values())
@@ -148,10 +146,7 @@ def test_what_is_shown_is_harmless(text) -> None:
     """Names and arguments may hold anything; a line stays a line, and a terminal does nothing."""
     made = {"$type": "functionCall", "callId": text, "name": text, "arguments": {text: text}}
     call = [{"role": "assistant", "contents": [made, {"$type": text}]}]
-    for finding in lint_conversation(FormatDetector("meai").read([*call, *call])):
-        from pytest_approvals.conversations.histories.files import LocatedConversation
-
-        messages = finding_message(
-            finding, LocatedConversation(FormatDetector("meai").read(call), text, 1, lambda path: 1)
-        )
-        assert all(write(messages).isprintable() for write in FORMATTERS.values())
+    conversation = FormatDetector("meai").read([*call, *call])
+    stored = LocatedConversation(conversation, text, 1, lambda paths: [1] * len(paths))
+    for message in finding_messages(lint_conversation(conversation), stored):
+        assert all(write(message).isprintable() for write in FORMATTERS.values())

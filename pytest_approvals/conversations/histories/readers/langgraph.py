@@ -11,7 +11,8 @@ shows past decisions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +27,17 @@ from pytest_approvals.conversations.histories.conversation import (
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
     FormatReader,
+    errors_within,
     is_object_list,
+    optional_list,
     optional_text,
+    require_object,
+    require_objects,
     require_text,
 )
 from pytest_approvals.conversations.histories.readers.langchain import read_message, unwrap_message
 from pytest_approvals.errors import HistoryError
-from pytest_approvals.journal.arguments import arguments_match
+from pytest_approvals.journal.arguments import arguments_key
 
 NAME = "langgraph"
 
@@ -63,7 +68,7 @@ def read(document: Any) -> StoredConversation:
     path, messages = lists[0]
     builder = ConversationBuilder(NAME, shows_decisions=type(document) is list and "checkpoint" in document[0])
     # The oldest first, in the order of the calls in the messages.
-    actions = [action for path, snapshot in reversed(snapshots) for action in _iter_actions(snapshot, path)]
+    actions = [action for path, snapshot in reversed(snapshots) for action in _read_actions(snapshot, path)]
     reader = _CheckpointReader(builder, actions)
     first = unwrap_message(messages[0])[0] if is_object_list(messages) else ()
     builder.read_messages(path, messages, reader.message, contents=(*first, "tool_calls"))
@@ -92,113 +97,129 @@ class _InterruptedAction:
     tool: str
     arguments: Any
     call_id: str | None = None
-    decision: Any = None
-
-    def is_about(self, call: CallEntry) -> bool:
-        """Return whether it may be about a call: the one it names, else an equal one."""
-        if self.call_id is not None:
-            return self.call_id == call.id
-        return self.tool == call.tool and arguments_match(self.arguments, call.arguments)
+    decision: DecisionEntry | None = None
 
 
-def _iter_actions(snapshot: Any, path: JsonPath) -> Iterator[_InterruptedAction]:
-    """Yield the actions in the interrupts of one snapshot."""
-    for at, interrupt, answer in _iter_interrupts(snapshot, path):
-        value = interrupt.get("value")
-        interrupt_id = optional_text(interrupt, "id") or optional_text(interrupt, "interrupt_id") or "interrupt"
-        if type(value) is not dict:
-            continue
+def _read_actions(snapshot: Any, path: JsonPath) -> list[_InterruptedAction]:
+    """Return the actions in the interrupts of one snapshot."""
+    with errors_within(path):
+        interrupts = list(_iter_interrupts(snapshot))
+    actions: list[_InterruptedAction] = []
+    for names, interrupt, answer in interrupts:
+        at = (*path, *names)
+        with errors_within(at):
+            actions += _iter_actions(interrupt, answer, at)
+    return actions
+
+
+def _iter_actions(interrupt: dict[str, Any], answer: Any, at: JsonPath) -> Iterator[_InterruptedAction]:
+    """Yield the actions of one interrupt."""
+    value = interrupt.get("value")
+    if type(value) is not dict:
+        return
+    interrupt_id = optional_text(interrupt, "id") or optional_text(interrupt, "interrupt_id") or "interrupt"
+    if is_object_list(value.get("action_requests")):
+        names = ("value", "action_requests")
+        actions = require_objects(value["action_requests"], names)
         answers = answer.get("decisions") if type(answer) is dict else None
-        if is_object_list(value.get("action_requests")):
-            for place, action in enumerate(value["action_requests"]):
-                here = (*at, "value", "action_requests", place)
-                name = interrupt_id if len(value["action_requests"]) == 1 else f"{interrupt_id}#{place + 1}"
-                decision = answers[place] if type(answers) is list and place < len(answers) else None
-                yield _InterruptedAction(
-                    name, here, _require_text(action, "name", here), action.get("args"), decision=decision
-                )
-        elif value.get("type") == "tool_approval":
-            here = (*at, "value")
-            call_id = optional_text(value, "tool_call_id")
+        for place, action in enumerate(actions):
+            name = interrupt_id if len(actions) == 1 else f"{interrupt_id}#{place + 1}"
+            decision = answers[place] if type(answers) is list and place < len(answers) else None
+            with errors_within((*names, place)):
+                tool = require_text(action, "name")
             yield _InterruptedAction(
-                interrupt_id, here, _require_text(value, "name", here), value.get("args"), call_id, answer
+                name, (*at, *names, place), tool, action.get("args"), decision=_read_decision(name, decision)
             )
+    elif value.get("type") == "tool_approval":
+        with errors_within(("value",)):
+            call_id, tool = optional_text(value, "tool_call_id"), require_text(value, "name")
+        yield _InterruptedAction(
+            interrupt_id, (*at, "value"), tool, value.get("args"), call_id, _read_decision(interrupt_id, answer)
+        )
 
 
-def _require_text(item: Any, name: str, at: JsonPath) -> str:
-    value = item.get(name) if type(item) is dict else None
-    if type(value) is not str:
-        raise HistoryError("expected a string", at=(*at, name))
-    return value
+def _read_decision(interrupt_id: str, answer: Any) -> DecisionEntry | None:
+    """Return a decision, whose place is not known yet."""
+    if type(answer) is not dict:
+        return None
+    verdict = _VERDICTS.get(str(answer.get("type")), "raw")
+    if verdict != "edit":
+        return DecisionEntry(-1, -1, interrupt_id, verdict, optional_text(answer, "message"))
+    edited = require_object(answer, "edited_action")
+    return DecisionEntry(-1, -1, interrupt_id, verdict, tool=require_text(edited, "name"), arguments=edited.get("args"))
 
 
-def _iter_interrupts(snapshot: Any, path: JsonPath) -> Iterator[tuple[JsonPath, dict[str, Any], Any]]:
-    """Yield the interrupts of a snapshot, each with its path and its answer."""
+def _iter_interrupts(snapshot: Any) -> Iterator[tuple[JsonPath, dict[str, Any], Any]]:
+    """Yield the interrupts of a snapshot, each with its path in it and its answer."""
     if type(snapshot) is not dict:
         return
     # A write is [id of the task, channel, value]; blanks in place of others keep the numbers in paths right.
-    writes = snapshot.get("pending_writes")
-    rows = [row if type(row) is list and len(row) == 3 else [None] * 3 for row in writes] if writes else []
+    writes = optional_list(snapshot, "pending_writes")
+    rows = [row if type(row) is list and len(row) == 3 else [None] * 3 for row in writes]
     answers = {row[0]: row[2] for row in rows if row[1] == "__resume__" and type(row[0]) is str}
     for number, (task, channel, value) in enumerate(rows):
         for place, interrupt in enumerate(value if channel == "__interrupt__" and is_object_list(value) else ()):
             resumed = answers.get(task) if type(task) is str else None
             answer = resumed[place] if type(resumed) is list and place < len(resumed) else None
             if type(interrupt) is dict:
-                yield (*path, "pending_writes", number, 2, place), interrupt, answer
-    yield from _iter_state_interrupts(snapshot, path)
+                yield ("pending_writes", number, 2, place), interrupt, answer
+    yield from _iter_state_interrupts(snapshot)
 
 
-def _iter_state_interrupts(snapshot: dict[str, Any], path: JsonPath) -> Iterator[tuple[JsonPath, dict[str, Any], Any]]:
+def _iter_state_interrupts(snapshot: dict[str, Any]) -> Iterator[tuple[JsonPath, dict[str, Any], Any]]:
     """Yield the interrupts of a state; a server lists them by task only."""
     if is_object_list(snapshot.get("interrupts")):
         for place, interrupt in enumerate(snapshot["interrupts"]):
             if type(interrupt) is dict:
-                yield (*path, "interrupts", place), interrupt, None
+                yield ("interrupts", place), interrupt, None
         return
     for number, task in enumerate(snapshot["tasks"] if is_object_list(snapshot.get("tasks")) else ()):
         held = task.get("interrupts") if type(task) is dict else None
         for place, interrupt in enumerate(held if is_object_list(held) else ()):
             if type(interrupt) is dict:
-                yield (*path, "tasks", number, "interrupts", place), interrupt, None
+                yield ("tasks", number, "interrupts", place), interrupt, None
 
 
 class _CheckpointReader:
     """Reader of the messages of one document, with the actions about their calls."""
 
-    def __init__(self, builder: ConversationBuilder, asks: list[_InterruptedAction]) -> None:
+    def __init__(self, builder: ConversationBuilder, actions: list[_InterruptedAction]) -> None:
         self.builder = builder
-        self.waiting = asks
+        # By the call that they name, else by what they show; each list in the order of the document.
+        self.waiting: dict[Hashable, deque[tuple[int, _InterruptedAction]]] = {}
+        for number, action in enumerate(actions):
+            shown = (action.tool, arguments_key(action.arguments))
+            key = shown if action.call_id is None else action.call_id
+            self.waiting.setdefault(key, deque()).append((number, action))
 
     def message(self, item: dict[str, Any], number: int) -> None:
         """Read one message; requests and decisions about its calls come after them."""
         entries = self.builder.entries
         before = len(entries)
         read_message(self.builder, item, number)
+        if not self.waiting:
+            return
         approvals = [self._find_approval(entry) for entry in entries[before:] if isinstance(entry, CallEntry)]
         entries += [request for request, _ in filter(None, approvals)]
         entries += [decision for _, decision in filter(None, approvals) if decision is not None]
 
     def _find_approval(self, call: CallEntry) -> tuple[RequestEntry, DecisionEntry | None] | None:
-        action = next((action for action in self.waiting if action.is_about(call)), None)
+        action = self._find_action(call)
         if action is None:
             return None
-        self.waiting.remove(action)
         number = self.builder.add_state_path(action.at)
         request = RequestEntry(number, -1, action.id, call.id, action.tool, action.arguments)
-        return request, _read_decision(action, number) if type(action.decision) is dict else None
+        if action.decision is not None:
+            action.decision.message = number
+        return request, action.decision
 
-
-def _read_decision(action: _InterruptedAction, number: int) -> DecisionEntry:
-    verdict = _VERDICTS.get(str(action.decision.get("type")), "raw")
-    if verdict != "edit":
-        return DecisionEntry(number, -1, action.id, verdict, optional_text(action.decision, "message"))
-    edited = action.decision.get("edited_action")
-    if type(edited) is not dict:
-        raise HistoryError("an edit has no edited_action", at=action.at)
-    return DecisionEntry(
-        number, -1, action.id, verdict, tool=require_text(edited, "name"), arguments=edited.get("args")
-    )
+    def _find_action(self, call: CallEntry) -> _InterruptedAction | None:
+        """Remove and return the first action that may be about a call: it names the call, or shows an equal one."""
+        named = self.waiting.get(call.id) if call.id is not None else None
+        equal = self.waiting.get((call.tool, arguments_key(call.arguments)))
+        # Numbers differ, so that actions are never compared.
+        found = min((actions for actions in (named, equal) if actions), default=None)
+        return found.popleft()[1] if found is not None else None
 
 
 READERS = {NAME: FormatReader(matches, read)}

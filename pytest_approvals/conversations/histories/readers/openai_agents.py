@@ -27,6 +27,7 @@ from pytest_approvals.conversations.histories.conversation import (
 from pytest_approvals.conversations.histories.reader_kit import (
     ConversationBuilder,
     FormatReader,
+    errors_within,
     expected_error,
     optional_objects,
     optional_text,
@@ -111,10 +112,6 @@ class _StoredDecision:
     call_id: str | None = None
     reason: str | None = None
 
-    def is_about(self, request: RequestEntry) -> bool:
-        """Return whether it decides about a request."""
-        return self.call_id == request.id or (self.call_id is None and self.tool == request.tool)
-
 
 def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_StoredDecision]:
     """Yield all decisions, those about single calls first."""
@@ -127,8 +124,9 @@ def _iter_decisions(document: dict[str, Any], names: _FieldNames) -> Iterator[_S
             for place, call_id in enumerate(record[name]) if type(record.get(name)) is list else ():
                 if type(call_id) is not str:
                     raise HistoryError("expected a string", at=(*at, name, place))
-                reasons = record.get(names.reasons)
-                reason = optional_text(reasons, call_id) if type(reasons) is dict and verdict == "reject" else None
+                reasons = record.get(names.reasons) if verdict == "reject" else None
+                with errors_within((*at, names.reasons)):
+                    reason = optional_text(reasons, call_id) if type(reasons) is dict else None
                 yield _StoredDecision(
                     (*at, name, place), tool, "approve" if verdict == "approve" else "reject", call_id, reason
                 )
@@ -160,14 +158,28 @@ def _iter_tool_records(approvals: Any, at: JsonPath) -> Iterator[tuple[JsonPath,
 
 
 class _RunStateReader:
-    """Reader of the items of one run."""
+    """Reader of the items of one run.
+
+    Attributes:
+        of_calls: The decisions about single calls, by call id.
+        of_tools: The decisions about all calls of a tool, by its name.
+        undecided: The ids of the requests that no decision follows yet.
+        decidable: Those of them that the state has a decision about, by id.
+        calls: Calls that the state has a decision about, and no request yet, by id.
+    """
 
     def __init__(self, builder: ConversationBuilder, names: _FieldNames, decisions: list[_StoredDecision]) -> None:
         self.builder = builder
         self.names = names
-        self.decisions = decisions
-        self.undecided: dict[str, RequestEntry] = {}
-        self.decided_calls = {decision.call_id for decision in decisions if decision.call_id is not None}
+        self.of_calls: dict[str, _StoredDecision] = {}
+        self.of_tools: dict[str, _StoredDecision] = {}
+        for decision in decisions:
+            if decision.call_id is None:
+                self.of_tools.setdefault(decision.tool, decision)
+            else:
+                self.of_calls.setdefault(decision.call_id, decision)
+        self.undecided: set[str] = set()
+        self.decidable: dict[str, tuple[RequestEntry, _StoredDecision]] = {}
         self.calls: dict[str, CallEntry] = {}
 
     def read_input(self, item: dict[str, Any], number: int) -> None:
@@ -184,7 +196,7 @@ class _RunStateReader:
             self._request(item, raw, number)
             return
         for entry in read_item(raw, number):
-            if isinstance(entry, CallEntry) and entry.id in self.decided_calls:
+            if isinstance(entry, CallEntry) and entry.id is not None and entry.id in self.of_calls:
                 self.calls[entry.id] = entry
             elif isinstance(entry, ResultEntry) and (entry.call_id in self.undecided or entry.call_id in self.calls):
                 self.add_decisions()
@@ -199,24 +211,27 @@ class _RunStateReader:
             call_id = require_text(raw, "call_id")
             tool = optional_text(raw, "name") or optional_text(item, "tool_name") or ""
             request = RequestEntry(number, -1, call_id, call_id, tool, raw.get("arguments"))
-        self.undecided[request.id] = request
         self.calls.pop(request.id, None)
+        self._add_request(request)
+
+    def _add_request(self, request: RequestEntry) -> None:
         self.builder.entries.append(request)
+        self.undecided.add(request.id)
+        decision = self.of_calls.get(request.id) or self.of_tools.get(request.tool)
+        if decision is not None:
+            self.decidable[request.id] = request, decision
 
     def add_decisions(self) -> None:
         """Add the decisions about the requests so far, and the requests that only a decision shows."""
         for call_id, call in self.calls.items():
-            at = next(decision.at for decision in self.decisions if decision.call_id == call_id)
-            request = RequestEntry(self.builder.add_state_path(at), -1, call_id, call_id, call.tool, call.arguments)
-            self.undecided[call_id] = request
-            self.builder.entries.append(request)
+            number = self.builder.add_state_path(self.of_calls[call_id].at)
+            self._add_request(RequestEntry(number, -1, call_id, call_id, call.tool, call.arguments))
         self.calls.clear()
-        for request in list(self.undecided.values()):
-            decision = next((decision for decision in self.decisions if decision.is_about(request)), None)
-            if decision is not None:
-                del self.undecided[request.id]
-                number = self.builder.add_state_path(decision.at)
-                self.builder.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, decision.reason))
+        for request, decision in self.decidable.values():
+            number = self.builder.add_state_path(decision.at)
+            self.builder.entries.append(DecisionEntry(number, -1, request.id, decision.verdict, decision.reason))
+        self.undecided.difference_update(self.decidable)
+        self.decidable.clear()
 
 
 def _to_responses_item(item: dict[str, Any]) -> dict[str, Any]:
