@@ -23,6 +23,7 @@ from pytest_approvals.agent_side.rpc.peer import CallTimeout, ConnectionEnded, R
 from pytest_approvals.agent_side.rpc.remote_errors import BrokenContract, Stopped
 from pytest_approvals.agent_side.rpc.serialization import SerializationError, from_json, to_json
 from pytest_approvals.errors import HostError, UsageError
+from pytest_approvals.processes.process_groups import orphan_killer
 from pytest_approvals.processes.rpc_handlers import RpcHandlers
 from pytest_approvals.processes.stderr import LoopStderrTail
 
@@ -91,6 +92,8 @@ class AgentProcess:
         self._ended = False
         self._hangs = False
         self._session_numbers = count(1)
+        if self.pid is not None:
+            orphan_killer.add(self.pid)
 
     async def greet(self) -> None:
         """Exchange greetings with the process, which loads the agent.
@@ -105,7 +108,10 @@ class AgentProcess:
             raise HostError(
                 self.agent, f"its process speaks protocol {welcome.protocol}; the harness speaks {PROTOCOL_VERSION}"
             )
-        self.pid, self.facts, self.how = welcome.pid, welcome.facts, welcome.how
+        self.facts, self.how = welcome.facts, welcome.how
+        if self.pid is None:
+            self.pid = welcome.pid
+            orphan_killer.add(self.pid)
 
     def begin_session(self, world: World) -> int:
         """Return the number of a new session; *world* answers what the process asks for it."""
@@ -254,6 +260,8 @@ class AgentProcess:
             self._signal(signal.SIGKILL)
         self._stderr.close()
         self._reap()
+        if self.pid is not None:
+            orphan_killer.remove(self.pid)
 
     async def _kill(self) -> None:
         # The id of a forked process is unknown before its greeting; until then its fork server ends it.
@@ -273,3 +281,4 @@ class AgentProcess:
         if self._child is not None and self._child.returncode is None:
             self._signal(signal.SIGKILL)  # its number cannot be another's before it is reaped
             self._child.wait()
+            orphan_killer.remove(self._child.pid)

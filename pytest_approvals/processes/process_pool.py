@@ -21,6 +21,7 @@ from pytest_approvals.agent_side.rpc.remote_errors import RemoteError
 from pytest_approvals.errors import AgentUnavailable, HostError
 from pytest_approvals.processes.agent_process import AgentProcess, ProcessTimeouts
 from pytest_approvals.processes.launchers import Launcher, PythonLauncher
+from pytest_approvals.processes.process_groups import orphan_killer
 from pytest_approvals.processes.stderr import ThreadStderrTail
 
 
@@ -46,6 +47,7 @@ class ForkServer:
         finally:
             theirs.close()
             os.close(writing)
+        orphan_killer.add(self._child.pid)
         self._tail = ThreadStderrTail(reading)
 
     def fork(self, protocol: int, stderr: int) -> None:
@@ -83,6 +85,7 @@ class ForkServer:
                 self._signal(signal.SIGKILL)
         self._signal(signal.SIGKILL)  # whatever else is in its group
         self._child.wait()
+        orphan_killer.remove(self._child.pid)
         self._tail.wait_until_over(timeout)
 
     def _signal(self, number: signal.Signals) -> None:

@@ -1,13 +1,15 @@
 """
 A harness of its own, for tests of its end: leaves agents in some state, prints their numbers, and continues on command.
 
-`python harness_script.py STATE END`: STATE is `idle`, `spins` or `warming`; END is `stays`, `returns` or `raises`.
+`python harness_script.py STATE END`: STATE is `idle`, `spins`, `stopped` or `warming`;
+END is `stays`, `returns` or `raises`.
 """
 
 # ruff: noqa: T201 -- what it prints is read by the test
 
 import asyncio
 import os
+import signal
 import sys
 
 from toy_world import BLUEPRINT, ToyWorld
@@ -44,6 +46,9 @@ async def leave_agents(pool: ProcessPool) -> None:
     for agent in agents if not turns else ():
         await agent.pending()
     await asyncio.sleep(0)
+    if STATE == "stopped":
+        for pid in (warm._child.pid, *(agent.host.pid for agent in agents)):
+            os.kill(pid, signal.SIGSTOP)
     print(os.getpgid(warm._child.pid), *(agent.host.pid for agent in agents), flush=True)
 
 

@@ -74,6 +74,7 @@ def harness(*words: str) -> tuple[subprocess.Popen[str], list[int]]:
     [
         ("killed", "idle"),
         ("killed", "spins"),
+        ("killed", "stopped"),
         ("killed", "warming"),
         ("interrupted", "spins"),
         ("returns", "idle"),
@@ -82,7 +83,10 @@ def harness(*words: str) -> tuple[subprocess.Popen[str], list[int]]:
     ],
 )
 def test_nothing_outlives_the_harness(state: str, end: str) -> None:
-    """Whether it is killed, gets a Ctrl-C, or forgets to close anything; and however busy the processes are."""
+    """Whether it is killed, gets a Ctrl-C, or forgets to close anything; and however busy the processes are.
+
+    Those that were stopped by a signal cannot notice anything, and are continued or killed.
+    """
     child, processes = harness(state, end if end in ("returns", "raises") else "stays")
     with child:
         if end in ("killed", "interrupted"):

@@ -1,0 +1,163 @@
+"""Process groups that must not outlive this process: agents, and installers of environments.
+
+An agent process ends by itself when its connection closes. That fails if it is stopped or hangs, and installers notice
+nothing; so a small shell process waits for the end of this one and kills what is left. It works on every POSIX system,
+after any kind of end.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import subprocess
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+EXIT_GRACE = 6
+"""Seconds that agents have to end by themselves: a fork server first waits for those that it has forked."""
+
+# Groups are kept between spaces. At the end of its input, i.e. of this process, stopped groups are continued, so that
+# they can end by themselves; a group that has ended in the meantime is left alone, because its number may be reused.
+_SCRIPT = """
+trap '' HUP INT TERM
+groups=' '
+while read -r verb group grace; do
+    case $verb in
+        add) groups="$groups$group:$grace " ;;
+        remove) case $groups in *" $group:"*)
+            rest=${groups#*" $group:"}
+            groups="${groups%%" $group:"*} ${rest#* }"
+        esac ;;
+    esac
+done
+for entry in $groups; do kill -s CONT -- "-${entry%:*}"; done
+waited=0
+while [ "$groups" != ' ' ]; do
+    left=' '
+    for entry in $groups; do
+        if [ "${entry#*:}" -le $waited ]; then kill -s KILL -- "-${entry%:*}"
+        elif kill -s 0 -- "-${entry%:*}"; then left="$left$entry "
+        fi
+    done
+    groups=$left
+    if [ "$groups" != ' ' ]; then sleep 1; waited=$((waited + 1)); fi
+done
+"""
+
+
+class OrphanKiller:
+    """Process that kills the groups that are left when this process ends; started with the first group."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._groups: set[int] = set()
+
+    def add(self, group: int, *, grace: int = EXIT_GRACE) -> None:
+        """Kill *group* if it still runs *grace* seconds after the end of this process."""
+        self.start()
+        self._write(f"add {group} {grace}\n")
+        self._groups.add(group)
+
+    def remove(self, group: int) -> None:
+        """Leave *group* alone: it has ended. Other groups are ignored."""
+        if group in self._groups and self._owner == os.getpid():
+            self._groups.discard(group)
+            self._write(f"remove {group}\n")
+
+    def close(self) -> None:
+        """Let the process end, which kills the groups that are left; do nothing in a fork of this process."""
+        if self._child is None or self._owner != os.getpid():
+            return
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        # Without groups it ends at once, unless a fork of this process holds the other end of its input.
+        with suppress(subprocess.TimeoutExpired):
+            self._child.wait(0 if self._groups else 0.5)
+        self._child.returncode = self._child.returncode or 0  # `Popen` warns of a child that was not waited for
+        self._child, self._owner = None, 0
+        self._groups.clear()
+
+    def start(self) -> None:
+        """Start the process unless it runs, so that `add` takes no time."""
+        if self._owner == os.getpid():
+            return
+        # A fork of this process has groups of its own.
+        self._owner = os.getpid()
+        self._groups = set()
+        try:
+            self._child = subprocess.Popen(
+                ["/bin/sh", "-c", _SCRIPT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd="/",
+                env={"PATH": os.environ.get("PATH", os.defpath)},
+                start_new_session=True,
+            )
+        except OSError:
+            # Without a shell, agents still end by themselves unless they are stopped.
+            self._child = None
+
+    def _write(self, line: str) -> None:
+        if self._child is not None and self._child.stdin is not None:
+            with suppress(OSError):
+                self._child.stdin.write(line.encode())
+
+
+orphan_killer = OrphanKiller()
+"""The one of this process; closed after the pools, which are created later."""
+atexit.register(orphan_killer.close)
+
+
+def run_group(
+    command: list[str],
+    *,
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    timeout: float,
+    pass_fds: Collection[int] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run a program in a group of its own that ends with this call, however the call ends, and with this process.
+
+    Args:
+        command: The program and its arguments.
+        folder: The current folder; by default that of this process.
+        variables: The environment variables; by default those of this process.
+        timeout: Seconds until it is killed.
+        pass_fds: Descriptors that it inherits.
+
+    Raises:
+        OSError: It cannot be started.
+        subprocess.TimeoutExpired: It took too long.
+    """
+    orphan_killer.start()
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        pass_fds=tuple(pass_fds),
+    ) as child:
+        orphan_killer.add(child.pid, grace=0)
+        try:
+            stdout, stderr = child.communicate(timeout=timeout)
+        finally:
+            # What it has started ends, too; its number is its own until it is reaped.
+            if child.returncode is None:
+                _kill_group(child.pid)
+            orphan_killer.remove(child.pid)
+        return subprocess.CompletedProcess(command, child.returncode, stdout, stderr)
+
+
+def _kill_group(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
