@@ -29,6 +29,12 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(autouse=True)
+def _no_remembered_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Play all runs: one that an earlier test left behind would prove nothing about the code of today."""
+    monkeypatch.setenv("PYTEST_APPROVALS_RUNS", "off")
+
+
+@pytest.fixture(autouse=True)
 def _not_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide from a pytest inside of a test that the one outside of it is a worker of pytest-xdist."""
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):

@@ -121,6 +121,7 @@ def _create_python_launcher(environment: CachedEnvironment, adapter: type[Agent]
         path=path,
         # Modules of the surrounding project must not shadow those of the environment.
         variables=(("PYTHONPATH", ""),),
+        environment=str(environment.folder),
     )
 
 
@@ -140,7 +141,8 @@ def _create_node_launcher(environment: CachedEnvironment, adapter: type[Agent], 
     copy = copy_sources(agent_side, environment.folder / "copies", _JAVASCRIPT_SUFFIXES)
     adapter_folder = Path(sys.modules[adapter.__module__].__file__ or "").parent.relative_to(agent_side)
     facts = json.dumps(to_json(get_facts(adapter)))
-    return CommandLauncher(words=(node, str(copy / "javascript" / "main.mjs"), str(copy / adapter_folder), facts))
+    words = (node, str(copy / "javascript" / "main.mjs"), str(copy / adapter_folder), facts)
+    return CommandLauncher(words=words, environment=str(environment.folder))
 
 
 _LAUNCHERS: dict[str, Callable[[CachedEnvironment, type[Agent], str], Launcher]] = {

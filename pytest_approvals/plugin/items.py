@@ -17,8 +17,9 @@ import pytest
 
 from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
 from pytest_approvals.checks import CheckFailed
-from pytest_approvals.errors import ApprovalsError, ScenarioError, TranscriptMismatch
+from pytest_approvals.errors import ApprovalsError, RequirementWarning, ScenarioError, TranscriptMismatch
 from pytest_approvals.errors.printable import escape_lines, escape_value
+from pytest_approvals.journal.transcript import Transcript
 from pytest_approvals.plugin.results import build_mismatch_line
 from pytest_approvals.plugin.snapshot import (
     assert_transcript,
@@ -41,6 +42,7 @@ from pytest_approvals.yaml_files import find_line
 
 if TYPE_CHECKING:
     from pytest_approvals.plugin.agents import AgentUnderTest
+    from pytest_approvals.plugin.remembered_items import RememberedItem, RememberedVerdict
     from pytest_approvals.plugin.state import PluginState
 
 HANG_TIME_LIMIT = 5.0
@@ -217,15 +219,44 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
         JournalError: Its journal could not be written.
         TranscriptMismatch: It broke no requirement, but does something else than before.
     """
+    memory = state.memory
+    remembered = memory.find(item.scenario, item.variant, item.agent) if memory is not None else None
+    if remembered is not None and remembered.verdict is not None:
+        _repeat_outcome(state, item, remembered, remembered.verdict)
+        return
+    if remembered is not None:
+        run = remembered.restore_run(item.scenario, item.variant, item.agent.name)
+        judged = _judge(state, item, run)
+        if judged.failing:
+            state.pop_record(item)
+            remembered = None
+    if remembered is None:
+        agent = item.agent
+        # The project's filters of warnings are about its own code; as errors they would change what a framework does.
+        with warnings.catch_warnings(), state.guard.watch() as watch:
+            warnings.simplefilter("default")
+            run = agent.run(_record_run(state, agent, item.scenario, item.variant))
+        judged = _judge(state, item, run)
+        # After the run was recorded for the report, and before the findings that a refused connection may have caused.
+        watch.raise_leaks()
+    try:
+        _raise_outcome(state, item, run, judged)
+    except pytest.xfail.Exception:
+        _keep_run(state, item, run, judged)
+        raise
+    _keep_run(state, item, run, judged)
+
+
+def _judge(state: PluginState, item: ScenarioItem, run: RecordedRun) -> JudgedRun:
     agent = item.agent
-    # The project's filters of warnings are about its own code; as errors they would change what a framework does.
-    with warnings.catch_warnings(), state.guard.watch() as watch:
-        warnings.simplefilter("default")
-        run = agent.run(_record_run(state, agent, item.scenario, item.variant))
-    judged = state.judge(item, run, agent.source, waivers=agent.waivers, flavour=agent.local.spec.flavour)
+    key = (state.memory.key_of(item.scenario, item.variant, agent) if state.memory is not None else None) or ""
+    flavour = agent.local.spec.flavour
+    judged = state.judge(item, run, agent.source, waivers=agent.waivers, flavour=flavour, key=key)
     item.user_properties.append(("findings", ", ".join(finding.verdict.check for finding in judged.findings)))
-    # After the run was recorded for the report, and before the findings that a refused connection may have caused.
-    watch.raise_leaks()
+    return judged
+
+
+def _raise_outcome(state: PluginState, item: ScenarioItem, run: RecordedRun, judged: JudgedRun) -> None:
     judged.raise_findings()
     if run.journal.failure is not None:
         raise run.journal.failure
@@ -235,7 +266,31 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
         # `xfail` raises, so a run with a waived failure is not compared with its transcript.
         pytest.xfail("; ".join(format_waiver(str(waiver)) for waiver in judged.waived.values()))
     if not judged.findings and item.is_compared and not is_expected_to_differ(item, judged.subject):
-        _compare_transcript(state, item, judged)
+        _compare_transcript(state, item, judged.subject, judged.transcript)
+
+
+def _keep_run(state: PluginState, item: ScenarioItem, run: RecordedRun, judged: JudgedRun) -> None:
+    if state.memory is not None:
+        state.memory.keep(item.agent, run, judged, state.get_record(item))
+
+
+def _repeat_outcome(
+    state: PluginState, item: ScenarioItem, remembered: RememberedItem, verdict: RememberedVerdict
+) -> None:
+    """Report a remembered run, and raise what its item raised, or a difference from what is stored by now.
+
+    Raises:
+        TranscriptMismatch: Its transcript is not the stored one.
+    """
+    state.add_record(item, remembered.restore_record(verdict), verdict.transcript)
+    item.user_properties.append(("findings", verdict.findings))
+    for text in verdict.warnings:
+        item.warn(RequirementWarning(text))
+    if verdict.waived:
+        pytest.xfail(escape_value(verdict.waived))
+    subject = Subject.of(remembered.header, more=state.settings.rerun_words)
+    if not verdict.findings and item.is_compared and not is_expected_to_differ(item, subject):
+        _compare_transcript(state, item, subject, Transcript.parse(verdict.transcript))
 
 
 async def _record_run(state: PluginState, agent: AgentUnderTest, scenario: Scenario, variant: Variant) -> RecordedRun:
@@ -260,11 +315,11 @@ def is_expected_to_differ(item: ScenarioItem, subject: Subject) -> bool:
     return not item.writes and find_waiver(differs, item.agent.waivers) is not None
 
 
-def _compare_transcript(state: PluginState, item: ScenarioItem, judged: JudgedRun) -> None:
+def _compare_transcript(state: PluginState, item: ScenarioItem, subject: Subject, transcript: Transcript) -> None:
     try:
-        assert_transcript(item, judged.transcript, item.transcript, write=item.writes)
+        assert_transcript(item, transcript, item.transcript, write=item.writes)
     except TranscriptMismatch as error:
-        state.add_report_line(item, build_mismatch_line(judged.subject, error))
+        state.add_report_line(item, build_mismatch_line(subject, error))
         raise
 
 

@@ -19,7 +19,7 @@ from pytest_approvals.journal.events import Event, event_from_dict
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.reporting.files import ReportStream
-from pytest_approvals.reporting.findings import to_verdict_line
+from pytest_approvals.reporting.findings import DETAIL_INDENT, to_verdict_line
 from pytest_approvals.reporting.judged_run import JudgedRun
 from pytest_approvals.reporting.report import (
     AbsentLine,
@@ -55,8 +55,11 @@ class RunRecord:
         is_user_run: Whether it is a run of a user's test, not of a scenario file.
         lines: The lines of the report.
         transcript: The lines of the transcript if it belongs into the report.
-        history: What happened, if no check failed: it is compared with the runs in other variants.
+        history: What happened, if no check failed: it is compared with the runs in other variants. As bytes it is a
+            compressed journal, which is read when it is needed.
         traits: The design choices that the run of a scenario shows, if a report is wanted.
+        key: The digest of what the run depends on; empty if that is not known.
+        is_remembered: Whether the run was made in an earlier session.
     """
 
     scenario: str
@@ -67,8 +70,10 @@ class RunRecord:
     is_user_run: bool
     lines: list[VerdictLine]
     transcript: tuple[str, ...] | None
-    history: History | None
+    history: History | bytes | None
     traits: dict[str, tuple[str, ...]]
+    key: str = ""
+    is_remembered: bool = False
 
     @classmethod
     def of(
@@ -80,6 +85,7 @@ class RunRecord:
         is_user_run: bool,
         is_base: bool,
         with_traits: bool = False,
+        key: str = "",
     ) -> RunRecord:
         """Return the record of a judged run.
 
@@ -90,6 +96,7 @@ class RunRecord:
             is_user_run: Whether it is a run of a user's test.
             is_base: Whether it ran in the base variant, whose transcript the report always has.
             with_traits: Whether to observe its traits.
+            key: The digest of what the run depends on.
         """
         subject = judged.subject
         return cls(
@@ -104,19 +111,18 @@ class RunRecord:
             history=judged.history if judged.is_clean and not is_user_run else None,
             # What a user's test scripts is no choice of the agent alone.
             traits=observe_traits(judged.history) if with_traits and judged.history and not is_user_run else {},
+            key=key,
         )
 
     @classmethod
     def load(cls, dumped: Mapping[str, Any]) -> RunRecord:
         """Return the record that a worker dumped."""
-        journal = dumped["history"]
         return cls(
             **{
                 **dumped,
                 "about": ReportedAgent(**dumped["about"]),
                 "lines": [VerdictLine(**line) for line in dumped["lines"]],
                 "transcript": None if dumped["transcript"] is None else tuple(dumped["transcript"]),
-                "history": None if journal is None else read_history(decompress_journal(journal)),
                 "traits": {name: tuple(values) for name, values in dumped["traits"].items()},
             }
         )
@@ -132,16 +138,18 @@ class RunRecord:
             "is_user_run": self.is_user_run,
             "lines": [line.model_dump(exclude_defaults=True) for line in self.lines],
             "transcript": None if self.transcript is None else list(self.transcript),
-            "history": None if self.history is None else compress_journal(self.history.events),
+            "history": compress_journal(self.history.events) if isinstance(self.history, History) else self.history,
             "traits": {name: list(values) for name, values in self.traits.items()},
+            "key": self.key,
+            "is_remembered": self.is_remembered,
         }
 
 
 def build_mismatch_line(subject: Subject, error: TranscriptMismatch) -> VerdictLine:
     """Return the line of the report that says that a run differs from its stored transcript."""
     different = [line for line in error.differences or () if line.startswith(("+", "-"))]
-    shown = [f"\n      {line}" for line in different[:MAX_SHOWN_LINES]]
-    more = f"\n      and {len(different) - MAX_SHOWN_LINES} more" if len(different) > MAX_SHOWN_LINES else ""
+    shown = [f"{DETAIL_INDENT}{line}" for line in different[:MAX_SHOWN_LINES]]
+    more = f"{DETAIL_INDENT}and {len(different) - MAX_SHOWN_LINES} more" if len(different) > MAX_SHOWN_LINES else ""
     verdict = Verdict(
         check=STORED_TRANSCRIPT_CHECK,
         status="fail",
@@ -155,8 +163,13 @@ def build_mismatch_line(subject: Subject, error: TranscriptMismatch) -> VerdictL
 
 def compress_journal(events: Sequence[Event]) -> bytes:
     """Return a journal as bytes."""
+    return compress_events([event.to_dict() for event in events])
+
+
+def compress_events(events: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the plain values of a journal as bytes."""
     # Level 1, the fastest: a journal is packed once, sent once and read once.
-    return zlib.compress(json.dumps([event.to_dict() for event in events]).encode(), 1)
+    return zlib.compress(json.dumps(events).encode(), 1)
 
 
 def decompress_journal(journal: bytes) -> list[Event]:
@@ -166,6 +179,24 @@ def decompress_journal(journal: bytes) -> list[Event]:
 
 Group = tuple[str, str]
 """A scenario and an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanRun:
+    """A run that no check failed.
+
+    Attributes:
+        key: The digest of what it depends on; empty if that is not known.
+        journal: What happened; as bytes a compressed journal.
+    """
+
+    key: str
+    journal: History | bytes
+
+    @property
+    def history(self) -> History:
+        """What happened."""
+        return self.journal if isinstance(self.journal, History) else read_history(decompress_journal(self.journal))
 
 
 @dataclass(slots=True)
@@ -181,6 +212,7 @@ class SessionResults:
         files: The file of the scenario of each group, as node ids name it.
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
+        remembered_runs: How many runs were made in earlier sessions.
         traits: The design choices that each agent showed.
         complete: Whether the session came to its end, and every run reported.
         stream: The report file that each verdict is added to; None without one.
@@ -198,10 +230,11 @@ class SessionResults:
     files: dict[Group, str] = field(default_factory=dict)
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
+    remembered_runs: int = 0
     traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     complete: bool = True
     stream: ReportStream | None = None
-    _clean: dict[Group, list[History]] = field(default_factory=dict)
+    _clean: dict[Group, list[CleanRun]] = field(default_factory=dict)
 
     # --- what was collected ---
 
@@ -250,7 +283,10 @@ class SessionResults:
             self.ran.setdefault(group, []).append(record.variant)
             if record.traits:
                 self.traits[record.agent] = merge_traits([self.traits.get(record.agent, {}), record.traits])
-            self._clean.setdefault(group, []).extend([record.history] if record.history is not None else [])
+            self.remembered_runs += record.is_remembered
+            clean = self._clean.setdefault(group, [])
+            if record.history is not None:
+                clean.append(CleanRun(record.key, record.history))
         return group
 
     def add_group(self, group: Group, lines: Sequence[VerdictLine]) -> None:
@@ -263,12 +299,12 @@ class SessionResults:
         """Return whether a group ran in all its variants."""
         return set(self.plan.get(group, ())) == set(self.ran.get(group, ()))
 
-    def pop_histories(self, group: Group) -> list[History]:
-        """Return the histories of the clean runs of a group, and forget them."""
+    def pop_clean_runs(self, group: Group) -> list[CleanRun]:
+        """Return the clean runs of a group, and forget them."""
         return self._clean.pop(group, [])
 
     def open_groups(self) -> list[Group]:
-        """Return the groups whose histories were not taken yet."""
+        """Return the groups whose clean runs were not taken yet."""
         return list(self._clean)
 
     # --- the report ---

@@ -12,8 +12,8 @@ import pytest
 from pytest_approvals import extensions
 from pytest_approvals.agents.waivers import find_stale_waivers, rewrite_waivers
 from pytest_approvals.checks import SHOWN_STATUSES
-from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.errors import ReportError
+from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.plugin.results import Group, RunRecord
 from pytest_approvals.plugin.state import get_agent
 from pytest_approvals.reporting.files import ReportStream
@@ -69,11 +69,15 @@ def finish_session(state: PluginState, session: pytest.Session) -> None:
 
 def judge_variant_group(state: PluginState, group: Group) -> None:
     """Judge the runs of one scenario in its variants on one agent together, and forget them."""
-    histories = state.results.pop_histories(group)
-    if len(histories) < 2:
+    runs = state.results.pop_clean_runs(group)
+    if len(runs) < 2:
         return
     scenario, name = group
     agent = get_agent(state, name)
+    memory, keys = state.memory, [run.key for run in runs]
+    if agent is not None and memory is not None and (known := memory.find_group(keys, agent)) is not None:
+        state.results.add_group(group, known)
+        return
     subject = Subject(
         scenario=scenario,
         agent=name,
@@ -82,13 +86,16 @@ def judge_variant_group(state: PluginState, group: Group) -> None:
         rerun=format_rerun_command(scenario, name, more=state.settings.rerun_words),
     )
     judged = judge_variants(
-        histories,
+        [run.history for run in runs],
         subject,
         flavour=agent.local.spec.flavour if agent else "",
         waivers=agent.waivers if agent else (),
         strict=state.settings.strict,
     )
-    state.results.add_group(group, [judged.verdict_line(verdict) for verdict in judged.verdicts])
+    lines = [judged.verdict_line(verdict) for verdict in judged.verdicts]
+    state.results.add_group(group, lines)
+    if agent is not None and memory is not None:
+        memory.keep_group(keys, agent, lines, failed=bool(judged.failing))
     for finding in judged.failing:
         state.results.failed_groups[group] = judged.render([finding])
 
@@ -98,7 +105,8 @@ def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None
     if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
         return
     report = _build_report(state)
-    blocks = [*_unreported_errors(state, terminal), format_summary(report), format_matrix(report)]
+    memory = () if state.memory is None else state.memory.describe(state.results.remembered_runs)
+    blocks = [*_unreported_errors(state, terminal), format_summary(report), *memory, format_matrix(report)]
     terminal.write_sep("=", "approvals")
     terminal.write_line(escape_lines("\n\n".join(blocks)))
 

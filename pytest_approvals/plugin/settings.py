@@ -43,6 +43,7 @@ class Settings:
         report: The file that the report is written to.
         journals: The folder in which journals are kept.
         allowed_hosts: Other machines that may be reached while a scripted model is active.
+        fresh_runs: Whether runs that are remembered from earlier sessions are played again.
         folders: Folders with scenarios, in addition to those that pytest collects itself.
     """
 
@@ -58,6 +59,7 @@ class Settings:
     journals: Path | None = None
     strict: bool = False
     update_waivers: bool = False
+    fresh_runs: bool = False
     allowed_hosts: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
 
@@ -135,7 +137,7 @@ def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any])
             values["fault"] = _validate_fault(text)
         case "report" | "journals":
             values[option.name] = here / text
-        case "strict" | "update-waivers":
+        case "strict" | "update-waivers" | "fresh-runs":
             values[option.name.replace("-", "_")] = _parse_switch(text)
         case name:
             words = tuple(_validate_dimension(name, word) for word in _split_words(text))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_approvals.journal.files import Journal
     from pytest_approvals.plugin.agents import AgentUnderTest
     from pytest_approvals.plugin.network_guard import SessionNetworkGuard
+    from pytest_approvals.plugin.remembered_items import RunMemory
     from pytest_approvals.plugin.results import RunRecord, SessionResults
     from pytest_approvals.processes.agent_source import AgentSource
     from pytest_approvals.reporting.judged_run import JudgedRun
@@ -94,6 +95,13 @@ class PluginState:
         from pytest_approvals.plugin.network_guard import SessionNetworkGuard, hosts_from_environment
 
         return SessionNetworkGuard([*self.settings.allowed_hosts, *hosts_from_environment()])
+
+    @cached_property
+    def memory(self) -> RunMemory | None:
+        """What is remembered of the runs of earlier sessions; None if this session neither reads nor keeps any."""
+        from pytest_approvals.plugin.remembered_items import RunMemory
+
+        return RunMemory.of_session(self.config, self.settings)
 
     @property
     def was_used(self) -> bool:
@@ -195,6 +203,7 @@ class PluginState:
         waivers: Sequence[Waiver] = (),
         flavour: str = "",
         is_user_run: bool = False,
+        key: str = "",
     ) -> JudgedRun:
         """Judge a run of an item, and keep its record for the report.
 
@@ -205,6 +214,7 @@ class PluginState:
             waivers: Its known failures.
             flavour: Its flavour, which a waiver may name.
             is_user_run: Whether it is a run of a user's test.
+            key: The digest of what the run depends on; empty if it is not remembered.
         """
         from pytest_approvals.journal.events import Header
         from pytest_approvals.plugin.results import RunRecord
@@ -231,10 +241,24 @@ class PluginState:
             is_user_run=is_user_run,
             is_base=_is_base_variant(run.variant),
             with_traits=self.settings.report is not None,
+            key=key,
         )
-        item.stash.setdefault(_RECORDS, []).append(record)
-        item.stash.setdefault(_TRANSCRIPTS, []).append(str(judged.transcript))
+        self.add_record(item, record, str(judged.transcript))
         return judged
+
+    def add_record(self, item: pytest.Item, record: RunRecord, transcript: str) -> None:
+        """Keep the record and the transcript of a run of an item for the report."""
+        item.stash.setdefault(_RECORDS, []).append(record)
+        item.stash.setdefault(_TRANSCRIPTS, []).append(transcript)
+
+    def pop_record(self, item: pytest.Item) -> RunRecord:
+        """Return the record of an item's latest run, and forget it and its transcript."""
+        item.stash[_TRANSCRIPTS].pop()
+        return item.stash[_RECORDS].pop()
+
+    def get_record(self, item: pytest.Item) -> RunRecord:
+        """Return the record of an item's latest run."""
+        return item.stash[_RECORDS][-1]
 
     def add_report_line(self, item: pytest.Item, line: VerdictLine) -> None:
         """Add a line of the report to the record of an item's latest run."""
@@ -262,6 +286,8 @@ class PluginState:
             self.results.stream.close()
         if "guard" in self.__dict__:
             self.guard.close()
+        if (memory := self.__dict__.get("memory")) is not None:
+            memory.store.close()
         # The registry belongs to the process, where another session may follow, as with pytester.
         extensions.unregister_all()
 

@@ -25,6 +25,10 @@ class Launcher(Protocol):
     def can_fork(self) -> bool:
         """Whether a fork server can run on it."""
 
+    @property
+    def environment(self) -> str:
+        """The folder of the environment that the processes run in; empty for the one of this process."""
+
     def start(self, options: Mapping[str, Any], **descriptors: Any) -> subprocess.Popen[bytes]:
         """Start a process in a session of its own, so that a Ctrl-C for this process does not end it.
 
@@ -46,12 +50,14 @@ class PythonLauncher:
         agent_side: The folder of the agent side.
         path: Folders for the front of its import path.
         variables: Environment variables in addition to those of this process.
+        environment: See `Launcher.environment`.
     """
 
     python: str = sys.executable
     agent_side: str = AGENT_SIDE_FOLDER
     path: tuple[str, ...] = field(default_factory=lambda: tuple(os.path.abspath(entry) for entry in sys.path))
     variables: tuple[tuple[str, str], ...] = ()
+    environment: str = ""
 
     @property
     def can_fork(self) -> bool:
@@ -71,10 +77,12 @@ class CommandLauncher:
     Attributes:
         words: The program and its arguments.
         variables: Environment variables in addition to those of this process.
+        environment: See `Launcher.environment`.
     """
 
     words: tuple[str, ...]
     variables: tuple[tuple[str, str], ...] = ()
+    environment: str = ""
 
     @property
     def can_fork(self) -> bool:

@@ -249,6 +249,11 @@ class SharedProcessSource:
         return self._facts
 
     @property
+    def launcher(self) -> Launcher:
+        """The launcher of its processes."""
+        return self._processes.launcher
+
+    @property
     def gated(self) -> frozenset[str] | None:
         """See `AgentSource.gated`."""
         return None
