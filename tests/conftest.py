@@ -7,12 +7,16 @@ not in `allowed_skips.txt`.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+
+from pytest_approvals.devtools.load_equality import running_stressors
 
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
 """The reasons for which a test may be skipped: one pattern a line, as of `fnmatch`; `#` starts a comment."""
@@ -39,6 +43,20 @@ def _not_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide from a pytest inside of a test that the one outside of it is a worker of pytest-xdist."""
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_XDIST_TESTRUNUID"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def shared_processor() -> Iterator[None]:
+    """Put this process on one processor together with four others that never wait."""
+    if not Path("/proc/self/schedstat").exists():
+        pytest.skip("the kernel does not count waits")
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with running_stressors(4):
+            yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def skip_reasons(config: pytest.Config) -> Counter[str]:

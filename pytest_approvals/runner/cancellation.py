@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from pytest_approvals.agent_side.process.load_clock import LoadTimer, wait_until_done
+
 T = TypeVar("T")
 
 HOLD_TIMEOUT = 1.0
@@ -42,6 +44,7 @@ class Disconnect:
         self._on_disconnect = on_disconnect
         self._over = asyncio.Event()
         self._turn: asyncio.Task[Any] | None = None
+        self._limit: LoadTimer | None = None
 
     async def run(self, turn: Coroutine[Any, Any, T]) -> T:
         """Run a turn and return its result, unless the caller disconnected.
@@ -55,10 +58,12 @@ class Disconnect:
         except asyncio.CancelledError:
             # The run itself is cancelled: the turn must not outlive it.
             task.cancel()
-            await asyncio.wait({task}, timeout=HOLD_TIMEOUT)
+            await wait_until_done(task, HOLD_TIMEOUT)
             raise
         finally:
             self._over.set()
+            if self._limit is not None:
+                self._limit.cancel()
         if self.has_happened and (task.cancelled() or task.exception() is None):
             raise CallerGone
         return task.result()
@@ -71,7 +76,7 @@ class Disconnect:
         self._on_disconnect()
         # Only requested here: the turn is cancelled at its next await, which is the hold that follows.
         self._turn.cancel()
-        asyncio.get_running_loop().call_later(HOLD_TIMEOUT, self._over.set)
+        self._limit = LoadTimer(asyncio.get_running_loop(), HOLD_TIMEOUT, self._over.set)
         return True
 
     async def hold(self) -> None:

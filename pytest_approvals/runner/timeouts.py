@@ -1,7 +1,7 @@
 """Time limits of a run: a deadline, and a watchdog for agents that block.
 
 Building agents is not counted: importing a framework or starting a process can take longer than any turn, and says
-nothing about the agent.
+nothing about the agent. Nor is the time that the machine takes for other programs: a verdict must not depend on it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
+
+from pytest_approvals.agent_side.process.load_clock import LoadClock, LoadTimer
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,12 +26,20 @@ class AgentBlocks(BaseException):
     """The agent blocked the event loop past the run's time limit."""
 
 
+BUILD_SECONDS = 300.0
+"""Seconds that building agents may take, so that a framework that hangs while it is imported ends, too."""
+
+
 class Deadline:
-    """Time limit of one run; *seconds* counts from `running`."""
+    """Time limit of one run; *seconds* counts from `running`, on a `LoadClock`."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self._used = 0.0
+        self._builds = 0
         self._timeout: asyncio.Timeout | None = None
+        self._timer: LoadTimer | None = None
+        self._watchdog: Watchdog | None = None
 
     @property
     def has_expired(self) -> bool:
@@ -48,23 +57,48 @@ class Deadline:
         from asyncio import timeout
 
         # The watchdog comes later than the timeout, which is the better end: it leaves the event loop usable.
-        with watchdog(self.seconds * 2 + 1):
-            async with timeout(self.seconds) as self._timeout:
-                yield
+        with watchdog(self.seconds * 2 + 1) as self._watchdog:
+            async with timeout(None) as self._timeout:
+                self._start_timer(self.seconds)
+                try:
+                    yield
+                finally:
+                    self._stop_timer()
 
     @contextlib.asynccontextmanager
     async def not_counted(self) -> AsyncIterator[None]:
-        """Move the deadline by the time that is spent inside."""
-        from asyncio import get_running_loop
-
-        clock = get_running_loop().time
-        began = clock()
+        """Leave out the time that is spent inside; it has a limit of its own, `BUILD_SECONDS`."""
+        # Two sessions may build their agents at the same time.
+        self._builds += 1
+        if self._builds == 1:
+            self._used += self._timer.read() if self._timer is not None else 0.0
+            self._stop_timer()
+            self._start_timer(BUILD_SECONDS)
         try:
             yield
         finally:
-            when = self._timeout.when() if self._timeout is not None else None
-            if self._timeout is not None and when is not None and not self._timeout.expired():
-                self._timeout.reschedule(when + clock() - began)
+            self._builds -= 1
+            if not self._builds and self._timer is not None:
+                self._stop_timer()
+                self._start_timer(self.seconds - self._used)
+
+    def _start_timer(self, seconds: float) -> None:
+        from asyncio import get_running_loop
+
+        if self._watchdog is not None:
+            self._watchdog.restart(max(seconds, self.seconds * 2 + 1))
+            self._timer = LoadTimer(get_running_loop(), seconds, self._expire, self._watchdog.restart)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _expire(self) -> None:
+        from asyncio import get_running_loop
+
+        if self._timeout is not None:
+            self._timeout.reschedule(get_running_loop().time())
 
 
 MIN_STEP_SECONDS = 0.5
@@ -83,13 +117,13 @@ class SharedDeadline:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._began = time.monotonic()
+        self._clock = LoadClock(from_start=True)
 
     @contextlib.asynccontextmanager
     async def next_step(self) -> AsyncIterator[StepTime]:
         """Stop what is inside when its time is over, and let no exception say so."""
         step = StepTime()
-        deadline = Deadline(max(self._began + self.seconds - time.monotonic(), MIN_STEP_SECONDS))
+        deadline = Deadline(max(self.seconds - self._clock.read(), MIN_STEP_SECONDS))
         try:
             async with deadline.running():
                 yield step
@@ -110,27 +144,47 @@ class StepTime:
     is_over: bool = False
 
 
+class Watchdog:
+    """Limit of the time for which the event loop may be held; *seconds* counts from the latest `restart`."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.restart()
+
+    def restart(self, seconds: float | None = None) -> None:
+        """Count from now, with another limit if one is given: the event loop is alive."""
+        self.seconds = seconds or self.seconds
+        self._clock = LoadClock(from_start=True)
+
+    def seconds_left(self) -> float:
+        """Return the seconds that are left; 0 or less if the event loop was held for too long."""
+        return self.seconds - self._clock.read()
+
+
 @contextlib.contextmanager
-def watchdog(seconds: float) -> Iterator[None]:
+def watchdog(seconds: float) -> Iterator[Watchdog]:
     """Raise `AgentBlocks` in the code that blocks the event loop after that many seconds.
 
     An idle loop is not blocked: processes may take long to start. It needs the alarm signal: outside the main thread,
     and if the alarm is already set, it does nothing.
     """
+    watch = Watchdog(seconds)
     if threading.current_thread() is not threading.main_thread() or signal.getitimer(signal.ITIMER_REAL)[0]:
-        yield
+        yield watch
         return
 
     def on_alarm(number: int, frame: FrameType | None) -> None:
         if _is_loop_idle():
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-        else:
-            raise AgentBlocks(f"the agent held the event loop for {seconds:g} s")
+            watch.restart()
+        left = watch.seconds_left()
+        if left <= 0:
+            raise AgentBlocks(f"the agent held the event loop for {watch.seconds:g} s")
+        signal.setitimer(signal.ITIMER_REAL, max(left, 0.001))
 
     before = signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
+        yield watch
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

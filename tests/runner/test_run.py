@@ -5,13 +5,14 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from pytest_approvals.agent_side.contract.agent import Agent
+from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
-from pytest_approvals.agent_side.contract.types import Decision, Outcome, Paused, Request
+from pytest_approvals.agent_side.contract.types import Blueprint, Decision, Outcome, Paused, Request
 from pytest_approvals.checks import judge
 from pytest_approvals.journal.events import AgentLost, ModelExhausted, RunEnd, TurnEnd
 from pytest_approvals.journal.files import Journal, read_journal
@@ -244,7 +245,53 @@ class SlowToBuild(ReferenceAgent):
         super().__init__(*args)
 
 
+class Works(ReferenceAgent):
+    """An agent that needs the processor for 0.2 s in each turn."""
+
+    async def turn(self, text: str | None, decisions: Sequence[Decision], *, stream: bool) -> Outcome:
+        began = time.thread_time()
+        while time.thread_time() < began + 0.2:  # noqa: ASYNC110 -- it works, and lets the event loop turn
+            await asyncio.sleep(0)
+        return await super().turn(text, decisions, stream=stream)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowSource(InProcessSource):
+    """A source of agents that waits before it builds one, as for a process that starts."""
+
+    async def build(self, world: World, blueprint: Blueprint) -> Agent:
+        await asyncio.sleep(0.3)
+        return await super().build(world, blueprint)
+
+
 class TestPatience:
+    def test_a_limit_does_not_depend_on_the_load(self, story: Story, played: Played, shared_processor: None) -> None:
+        """An agent that takes 0.4 s keeps within a limit of 1 s also where that takes it 2 s."""
+        began = time.monotonic()
+        run = played(story(), agent=Works, limit=RunLimits(seconds=1.0))
+
+        assert "completed" == last(run).how
+        assert time.monotonic() > began + 1.0
+
+    def test_blocking_does_not_depend_on_the_load(self, shared_processor: None) -> None:
+        """Code that holds the event loop for 0.5 s may do so within a limit of 1 s, also where it takes 2.5 s."""
+
+        async def calculate() -> str:
+            with watchdog(1.0):
+                began = time.thread_time()
+                while time.thread_time() < began + 0.5:
+                    pass
+                return "over"
+
+        assert "over" == asyncio.run(calculate())
+
+    def test_a_start_longer_than_the_limit_does_not_end_the_run(self, story: Story) -> None:
+        """Waiting for a process that is to be built ends no run, though it takes longer than the run may."""
+        source = SlowSource(name="slow", adapter=ReferenceAgent, facts=describe_adapter(ReferenceAgent))
+        run = asyncio.run(run_scenario(story(), Variant(), source, limit=RunLimits(seconds=0.2)))
+
+        assert "completed" == last(run).how
+
     @pytest.mark.timeout(0)
     def test_an_agent_that_blocks_is_stopped(self, story: Story, played: Played) -> None:
         """An agent that holds the event loop is interrupted, and the journal says that it did."""

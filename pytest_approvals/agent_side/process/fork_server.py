@@ -45,6 +45,7 @@ from ..rpc.messages import CALLBACKS, COMMANDS, NOTICES
 from ..rpc.remote_errors import RemoteFailure
 from ..rpc.serialization import get_codec
 from .agent_server import serve
+from .load_clock import LoadClock, join_thread, wait_until_done
 from .process_exit import EXIT_TIMEOUT, exit_with_parent, log_to_stderr
 
 WARMUP_TOOL = ToolSpec(name="practise", parameters={"what": Parameter()}, description="Practises.", approval="always")
@@ -166,10 +167,10 @@ def run_fork_server(control: socket.socket, agent: str) -> None:
 
 def _list_running_threads() -> list[str]:
     """Return the names of the threads that are not about to end."""
-    deadline = time.monotonic() + THREAD_TIMEOUT
+    clock = LoadClock()
     others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
     for thread in others:
-        thread.join(max(0.0, deadline - time.monotonic()))
+        join_thread(thread, THREAD_TIMEOUT - clock.read())
     return sorted(thread.name for thread in others if thread.is_alive())
 
 
@@ -180,9 +181,18 @@ def _warm_up_agent(agent: str) -> None:
     try:
         adapter = load_agent_class(agent)
         get_facts(adapter)
-        asyncio.run(asyncio.wait_for(warm_up(adapter), WARMUP_TIMEOUT))
+        asyncio.run(_warm_up_in_time(adapter))
     except Exception:
         traceback.print_exc()
+
+
+async def _warm_up_in_time(adapter: type[Agent]) -> None:
+    flow = asyncio.ensure_future(warm_up(adapter))
+    if not await wait_until_done(flow, WARMUP_TIMEOUT):
+        flow.cancel()
+        await asyncio.wait([flow])
+        raise TimeoutError(f"the warm-up flow took longer than {WARMUP_TIMEOUT:g} s")
+    await flow
 
 
 class _ForkServer:

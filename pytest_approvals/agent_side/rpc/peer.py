@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from itertools import count
 from typing import Any, Protocol
 
+from ..process.load_clock import LoadClock, LoadTimer, get_interval
 from .line_transport import MAX_LINE_BYTES, LineTransport
 from .remote_errors import RemoteFailure, Stopped, to_exception, to_failure
 from .serialization import SerializationError, from_json, to_json
@@ -188,18 +188,20 @@ class RpcPeer:
 
     def _block_for(self, number: int, method: str, limit: float) -> dict[str, Any]:
         """Return the first message about a call: its answer, or that it waits."""
-        deadline = time.monotonic() + limit
+        clock, left = LoadClock(), limit
         while (message := self._pick_message(number)) is None:
             if self._end is not None or self._lines.over:
                 raise ConnectionEnded(self._end.why if self._end else None)
-            if not self._lines.block(deadline - time.monotonic()):
+            if left <= 0:
                 self._abandoned.add(number)
                 raise CallTimeout(method, limit)
+            if not self._lines.block(min(left, get_interval(limit))):
+                left = limit - clock.read()
         return message
 
     def _expect(self, number: int, method: str, limit: float) -> asyncio.Future[Any]:
         future = self._open[number] = self._loop.create_future()
-        timer = self._loop.call_later(limit, self._expire, number, CallTimeout(method, limit))
+        timer = LoadTimer(self._loop, limit, lambda: self._expire(number, CallTimeout(method, limit)))
         # Else the timer of every answered call would stay on the loop for its limit, which may be minutes.
         future.add_done_callback(lambda _: timer.cancel())
         return future
