@@ -84,16 +84,9 @@ def _narrow(
 
 
 def candidate_variants(scenario: Scenario, facts: Facts, overrides: Overrides) -> Iterator[Variant]:
-    """Yield every variant that *scenario* allows, the plainest first, regardless of what the agent claims."""
-    held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
-    for row in product(*dimension_values(scenario, facts, overrides).values()):
-        variant = Variant(**dict(zip(DIMENSIONS, row, strict=True)))
-        if is_consistent(scenario, variant, held_across_saves=held_across_saves):
-            yield variant
+    """Yield every variant that *scenario* allows, the plainest first, regardless of what the agent claims.
 
-
-def is_consistent(scenario: Scenario, variant: Variant, *, held_across_saves: bool) -> bool:
-    """Return whether the values of a variant are consistent.
+    Its values are consistent:
 
     - Another process gets its state as text: `json` or a durable store.
     - Only `json` can be stored in pieces.
@@ -102,19 +95,27 @@ def is_consistent(scenario: Scenario, variant: Variant, *, held_across_saves: bo
     - A scenario that saves, restores or restarts needs a serialize mode; a fresh restart one that leaves the process.
     - Two sessions share one client of a provider, and its requests do not say whose they are.
     """
-    is_saved = variant.serialize != "none"
-    leaves_process = variant.serialize not in ("none", "copy")
-    return (
-        (variant.resume == "same" or leaves_process)
-        and (variant.history == "whole" or variant.serialize == "json")
-        and (variant.chunking == "whole" or variant.stream)
-        and (variant.source != "restored" or is_saved)
-        and (variant.source != "held" or not is_saved or held_across_saves)
-        and (variant.source != "held" or variant.resume == "same")
-        and (is_saved or "serialize" in scenario.only or not _keeps_state(scenario))
-        and (leaves_process or not _restarts_fresh(scenario))
-        and (variant.protocol == "native" or len(session_names(scenario)) < 2)
-    )
+    held_across_saves = "source" in scenario.vary or "held" in scenario.only.get("source", ()) or "source" in overrides
+    # What the scenario decides is asked once: a matrix has hundreds of points.
+    must_save = "serialize" not in scenario.only and _keeps_state(scenario)
+    must_leave = _restarts_fresh(scenario)
+    has_one_session = len(session_names(scenario)) < 2
+    for row in product(*dimension_values(scenario, facts, overrides).values()):
+        serialize, resume, history, stream, source, _, chunking, protocol = row
+        is_saved = serialize != "none"
+        leaves_process = is_saved and serialize != "copy"
+        if (
+            (resume == "same" or leaves_process)
+            and (history == "whole" or serialize == "json")
+            and (chunking == "whole" or stream)
+            and (source != "restored" or is_saved)
+            and (source != "held" or not is_saved or held_across_saves)
+            and (source != "held" or resume == "same")
+            and (is_saved or not must_save)
+            and (leaves_process or not must_leave)
+            and (protocol == "native" or has_one_session)
+        ):
+            yield Variant(**dict(zip(DIMENSIONS, row, strict=True)))
 
 
 def _keeps_state(scenario: Scenario) -> bool:

@@ -81,17 +81,12 @@ from pytest_approvals.scenario.vocabulary import ANY_STORE
 
 def required_capabilities(scenario: Scenario, variant: Variant) -> frozenset[str]:
     """Return the capabilities that an agent needs for *scenario* in *variant*."""
-    return required_by_content(scenario) | required_by_variant(scenario, variant)
+    return required_by_content(scenario) | VariantRequirements(scenario).of(variant)
 
 
 def required_by_content(scenario: Scenario) -> frozenset[str]:
     """Return the capabilities that *scenario* needs in every variant."""
     return scenario.requires | frozenset(_by_content(scenario)) | find_step_capabilities(scenario)
-
-
-def required_by_variant(scenario: Scenario, variant: Variant) -> frozenset[str]:
-    """Return the capabilities that *scenario* needs in *variant* in addition to those of its content."""
-    return frozenset(_by_variant(scenario, variant))
 
 
 # --- the content ------------------------------------------------------------------------------------------------------
@@ -236,23 +231,40 @@ def _by_decision(decision: ScriptedDecision) -> Iterator[str]:
 # --- the variant ------------------------------------------------------------------------------------------------------
 
 
-def _by_variant(scenario: Scenario, variant: Variant) -> Iterator[str]:
-    if variant.stream:
-        yield "streaming"
-    if any(reply.failure is not None and reply.failure.after_chunks is not None for _, reply in all_replies(scenario)):
-        yield "broken_stream" if variant.stream else "model_failure"
-    if variant.serialize.partition(".")[0] == ANY_STORE:
-        yield variant.serialize
-    elif variant.serialize != "none":
-        yield f"serialize.{variant.serialize}"
-    elif any(isinstance(step, SaveStep) for step in all_steps(scenario)):
-        yield "serialize.json"
-    if variant.history == "append":
-        yield "history.append"
-    if variant.resume != "same":
-        yield "fresh"
-    sources = {decision.source or variant.source for decision in _all_decisions(scenario)} | {variant.source}
-    if "held" in sources and variant.serialize != "none":
-        yield "answer.held"
-    if variant.source != "held":
-        yield f"answer.{variant.source}"
+class VariantRequirements:
+    """Capabilities that a scenario needs in a variant in addition to those of its content.
+
+    What the scenario decides is read once: a matrix has hundreds of variants.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._breaks_streams = any(
+            reply.failure is not None and reply.failure.after_chunks is not None for _, reply in all_replies(scenario)
+        )
+        self._saves = any(isinstance(step, SaveStep) for step in all_steps(scenario))
+        sources = {decision.source for decision in _all_decisions(scenario)}
+        self._decides_from_held = "held" in sources
+
+    def of(self, variant: Variant) -> frozenset[str]:
+        """Return the capabilities for a variant."""
+        return frozenset(self._by_variant(variant))
+
+    def _by_variant(self, variant: Variant) -> Iterator[str]:
+        if variant.stream:
+            yield "streaming"
+        if self._breaks_streams:
+            yield "broken_stream" if variant.stream else "model_failure"
+        if variant.serialize.partition(".")[0] == ANY_STORE:
+            yield variant.serialize
+        elif variant.serialize != "none":
+            yield f"serialize.{variant.serialize}"
+        elif self._saves:
+            yield "serialize.json"
+        if variant.history == "append":
+            yield "history.append"
+        if variant.resume != "same":
+            yield "fresh"
+        if variant.serialize != "none" and (variant.source == "held" or self._decides_from_held):
+            yield "answer.held"
+        if variant.source != "held":
+            yield f"answer.{variant.source}"
