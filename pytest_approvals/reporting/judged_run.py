@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Protocol
 
 from pytest_approvals import extensions
@@ -54,7 +54,8 @@ class RunPlace(Protocol):
         """The release of the agent's framework."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots, which leave no place for cached properties.
+@dataclass(frozen=True, kw_only=True)
 class JudgedRun:
     """A judged run.
 
@@ -88,9 +89,9 @@ class JudgedRun:
         """Whether no check failed, waived or not."""
         return not any(finding.verdict.status in FAILING_STATUSES for finding in self.findings)
 
-    @property
+    @cached_property
     def transcript(self) -> Transcript:
-        """What happened, as text."""
+        """What happened, as text; written when it is first needed."""
         assert self.history is not None
         return Transcript.of_history(self.history)
 

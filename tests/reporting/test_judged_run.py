@@ -79,3 +79,12 @@ def test_a_should_warns() -> None:
 def test_what_says_nothing_is_not_reported() -> None:
     """Checks that do not apply have no line."""
     assert {"pass", "warning"} == {line.status for line in judge(ASKED_IN_VAIN).verdict_lines()}
+
+
+def test_the_transcript_is_written_once() -> None:
+    """However often a run's transcript is asked for, its history is turned into text once."""
+    judged = judge(UNASKED)
+
+    first = judged.transcript
+
+    assert judged.transcript is first
