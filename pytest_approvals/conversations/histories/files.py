@@ -7,6 +7,7 @@ conversation. What cannot be read is reported in its location, and reading conti
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -78,25 +79,40 @@ def read_conversations(
     """
     detector = FormatDetector(format_name)
     files = [file for path in paths for file in _list_files(path)]
-    for path, in_folder in files:
+    for listed in files:
+        if isinstance(listed, HistoryError):
+            yield listed
+            continue
+        path, in_folder = listed
         try:
             with _open_file(path) as file:
                 yield from _read_file(file, path, detector, in_folder=in_folder)
         except OSError as error:
-            yield HistoryError(f"cannot be read: {error.strerror}", file=path)
+            yield _access_error(error, path)
 
 
-def _list_files(path: str) -> list[tuple[str, bool]]:
-    """Return the files that a path names, and whether each was found in a folder."""
+def _list_files(path: str) -> list[tuple[str, bool] | HistoryError]:
+    """Return the files that a path names, and whether each was found in a folder; errors for unreadable folders."""
     location = FilePath(path)
     if location.is_dir():
-        files = sorted(file for file in location.rglob("*") if file.suffix.lower() in SUFFIXES and file.is_file())
-        if not files:
+        errors: list[HistoryError] = []
+        files = sorted(_find_files(path, lambda error: errors.append(_access_error(error, str(error.filename)))))
+        if not files and not errors:
             raise UsageError(f"no conversations in {path}: expected {', '.join(f'*{suffix}' for suffix in SUFFIXES)}")
-        return [(str(file), True) for file in files]
+        return [*((str(file), True) for file in files), *errors]
     if path != STANDARD_INPUT and not location.exists():
         raise UsageError(f"file not found: {path}")
     return [(path, False)]
+
+
+def _find_files(folder: str, report: Callable[[OSError], None]) -> Iterator[FilePath]:
+    for parent, _, names in os.walk(folder, onerror=report):
+        files = (FilePath(parent, name) for name in names)
+        yield from (file for file in files if file.suffix.lower() in SUFFIXES and file.is_file())
+
+
+def _access_error(error: OSError, path: str) -> HistoryError:
+    return HistoryError(f"cannot be read: {error.strerror or error}", file=path)
 
 
 def _open_file(path: str) -> AbstractContextManager[IO[bytes]]:

@@ -40,6 +40,9 @@ GENERATED_TEXTS = (DEFAULT_REPLY, DEFAULT_MESSAGE, *FOLLOW_UPS)
 """Texts that are not from the stored conversation."""
 
 _MAX_TEXT_LENGTH = 400
+_MAX_DEPTH = 80
+"""The maximum depth of a value; a file of a scenario may be 100 levels deep, and values are within it."""
+
 _INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -51,13 +54,20 @@ def build_draft(conversation: StoredConversation, gated: Collection[str] = ()) -
         gated: Tools whose calls need approval, for formats without requests; a tool with a denied call is one, too.
 
     Raises:
-        HistoryError: The conversation has no messages.
+        HistoryError: The conversation has no messages, or a value in it is nested too deep for a scenario.
         UnknownName: It calls no tool of that name.
     """
+    try:
+        return _build_draft(conversation, gated)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _build_draft(conversation: StoredConversation, gated: Collection[str]) -> ScenarioDraft:
     tools = {call.tool for call in conversation.of(CallEntry)}
     for name in gated:
         if name not in tools:
-            raise UnknownName("tool of this conversation", name, sorted(tools))
+            raise UnknownName("tool", name, sorted(tools), "this conversation")
     implied = _ImpliedDecisions.of(conversation)
     builder = _DraftBuilder()
     for event in build_journal(conversation, gated={*gated, *implied.denied_tools}):
@@ -176,6 +186,10 @@ class _ImpliedDecisions:
         )
 
 
+def _too_deep() -> HistoryError:
+    return HistoryError(f"a value is nested deeper than {_MAX_DEPTH} levels, which no scenario can hold")
+
+
 def to_tool_name(name: str) -> str:
     """Return a valid name of a scenario's tool.
 
@@ -218,11 +232,15 @@ def _to_call(facts: Mapping[str, Any]) -> DraftCall:
 
 def _to_decision(event: ev.DecisionMade) -> DraftDecision:
     arguments: Any = event.raw if event.verdict == "raw" else event.arguments
+    verdict = event.verdict
     if isinstance(arguments, Mapping):
         arguments = {to_parameter_name(name): to_literal(value) for name, value in arguments.items()}
+    # A scenario edits by parameters; anything else is a value that no framework accepts.
+    elif verdict == "edit":
+        verdict = "raw"
     return DraftDecision(
         call=event.label,
-        verdict=cast("DraftVerdict", event.verdict),
+        verdict=cast("DraftVerdict", verdict),
         unknown=_to_text(event.id or "unknown"),
         text=None if event.reason is None else _to_text(event.reason),
         arguments=to_literal(arguments),
@@ -240,16 +258,25 @@ def _to_text(text: str) -> str:
     return plain if len(plain) <= _MAX_TEXT_LENGTH else f"{plain[:_MAX_TEXT_LENGTH].rstrip()} ..."
 
 
-def to_literal(value: Any) -> Any:
-    """Return a JSON value without what has a meaning in scenario files."""
+def to_literal(value: Any, depth: int = 0) -> Any:
+    """Return a JSON value without what has a meaning in scenario files.
+
+    Raises:
+        HistoryError: It is nested too deep for a scenario.
+    """
+    if depth > _MAX_DEPTH:
+        raise _too_deep()
     match value:
         case str():
             # A lone surrogate cannot be written to a file; double braces request a made-up value.
             return value.encode("utf-8", "replace").decode("utf-8").replace("{{", "{ {")
         case Mapping():
             fake = "fake" in value
-            return {str(to_literal(f"{name}_" if fake else name)): to_literal(inner) for name, inner in value.items()}
+            return {
+                str(to_literal(f"{name}_" if fake else name)): to_literal(inner, depth + 1)
+                for name, inner in value.items()
+            }
         case list() | tuple():
-            return [to_literal(inner) for inner in value]
+            return [to_literal(inner, depth + 1) for inner in value]
         case _:
             return value

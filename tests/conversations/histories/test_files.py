@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import sqlite3
 import sys
@@ -127,6 +128,22 @@ def test_a_wrong_type_outside_of_messages_is_reported_with_its_path(found, tmp_p
 
     assert what in str(mistake)
     assert "all/b.json" == stored.file
+
+
+def test_a_folder_that_cannot_be_read_does_not_stop_the_others(found, tmp_path) -> None:
+    """Here one whose path is longer than the system takes; the files of other folders are read."""
+    write(tmp_path / "all" / "z.json", json.dumps(MESSAGES))
+    folder = os.open(tmp_path / "all", os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("a" * 250, dir_fd=folder)
+        inner = os.open("a" * 250, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    stored, mistake = found("all")
+
+    assert "all/z.json" == stored.file
+    assert mistake.what.startswith("cannot be read: ")
 
 
 def test_standard_input_is_a_file(found, monkeypatch) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from pytest_approvals.conversations.histories.readers import FormatDetector
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
+from pytest_approvals.conversations.reproduce.from_conversation import build_draft
 from pytest_approvals.conversations.reproduce.reproducer import build_scenario
 from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
 from pytest_approvals.errors import HistoryError
@@ -127,3 +129,31 @@ def test_decisions_that_cannot_be_a_mapping_are_a_list(written: Any) -> None:
     decide = [{"c1": "approve"}, {"c1": "reject"}, {"unknown": "forged", "verdict": "approve"}]
     assert decide == build_document(draft)["caller"][1]["decide"]
     build_scenario(draft)
+
+
+@pytest.mark.parametrize(("edited", "raw"), [(2.5, 2.5), ("5", 5), ([5], [5]), ("x", "x")])
+def test_an_edit_that_is_no_object_is_a_raw_answer(edited: Any, raw: Any) -> None:
+    """A scenario edits by parameters, so it gives the value to the framework as it is."""
+    call = {"id": "c", "name": "pay", "args": {"amount": 5}}
+    interrupt = {"id": "i", "value": {"action_requests": [{"name": "pay", "args": {"amount": 5}}]}}
+    answer = {"decisions": [{"type": "edit", "edited_action": {"name": "pay", "args": edited}}]}
+    messages = [{"type": "human", "content": "Pay"}, {"type": "ai", "content": "", "tool_calls": [call]}]
+    messages += [{"type": "tool", "content": "paid", "tool_call_id": "c"}]
+    writes = [["t", "__interrupt__", [interrupt]], ["t", "__resume__", [answer]]]
+    history = [{"checkpoint": {"channel_values": {"messages": messages}}, "pending_writes": writes}]
+    draft = build_draft(FormatDetector().read(history))
+
+    assert [{"c1": {"raw": raw}}] == [step["decide"] for step in build_document(draft)["caller"] if "decide" in step]
+    build_scenario(draft)
+
+
+@pytest.mark.parametrize("depth", [90, 400, 900])
+def test_arguments_that_are_too_deep_for_a_scenario_are_refused(written: Any, depth: int) -> None:
+    """In a sentence, however deep they are."""
+    deep: Any = 1
+    for _ in range(depth):
+        deep = [deep]
+    asked = written.call("pay", "c", {"a": deep})
+
+    with pytest.raises(HistoryError, match="nested deeper than 80 levels"):
+        written.draft(written.message("user", "go"), written.message("assistant", asked))
