@@ -51,12 +51,14 @@ class UnknownName(UsageError):
         what: The kind of thing that is named: `scenario`, `agent`, `check`.
         name: The unknown name.
         valid: The valid names.
+        where: Where it is named, if that is not clear from what the user has just written: `approvals.run`.
     """
 
-    def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
+    def __init__(self, what: str, name: str, valid: Iterable[str], where: str = "") -> None:
         self.what = what
         self.name = name
-        super().__init__(f"Unknown {what} {quote(name)}{suggest_name(name, valid)}")
+        place = f" in {where}" if where else ""
+        super().__init__(f"Unknown {what} {quote(name)}{place}{suggest_name(name, valid)}")
 
 
 class AgentUnavailable(UsageError):

@@ -77,7 +77,7 @@ def validate_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any
     """
     for name, value in options.items():
         if name not in RUN_OPTION_DEFAULTS:
-            raise UnknownName(f"setting of {where}", name, RUN_OPTION_DEFAULTS)
+            raise UnknownName("setting", name, RUN_OPTION_DEFAULTS, where)
         _validate_option(name, value, where)
     return options
 
@@ -139,7 +139,7 @@ def _validate_option(name: str, value: Any, where: str) -> None:
     if value is None:
         return
     if name == "checks" and value not in _CHECK_MODES:
-        raise UnknownName(f"value of checks in {where}", str(value), _CHECK_MODES)
+        raise UnknownName("checks", str(value), _CHECK_MODES, where)
     if name == "time_limit" and not (isinstance(value, (int, float)) and value > 0):
         raise UsageError(f"Invalid time_limit {value!r} in {where}: expected a positive number of seconds")
     dimension = _DIMENSIONS.get(name, name)
@@ -148,4 +148,4 @@ def _validate_option(name: str, value: Any, where: str) -> None:
     if dimension == "serialize" and str(value).startswith("native."):
         return
     if value not in DIMENSIONS[dimension]:
-        raise UnknownName(f"value of {name} in {where}", str(value), map(str, DIMENSIONS[dimension]))
+        raise UnknownName(name, str(value), map(str, DIMENSIONS[dimension]), where)

@@ -283,7 +283,7 @@ class _PreparedRun:
         for argument, names in (("gated", self.gated), ("tools", {stub.name for stub in self.scenario.tools})):
             # Of an agent that never started no tools are known.
             for name in sorted(names - present if present else ()):
-                raise UnknownName(f"tool of {run.agent} (in {argument}=)", name, present)
+                raise UnknownName("tool", name, present, f"{argument}= for {run.agent}")
 
     def raise_failure(self, run: RunResult) -> None:
         """Raise the failure that a run ended with, if neither its script nor its stubs fail on purpose.

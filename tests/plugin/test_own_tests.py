@@ -293,20 +293,20 @@ def test_an_agent_that_fails_for_another_reason_is_raised(support) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ("gated={'refnd'}", "Unknown tool of * (in gated=) 'refnd'; did you mean 'refund'?"),
+        ("gated={'refnd'}", "Unknown tool 'refnd' in gated= for *; did you mean 'refund'?"),
         ("gated='refund'", "gated= is a set of names: gated={'refund'}"),
         (
             "tools={'send_male': returns('ok')}",
-            "Unknown tool of * (in tools=) 'send_male'; did you mean 'send_mail'?",
+            "Unknown tool 'send_male' in tools= for *; did you mean 'send_mail'?",
         ),
         (
             "tools={'send_mail': 'ok'}",
             "tools={'send_mail': ...} takes what returns(), raises() or asks_again() make, not 'ok'",
         ),
         ("serialise='json'", "Approvals.run() got an unexpected keyword argument 'serialise'"),
-        ("serialize='jsn'", "Unknown value of serialize in approvals.run 'jsn'; did you mean 'json'?"),
-        ("stream='yes'", "Unknown value of stream in approvals.run 'yes'; valid: False, True"),
-        ("checks='rise'", "Unknown value of checks in approvals.run 'rise'; did you mean 'raise'?"),
+        ("serialize='jsn'", "Unknown serialize 'jsn' in approvals.run; did you mean 'json'?"),
+        ("stream='yes'", "Unknown stream 'yes' in approvals.run; valid: False, True"),
+        ("checks='rise'", "Unknown checks 'rise' in approvals.run; did you mean 'raise'?"),
         ("time_limit=0", "Invalid time_limit 0 in approvals.run: expected a positive number of seconds"),
         ("agent='pydantic'", "Unknown agent 'pydantic'; did you mean 'pydantic_ai'?"),
         ("oracle='approve'", "Unknown oracle 'approve'; did you mean 'approve_all'?"),
@@ -393,7 +393,7 @@ def test_settings_come_from_the_marker_and_the_fixture(support) -> None:
     [
         (
             "serialise='json'",
-            "test_it.py::test_it: Unknown setting of the marker approvals 'serialise'; did you mean 'serialize'?",
+            "test_it.py::test_it: Unknown setting 'serialise' in the marker approvals; did you mean 'serialize'?",
         ),
         ("'json'", "test_it.py::test_it: the marker approvals takes settings by name, and not 'json'"),
     ],

@@ -85,7 +85,7 @@ def test_a_fault_is_loaded_by_its_name_or_from_a_module(outside):
         (
             "outside_faults:RunTwice",
             UnknownName,
-            "Unknown fault in outside_faults 'RunTwice'; did you mean 'RunsTwice'?",
+            "Unknown fault 'RunTwice' in outside_faults; did you mean 'RunsTwice'?",
         ),
         (
             "outside_faults:NotOne",

@@ -83,7 +83,7 @@ def load_fault(name: str) -> type[Fault]:
     except ImportError as error:
         raise UsageError(f"Cannot import the module of fault {name!r}: {error}") from error
     if not hasattr(module, class_name):
-        raise UnknownName(f"fault in {module_name}", class_name, _faults_in(module))
+        raise UnknownName("fault", class_name, _faults_in(module), module_name)
     return _validate_fault(name, getattr(module, class_name))
 
 
