@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 
 from pytest_approvals.agents.adapters import (
     PROJECT_SUFFIX,
@@ -23,6 +25,9 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import AdapterError, UsageError
 from pytest_approvals.scenario.catalogue import stock_folder
+
+if TYPE_CHECKING:
+    from pytest_approvals.agents.environments import CachedEnvironment, EnvironmentCache
 
 TRAIT_TIME_LIMIT = 5.0
 """Seconds for one run of an agent whose traits are observed."""
@@ -126,7 +131,10 @@ DAY = 24 * 3600.0
 
 def add_environments_arguments(parser: CommandParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("--prune", action="store_true", help="remove environments that were not used for a long time")
+    parser.add_argument(
+        "--prune", action="store_true", help="remove environments that were not used for a long time, or are damaged"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask before --prune removes something")
     parser.add_argument(
         "--older-than",
         type=float,
@@ -142,19 +150,54 @@ def execute_environments(args: argparse.Namespace) -> int:
 
     if args.older_than < 0:
         raise UsageError(f"--older-than: Invalid number {args.older_than:g}: too small")
-    cache, now = EnvironmentCache(), time.time()
+    cache = EnvironmentCache()
     if args.prune:
-        gone = [
-            print(f"removed {environment.key}  {environment.recipe}")
-            for environment in cache.prune(args.older_than * DAY)
-        ]
-        print(f"{len(gone)} removed, {len(cache.list_environments())} left in {cache.folder}")
+        _prune_environments(cache, args.older_than * DAY, asks=sys.stdin.isatty() and not args.yes)
         return 0
-    for environment in cache.list_environments():
+    environments = cache.list_environments()
+    _print_environments(environments)
+    print(f"{len(environments)} environments in {cache.folder}")
+    return 0
+
+
+def _prune_environments(cache: EnvironmentCache, unused_for: float, *, asks: bool) -> None:
+    """Print what is removed and how much that is, ask if wanted, and remove it."""
+    removable = cache.find_removable(unused_for)
+    if removable:
+        print("to be removed:")
+        _print_environments(removable)
+        size, shared = (
+            sum(sizes) / 1e6 for sizes in zip(*((e.size(), e.shared_size()) for e in removable), strict=True)
+        )
+        kept = (
+            f"; {shared:.0f} MB of that also belong to another folder, usually the cache of uv, and stay"
+            if shared
+            else ""
+        )
+        print(f"{len(removable)} environments, {size:.0f} MB{kept}")
+        if asks and not _confirm("Remove them?"):
+            removable = []
+    removed = 0
+    for environment in removable:
+        if cache.remove(environment):
+            removed += 1
+            print(f"removed {environment.key}  {environment.recipe}")
+        else:
+            print(f"left    {environment.key}  another process uses it by now, or it cannot be removed")
+    print(f"{removed} removed, {len(cache.list_environments())} left in {cache.folder}")
+
+
+def _print_environments(environments: Iterable[CachedEnvironment]) -> None:
+    now = time.time()
+    for environment in environments:
         days = max(0.0, (now - environment.used) / DAY)
         print(f"{environment.key}  {environment.size() / 1e6:5.0f} MB  used {days:3.0f} days ago  {environment.recipe}")
-    print(f"{len(cache.list_environments())} environments in {cache.folder}")
-    return 0
+
+
+def _confirm(question: str) -> bool:
+    """Ask on the terminal; return whether the answer is yes."""
+    print(f"{question} [y/N] ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 _ADAPTER_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")

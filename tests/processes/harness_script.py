@@ -48,6 +48,7 @@ async def leave_agents(pool: ProcessPool) -> None:
     await asyncio.sleep(0)
     if STATE == "stopped":
         for pid in (warm._child.pid, *(agent.host.pid for agent in agents)):
+            assert pid is not None
             os.kill(pid, signal.SIGSTOP)
     print(os.getpgid(warm._child.pid), *(agent.host.pid for agent in agents), flush=True)
 

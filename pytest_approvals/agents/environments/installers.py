@@ -12,11 +12,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
 from pytest_approvals.agents.environments.recipe import Recipe
 from pytest_approvals.errors import AgentUnavailable
+from pytest_approvals.processes.process_groups import run_group
 
 INSTALL_TIMEOUT = 900.0
 """Seconds that an installer may take for one step."""
+
+
+_DISK_FULL = re.compile(
+    r"No space left on device|ENOSPC|Disk quota exceeded|EDQUOT|os error (?:28|122)\b", re.IGNORECASE
+)
+
+_DISK_REMEDY = (
+    "make room (pytest-approvals environments --prune removes what is not used), or name another folder in "
+    f"{CACHE_FOLDER_VARIABLE}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +55,9 @@ class Installer:
         *,
         folder: Path | None = None,
         variables: Mapping[str, str] | None = None,
+        lock: int | None = None,
     ) -> None:
-        """Run it to provide *what*.
+        """Run it to provide *what*; it ends with this process, and so does what it starts.
 
         Args:
             command: The program and its arguments.
@@ -52,14 +65,14 @@ class Installer:
             what: What it provides, for error messages.
             folder: The current folder; by default that of this process.
             variables: The environment variables; by default those of this process.
+            lock: Descriptor of a lock that it inherits.
 
         Raises:
             AgentUnavailable: It fails; the message holds its reason.
         """
+        inherited = () if lock is None else (lock,)
         try:
-            done = subprocess.run(
-                command, cwd=folder, env=variables, capture_output=True, text=True, timeout=INSTALL_TIMEOUT, check=False
-            )
+            done = run_group(command, folder=folder, variables=variables, timeout=INSTALL_TIMEOUT, pass_fds=inherited)
         except subprocess.TimeoutExpired:
             raise AgentUnavailable(
                 agent, f"{self.name} took longer than {INSTALL_TIMEOUT:g} s for {what}", self.remedy
@@ -67,8 +80,11 @@ class Installer:
         except OSError as error:
             raise AgentUnavailable(agent, f"{self.name} cannot be started ({error})", self.anew) from None
         if done.returncode:
-            remedy = f"{self.remedy}; {self.name} says:\n{self.reason(done.stderr) or '  it says nothing'}"
-            raise AgentUnavailable(agent, f"{self.name} cannot provide {what}", remedy)
+            is_full = _DISK_FULL.search(done.stderr) is not None
+            why = f"{self.name} cannot provide {what}" + (", because a disk is full" if is_full else "")
+            remedy = _DISK_REMEDY if is_full else self.remedy
+            reason = self.reason(done.stderr) or "  it says nothing"
+            raise AgentUnavailable(agent, why, f"{remedy}; {self.name} says:\n{reason}")
 
 
 MIN_NODE_VERSION = 20
@@ -78,8 +94,8 @@ _NPM_FLAGS = ("--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts"
 _NPM_ERROR_LINE = re.compile(r"npm (?:error|ERR!) ?")
 
 
-def build_npm_environment(recipe: Recipe, folder: Path, agent: str) -> None:
-    """Build an environment in *folder*, which must not exist.
+def build_npm_environment(recipe: Recipe, folder: Path, agent: str, lock: int | None = None) -> None:
+    """Build an environment in *folder*, which must not exist; npm inherits *lock*.
 
     Raises:
         AgentUnavailable: node or npm is missing, or npm fails; the message holds its reason.
@@ -90,7 +106,8 @@ def build_npm_environment(recipe: Recipe, folder: Path, agent: str) -> None:
     manifest = {"name": "environment", "private": True, "type": "module"}
     (folder / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
     checkout = (recipe.checkout,) if recipe.checkout else ()
-    NPM_INSTALLER.run([npm, "install", *_NPM_FLAGS, *checkout, *recipe.requirements], agent, str(recipe), folder=folder)
+    command = [npm, "install", *_NPM_FLAGS, *checkout, *recipe.requirements]
+    NPM_INSTALLER.run(command, agent, str(recipe), folder=folder, lock=lock)
 
 
 def is_npm_available() -> bool:
@@ -152,8 +169,8 @@ NPM_INSTALLER = Installer(
 )
 
 
-def build_python_environment(recipe: Recipe, folder: Path, agent: str) -> None:
-    """Build an environment in *folder*, which must not exist.
+def build_python_environment(recipe: Recipe, folder: Path, agent: str, lock: int | None = None) -> None:
+    """Build an environment in *folder*, which must not exist; uv inherits *lock*.
 
     Raises:
         AgentUnavailable: uv is missing, or fails; the message holds its reason.
@@ -162,9 +179,9 @@ def build_python_environment(recipe: Recipe, folder: Path, agent: str) -> None:
     python = recipe.python or sys.executable
     variables = build_uv_variables()
     create = [uv, "venv", "--quiet", "--no-project", "--python", python, str(folder)]
-    UV_INSTALLER.run(create, agent, f"Python {python}", variables=variables)
+    UV_INSTALLER.run(create, agent, f"Python {python}", variables=variables, lock=lock)
     command = [uv, "pip", "install", "--quiet", "--python", str(get_interpreter(folder)), *recipe.install_arguments]
-    UV_INSTALLER.run(command, agent, str(recipe), variables=variables)
+    UV_INSTALLER.run(command, agent, str(recipe), variables=variables, lock=lock)
 
 
 def build_uv_variables() -> dict[str, str]:

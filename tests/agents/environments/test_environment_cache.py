@@ -34,6 +34,13 @@ class Builds:
         (folder / "module.py").write_text("x = 1\n")
 
 
+def make_old(folder: Path) -> None:
+    """Let an environment be one that was used long ago."""
+    for path in (folder, folder / COMPLETION_MARK):
+        if path.exists():
+            os.utime(path, (1000, 1000))
+
+
 def quiet(line: str) -> None:
     """Take progress that a test is not about."""
 
@@ -68,14 +75,9 @@ def test_workers_wait_for_the_one_that_builds(tmp_path: Path) -> None:
 
 def test_an_environment_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
     """It is complete only with its mark, which is written last; what the first attempt left is gone."""
-
-    def dies(recipe: Recipe, folder: Path, agent: str) -> None:
-        folder.mkdir()
-        (folder / "half").write_text("")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        EnvironmentCache(tmp_path, dies).get(RECIPE, "frame", quiet)
+    half = tmp_path / "environments" / RECIPE.key / "half"
+    half.parent.mkdir(parents=True)
+    half.write_text("")
     [cut_off] = EnvironmentCache(tmp_path).list_environments()
     built = EnvironmentCache(tmp_path, Builds()).get(RECIPE, "frame", quiet)
 
@@ -128,10 +130,10 @@ def test_pruning_removes_what_nobody_used_for_long(tmp_path: Path) -> None:
 def test_pruning_leaves_what_is_used(tmp_path: Path) -> None:
     """An environment that this process or another one has asked for stays, however old."""
     mine = EnvironmentCache(tmp_path, Builds())
-    mine.get(RECIPE, "frame", quiet)
+    make_old(mine.get(RECIPE, "frame", quiet).folder)
 
-    assert [] == list(mine.prune(unused_for=-1))
-    assert [] == list(EnvironmentCache(tmp_path).prune(unused_for=-1))
+    assert [] == list(mine.prune(unused_for=0))
+    assert [] == list(EnvironmentCache(tmp_path).prune(unused_for=0))
 
 
 def test_an_environment_is_free_once_its_user_has_ended(tmp_path: Path) -> None:
@@ -143,13 +145,15 @@ def test_an_environment_is_free_once_its_user_has_ended(tmp_path: Path) -> None:
         EnvironmentCache(Path({str(tmp_path)!r}), build).get(Recipe(requirements=("frame==1.0",)), "frame")
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True)
+    make_old(tmp_path / "environments" / RECIPE.key)
 
-    assert ["frame==1.0"] == [one.recipe for one in EnvironmentCache(tmp_path).prune(unused_for=-1)]
+    assert ["frame==1.0"] == [one.recipe for one in EnvironmentCache(tmp_path).prune(unused_for=0)]
 
 
 def test_pruning_removes_what_was_cut_off(tmp_path: Path) -> None:
     """It can never be used."""
     (tmp_path / "environments" / "half").mkdir(parents=True)
+    make_old(tmp_path / "environments" / "half")
 
     assert ["half"] == [one.key for one in EnvironmentCache(tmp_path).prune(unused_for=3600)]
     assert [] == EnvironmentCache(tmp_path).list_environments()
@@ -160,12 +164,12 @@ def test_a_lock_is_shared_or_alone(tmp_path: Path) -> None:
     users = [FileLock(tmp_path / "lock") for _ in range(2)]
     builder = FileLock(tmp_path / "lock")
     for user in users:
-        user.acquire_shared()
+        user.acquire(shared=True)
 
-    refused = builder.try_acquire()
+    refused = builder.acquire()
     for user in users:
         user.release()
-    taken = builder.try_acquire()
+    taken = builder.acquire()
     builder.release()
 
     assert (False, True) == (refused, taken)
@@ -180,6 +184,35 @@ def test_the_folder_is_named_by_a_variable(tmp_path: Path, monkeypatch: pytest.M
 
     assert tmp_path / "mine" == named
     assert tmp_path / "caches" / "pytest-approvals" == get_cache_folder()
+
+
+def test_a_relative_folder_is_announced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Code is run from it, and a checkout may have brought it along; an absolute one was chosen with care."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv(CACHE_FOLDER_VARIABLE, ".cache")
+    named = [get_cache_folder() for _ in range(2)]
+    said = capsys.readouterr().err
+    monkeypatch.setenv(CACHE_FOLDER_VARIABLE, str(tmp_path / ".cache"))
+    get_cache_folder()
+
+    assert [tmp_path / ".cache"] * 2 == named
+    assert (
+        f"pytest-approvals: PYTEST_APPROVALS_CACHE is relative (.cache): code is run from {tmp_path / '.cache'}; use "
+        "an absolute path unless you trust that folder\n"
+    ) == said
+    assert "" == capsys.readouterr().err
+
+
+def test_a_relative_folder_of_xdg_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its specification says."""
+    monkeypatch.delenv(CACHE_FOLDER_VARIABLE, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "caches")
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    assert tmp_path / ".cache" / "pytest-approvals" == get_cache_folder()
 
 
 def test_only_its_user_can_open_the_cache(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """Copies of our code for environments."""
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from pytest_approvals.agents.environments.source_copies import copy_sources
 
@@ -39,3 +42,27 @@ def test_a_single_module_is_copied_alone(tmp_path: Path) -> None:
     copy = copy_sources(tmp_path / "toy_adapter.py", tmp_path / "copies")
 
     assert ["toy_adapter.py"] == [one.name for one in copy.parent.iterdir()]
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing", "empty", "writable", "file"])
+def test_a_damaged_copy_is_replaced(tmp_path: Path, damage: str) -> None:
+    """What is run was verified: a copy whose files differ from the code, or that others can change, is not used."""
+    source = package(tmp_path)
+    copy = copy_sources(source, tmp_path / "copies")
+    module = copy / "inner" / "module.py"
+    if damage == "changed":
+        module.write_text("x = 3\n")
+    elif damage == "missing":
+        module.unlink()
+    elif damage == "empty":
+        shutil.rmtree(copy)
+    elif damage == "writable":
+        copy.parent.chmod(0o777)
+    else:
+        shutil.rmtree(copy.parent)
+        copy.parent.write_text("")
+
+    assert copy == copy_sources(source, tmp_path / "copies")
+    assert "x = 1\n" == module.read_text()
+    assert 0 == copy.parent.stat().st_mode & 0o022
+    assert [copy.parent.name] == [one.name for one in (tmp_path / "copies").iterdir()]

@@ -1,6 +1,8 @@
 """npm: where it and node are found, what they are told, and what is told when they fail."""
 
 import os
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,29 @@ def test_npms_reason_is_reported(tmp_path: Path, programs: Path) -> None:
         "agent 'frame==9.9.0' cannot be started: npm cannot provide frame@9.9.0; name other requirements (--with); npm "
         "says:\n  code E404\n  404 no frame"
     ) == failure(tmp_path)
+
+
+def test_a_full_disk_is_named_with_what_to_do(tmp_path: Path, programs: Path) -> None:
+    """Other requirements would not help."""
+    script(programs / "npm", "printf 'npm error code ENOSPC\\nnpm error syscall write\\n' >&2; exit 1")
+
+    assert (
+        "agent 'frame==9.9.0' cannot be started: npm cannot provide frame@9.9.0, because a disk is full; make room "
+        "(pytest-approvals environments --prune removes what is not used), or name another folder in "
+        "PYTEST_APPROVALS_CACHE; npm says:\n  code ENOSPC\n  syscall write"
+    ) == failure(tmp_path)
+
+
+def test_npm_ends_with_all_that_it_has_started(tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its helpers would hold its output open, and go on."""
+    monkeypatch.setattr(installers, "INSTALL_TIMEOUT", 0.5)
+    script(programs / "npm", "sleep 1000 & echo $! > helper; wait")
+
+    assert "npm took longer than 0.5 s" in failure(tmp_path)
+    helper = (tmp_path / "new" / "helper").read_text().strip()
+    listed = ["ps", "-o", "stat=", "-p", helper]
+    while subprocess.run(listed, capture_output=True, text=True, check=False).stdout.strip() not in ("", "Z"):
+        time.sleep(0.01)
 
 
 def test_npm_installs_into_a_folder_of_its_own(tmp_path: Path, programs: Path) -> None:

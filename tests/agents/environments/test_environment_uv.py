@@ -64,6 +64,28 @@ def test_uvs_reason_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ) == str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "  Caused by: failed to write to file: No space left on device (os error 28)",
+        "  Caused by: Disk quota exceeded (os error 122)",
+    ],
+)
+def test_a_full_disk_is_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """Other requirements would not help; what uv says shows which disk it is."""
+    script(tmp_path, f"[ $1 = venv ] || {{ printf 'error: Failed to install\\n{said}\\n' >&2; exit 2; }}")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    with pytest.raises(AgentUnavailable) as caught:
+        installers.build_python_environment(RECIPE, tmp_path / "new", "frame==9.9")
+
+    assert (
+        "agent 'frame==9.9' cannot be started: uv cannot provide frame==9.9, because a disk is full; make room "
+        "(pytest-approvals environments --prune removes what is not used), or name another folder in "
+        f"PYTEST_APPROVALS_CACHE; uv says:\n  error: Failed to install\n  {said}"
+    ) == str(caught.value)
+
+
 def test_a_uv_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a time limit."""
     script(tmp_path, "exec sleep 60")
