@@ -77,6 +77,7 @@ def _build_member(name: str, blueprint: Blueprint, **options: Any) -> Any:
     from agno.team import Team
 
     specs = [spec for spec in blueprint.tools if spec.agent == name]
+    # Several tools may run one member, and a team has each of its members once.
     members = list(dict.fromkeys(spec.runs for spec in specs if spec.runs is not None))
     tools = build_tools([spec for spec in specs if spec.runs is None], _servers_of(name, blueprint))
     if name != MAIN and not members:

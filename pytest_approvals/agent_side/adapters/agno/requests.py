@@ -131,6 +131,7 @@ def _edit(requirement: Any, decision: Decision) -> None:
 
 
 def _write_raw(requirement: Any, decision: Decision) -> None:
+    # `confirm` and `reject` set a boolean, but a client that sends JSON can set these fields to any value.
     requirement.confirmation = requirement.tool_execution.confirmed = decision.raw
 
 

@@ -63,6 +63,7 @@ class Session(Agent):
 
     def _use_store(self, store: Store) -> None:
         self._store = store
+        # A user's agent may have a database already, which is another one than the variant asks for.
         self._agents.main.db = store.db
 
     @property
@@ -105,6 +106,7 @@ class Session(Agent):
         if not self._keeps_outputs or output is None:
             options |= {"run_id": run_id, "session_id": self._session}
         else:
+            # With an output, the framework reads the requirements from it and ignores the argument.
             options["run_response"] = output
             output.requirements = known + [
                 requirement for requirement in options.get("requirements", ()) if requirement not in known
@@ -135,6 +137,7 @@ class Session(Agent):
         session = await self._load_session()
         runs = (session.runs if session is not None else None) or []
         # A database in memory returns its own objects, and decisions change requirements in place.
+        # Runs of team members are stored in the same session.
         return [deepcopy(run) for run in runs if not run.parent_run_id]
 
     async def _load_session(self) -> Any:
@@ -189,6 +192,7 @@ class Session(Agent):
             await self.trim(limit)
         if self._keeps_outputs:
             self._outputs = read_outputs(self._agents.main, [run for part in saved for run in part["runs"]])
+            # The messages of earlier runs come from the database, which is a new one here.
             self._store.db.upsert_session(build_session(self._agents.main, self._session, self._outputs.values()))
 
     async def copy_from(self, other: Agent) -> None:

@@ -76,6 +76,7 @@ def _open_postgres(blueprint: Blueprint) -> Any:
     from agno.db.postgres import PostgresDb
 
     address = str(blueprint.options.get("postgres") or POSTGRES)
+    # Without the name of a driver, SQLAlchemy would look for psycopg2.
     return PostgresDb(db_url=address.replace("postgresql://", "postgresql+psycopg://", 1))
 
 

@@ -62,9 +62,11 @@ async def read_stream(
     outcome: Outcome = Finished()
     failure: str | None = None
     async for event in events:
+        # With `yield_run_output`, the last element of the stream is the output itself.
         if not hasattr(event, "event"):
             keep(event)
             continue
+        # Teams have the same events, under names with this prefix.
         kind = event.event.removeprefix("Team")
         for shown_kind, values in _read_event(kind, event):
             # A structured answer is streamed as text, but is not text of the agent.

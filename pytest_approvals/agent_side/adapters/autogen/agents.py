@@ -189,6 +189,7 @@ class AgentGraph:
             build_model(self.world, name, self.blueprint.model, self._call_receiver(name)),
             workbench=self.get_workbenches(name, stream=stream),
             model_context=self.get_context(name),
+            # The default is a message of the framework, which would be in every model input.
             system_message=None,
             model_client_stream=stream,
             reflect_on_tool_use=bool(options.get("reflect_on_tool_use", False)),

@@ -88,6 +88,7 @@ class ScenarioExecutor(CodeExecutor):
         self, code_blocks: list[CodeBlock], cancellation_token: CancellationToken
     ) -> CodeResult:
         """See `CodeExecutor.execute_code_blocks`."""
+        # A message of the coder has one block: the scenarios for this flavour have no parallel calls.
         call = read_call(code_blocks[0].code)
         assert not isinstance(call.arguments, str)
         try:

@@ -170,6 +170,7 @@ class GatedWorkbench(WORKBENCH):
                 yield text_result(name, denial_text(result), failed=True)
                 return
             approved_arguments = arguments if result.arguments is None else result.arguments
+            # If this generator is closed early, the inner one has to end within `enter`.
             async with aclosing(
                 super().call_tool_stream(name, approved_arguments, cancellation_token, call_id)
             ) as events:
@@ -224,6 +225,7 @@ class GatedTool(STREAM_TOOL or BaseTool):  # type: ignore[misc]
         """See `BaseTool.return_value_as_string`; a denial is a text already."""
         return value if isinstance(value, str) else str(self._inner.return_value_as_string(value))
 
+    # The framework runs tools with `run_json` and `run_json_stream`, which ask; a tool must have these two as well.
     async def run(self, args: Any, cancellation_token: CancellationToken) -> Any:
         """See `BaseTool.run`."""
         return await self._inner.run(args, cancellation_token)

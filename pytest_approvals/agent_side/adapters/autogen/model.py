@@ -123,6 +123,7 @@ def calls_to_offered_tools(result: CreateResult, offered: Sequence[str]) -> list
 
     Each is an id and a tool.
     """
+    # The framework itself answers the other calls with an error, without asking a workbench.
     calls = result.content if isinstance(result.content, list) else ()
     return [(call.id, call.name) for call in calls if call.name in offered and is_json(call.arguments)]
 

@@ -108,6 +108,7 @@ class Approvals:
         )
         events: asyncio.Queue[BaseAgentEvent | None] = asyncio.Queue()
         answer = asyncio.ensure_future(function(request, events.put_nowait))
+        # Events are shown while the function waits for the user, and None ends them.
         answer.add_done_callback(lambda _: events.put_nowait(None))
         if token is not None:
             token.link_future(answer)

@@ -90,6 +90,7 @@ async def _merge_results(context: Any) -> None:
         results = [*messages.pop().content, *results]
     ids = [call.id for call in messages[-1].content]
     results.sort(key=lambda result: ids.index(result.call_id))
+    # A context takes messages at its end only.
     await context.clear()
     for message in [*messages, FunctionExecutionResultMessage(content=results)]:
         await context.add_message(message)

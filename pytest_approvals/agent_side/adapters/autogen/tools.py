@@ -89,6 +89,7 @@ class Delegate(AgentTool):
     """The framework's tool that runs an agent, with the scenario's name and parameter."""
 
     def __init__(self, agent: Any, spec: ToolSpec) -> None:
+        # The constructor takes the name and the description from the agent, and the parameter is called `task`.
         super().__init__(agent, return_value_as_last_message=True)
         self._runs = agent
         self._name = spec.name

@@ -110,9 +110,11 @@ class _AgentBuilder:
     def build(self, name: str, called: str, **options: Any) -> Any:
         """Build the agent *name*, which the framework calls *called*, and all below it."""
         own = [spec for spec in self._specs if spec.agent == name]
+        # The framework refuses names of agents that are not identifiers.
         called = re.sub(r"\W", "_", called)
         self.names[called] = name
         delegates = [self._build_delegate(spec) for spec in own if spec.runs]
+        # Releases with modes make a tool of each single-turn sub-agent; before, the tool was built by the user.
         has_modes = hasattr(LlmAgent, "model_fields") and "mode" in LlmAgent.model_fields
         tools = [self._tool(spec) for spec in own if not spec.runs and spec.kind == "function"]
         tools += self._build_server_tools(name, [spec for spec in own if spec.kind == "mcp"])
@@ -141,6 +143,7 @@ class _AgentBuilder:
         for spec in specs:
             target = spec.hands_over_to
             if target and target != MAIN and target not in self._handoff_targets:
+                # Before it is built: agents may hand over to each other, and an agent can have one parent only.
                 self._handoff_targets[target] = None
                 agents.append(self.build(target, target, description=spec.description))
         return agents

@@ -78,6 +78,7 @@ def _is_answer(result: Any) -> bool:
     if result.name != CONFIRMATION:
         return False
     response = result.response
+    # The web client of the framework sends every answer as JSON text under this key.
     if isinstance(response, dict) and list(response) == ["response"]:
         response = json.loads(response["response"])
     try:

@@ -111,6 +111,7 @@ class Session(Agent):
                 user_id=USER_ID, session_id=self._id, new_message=message, run_config=config, **invocation
             )
             events = []
+            # A turn can be cancelled here; the run then has to end before the next one begins.
             async with aclosing(running) as stream_events:
                 async for event in stream_events:
                     events.append(event)
@@ -168,6 +169,7 @@ class Session(Agent):
         from .messages import text_of
         from .requests import confirmation_calls
 
+        # The text of partial events comes again in a complete one.
         complete_events = [event for event in events if not event.partial]
         error_event = complete_events[-1] if complete_events and complete_events[-1].error_code else None
         if error_event is not None:
@@ -247,6 +249,7 @@ class Session(Agent):
     async def _restore(self, events: Sequence[Any], **options: Any) -> None:
         runner = await self._prepare()
         session = await self._create_session(**options)
+        # A service has no call that stores a whole session.
         for event in events:
             await runner.session_service.append_event(session, event)
         self._id, self._saved = session.id, len(events)

@@ -126,6 +126,7 @@ def _world_body(spec: ToolSpec) -> ToolBody:
             return request_confirmation(tool_context, hint=str(asked))
 
     async def hand_over(tool_context: Any) -> Any:
+        # The framework's own tool does the same, but takes the target as an argument; the scenario's tool has none.
         tool_context.actions.transfer_to_agent = spec.hands_over_to
         return {"result": f"{spec.hands_over_to} takes over."}
 

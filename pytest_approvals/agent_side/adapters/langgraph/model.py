@@ -71,6 +71,7 @@ async def stream_reply(
 ) -> AsyncIterator[ChatGenerationChunk]:
     """Ask for the next reply to *messages* and play its chunks."""
     reply = await current_world().model(to_items(messages), agent=agent, stream=True, tools=offered)
+    # The framework raises an error if a stream has no chunk.
     for chunk in reply.chunks or (Chunk(),):
         yield ChatGenerationChunk(message=_to_message_chunk(chunk))
     if reply.answer is not None:

@@ -105,6 +105,7 @@ class Session(Agent):
         from langgraph.types import Command
 
         messages = None if text is None else {"messages": [{"role": "user", "content": text}]}
+        # Without input, a graph continues at its checkpoint.
         if not decisions:
             return messages
         resume = self._choose_decision_writer()(decisions, len(await self._waiting_interrupts()))
@@ -121,6 +122,7 @@ class Session(Agent):
 
         interrupts: list[Any] = []
         options = {"subgraphs": True, **self._agents.options} if self._agents.inner else self._agents.options
+        # With `subgraphs`, the path of the inner graph comes first.
         async for *_, mode, chunk in graph.astream(
             graph_input, self._config, stream_mode=list(self.streamed), **options
         ):

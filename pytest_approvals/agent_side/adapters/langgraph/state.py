@@ -60,6 +60,7 @@ async def _open_postgres(address: str) -> OpenedSaver:
     from psycopg import AsyncConnection
     from psycopg.rows import dict_row
 
+    # These are the options of `from_conn_string`, which is a context manager and would close the connection.
     connection: Any = await AsyncConnection.connect(address, autocommit=True, prepare_threshold=0, row_factory=dict_row)
     saver = AsyncPostgresSaver(connection)
     await saver.setup()

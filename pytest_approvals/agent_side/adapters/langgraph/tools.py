@@ -102,6 +102,7 @@ def _asking_midway_body(spec: ToolSpec, run: ToolBody) -> ToolBody:
 
 def _delegate_body(spec: ToolSpec, agents: Agents) -> ToolBody:
     async def run(arguments: dict[str, Any], call_id: str) -> Any:
+        # Without a configuration, the graph inherits that of the running tool, and with it thread and checkpointer.
         state = await agents[str(spec.runs)].ainvoke({"messages": [{"role": "user", "content": arguments["input"]}]})
         return text_of(state["messages"][-1])
 
