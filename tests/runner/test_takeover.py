@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,52 @@ def test_what_is_no_stored_state_is_named(tmp_path: Path, text: str) -> None:
         PausedState.read(path)
 
     assert str(error.value).startswith(f"{path}: invalid stored state (")
+
+
+STORED = {
+    "format": 1, "agent": "x", "framework": None, "version": "1", "scenario": "a/b", "serialize": "json", "state": "{}",
+    "happened": [], "requests": [], "files": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"state": 5}, "state must be text"),
+        (
+            {"happened": [{"event": "tool.start", "x": "1", "tool": "t", "arguments": {}}]},
+            "tool.start: field 'x' must be a",
+        ),
+        ({"happened": [{"event": "run.end"}]}, "unexpected event 'run.end'"),
+        (
+            {"requests": [{"q": "q1", "id": [], "tool": "t"}]},
+            "turn.end: field 'requests': key 'id' must be text or null",
+        ),
+        ({"files": {"../../x": ""}}, "the file '../../x' is not below the folder of the store"),
+        ({"files": {"/x": ""}}, "the file '/x' is not below the folder of the store"),
+        ({"files": {"x": "%"}}, "Only base64 data is allowed"),
+    ],
+)
+def test_a_stored_state_of_another_shape_is_refused_before_it_is_used(
+    tmp_path: Path, changed: dict[str, Any], message: str
+) -> None:
+    """Nothing of it is replayed, and no file is written outside of the folder of the store."""
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps(STORED | changed))
+
+    with pytest.raises(UsageError) as error:
+        PausedState.read(path)
+
+    assert str(error.value).startswith(f"{path}: invalid stored state ({message}")
+
+
+def test_a_stored_state_that_is_nested_too_deep_is_named(tmp_path: Path) -> None:
+    """Python's parser gives up on it."""
+    path = tmp_path / "one.json"
+    path.write_text("[" * 100_000)
+
+    with pytest.raises(UsageError, match="invalid stored state"):
+        PausedState.read(path)
 
 
 def test_a_state_that_is_not_there_is_an_error(scenario: Scenario) -> None:
