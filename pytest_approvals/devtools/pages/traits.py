@@ -1,7 +1,7 @@
 """Traits of agents on the page `docs/agents.md`: the list between the two markers in the section of each agent.
 
 `python -m pytest_approvals.devtools.pages.traits NAME…`, in a checkout, runs a part of the catalogue on these agents
-and writes their lists.
+and writes their lists. An agent whose framework is not installed here runs in an environment with the pinned release.
 """
 
 from __future__ import annotations
