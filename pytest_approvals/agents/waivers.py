@@ -103,7 +103,13 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
 
     if not path.exists():
         return ()
-    text, display_path = path.read_text(encoding="utf-8"), _display_path(path)
+    display_path = _display_path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise WaiverError(display_path, None, f"invalid UTF-8: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise WaiverError(display_path, None, f"cannot read file: {error.strerror}") from None
     if not _strip_comments(text):
         return ()
     try:

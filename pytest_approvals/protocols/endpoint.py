@@ -95,7 +95,9 @@ class HttpResponse:
     @classmethod
     def from_json(cls, value: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpResponse:
         """Return a JSON response."""
-        return cls(status=status, content_type=JSON, pieces=iter([to_json(value).encode()]), headers=headers)
+        # What is not Unicode, such as half of a surrogate pair that a request holds, becomes an escape of JSON.
+        body = to_json(value).encode(errors="backslashreplace")
+        return cls(status=status, content_type=JSON, pieces=iter([body]), headers=headers)
 
     @classmethod
     def from_error(cls, codec: ProtocolCodec, error: ProviderError) -> HttpResponse:

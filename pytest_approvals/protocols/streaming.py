@@ -81,7 +81,8 @@ def get_stream_style(name: str) -> StreamStyle:
 def encode_events(events: Iterable[SseEvent], style: StreamStyle = PLAIN) -> Iterator[bytes]:
     """Yield a stream as bytes; what *events* raises comes out after the bytes before it."""
     for event in events:
-        text = _encode_event(event, style).encode()
+        # The data is JSON, where the escape is that of half of a surrogate pair.
+        text = _encode_event(event, style).encode(errors="backslashreplace")
         if style.size is None:
             yield text
         else:

@@ -42,7 +42,7 @@ def parse_object(arguments: Any) -> Any:
         return arguments
     try:
         value = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         return arguments
     return value if isinstance(value, dict) else arguments
 
@@ -66,6 +66,15 @@ def to_sorted_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
+def optional_text(value: Any) -> str | None:
+    """Return an id or a name, which must be text; anything else as JSON, because it is recorded and compared as text.
+
+    >>> optional_text("call_1"), optional_text(None), optional_text([1])
+    ('call_1', None, '[1]')
+    """
+    return value if value is None or isinstance(value, str) else to_sorted_json(value)
+
+
 def list_objects(value: Any) -> list[Mapping[str, Any]]:
     """Return the objects among a list's elements; none for what is not a list."""
     return [element for element in value if isinstance(element, Mapping)] if isinstance(value, list) else []
@@ -78,7 +87,7 @@ def object_or_empty(value: Any) -> Mapping[str, Any]:
 
 def property_names(schema: Any) -> frozenset[str]:
     """Return the names of the properties that a JSON Schema declares."""
-    return frozenset(object_or_empty(schema).get("properties") or ())
+    return frozenset(object_or_empty(object_or_empty(schema).get("properties")))
 
 
 def is_json_format(value: Any) -> bool:

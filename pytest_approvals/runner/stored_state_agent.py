@@ -10,14 +10,15 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_approvals.agent_side.contract.agent import Agent, World
 from pytest_approvals.agent_side.contract.metadata import Facts
 from pytest_approvals.agent_side.contract.types import Blueprint, Decision, Item, Outcome, Paused, Request
 from pytest_approvals.errors import UsageError
-from pytest_approvals.journal.events import ModelRequest, PolicyAsked, ToolStart, TurnEnd
+from pytest_approvals.journal.event_schema import find_field_error
+from pytest_approvals.journal.events import ModelRequest, PolicyAsked, ToolStart, TurnEnd, event_from_dict
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.journal_values import build_header
@@ -70,9 +71,33 @@ class PausedState:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content.pop("format") != STATE_FORMAT:
                 raise ValueError(f"expected format {STATE_FORMAT}")
-            return cls(**content)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            state = cls(**content)
+            state._validate()
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(f"{path}: invalid stored state ({error})") from None
+        return state
+
+    def _validate(self) -> None:
+        """Check what was read from a file.
+
+        Raises:
+            ValueError, KeyError, TypeError, AttributeError: It is not what `text` writes.
+        """
+        for name in ("agent", "scenario", "serialize", "state"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be text")
+        for event in self.happened:
+            kind = type(event_from_dict(event))
+            if not issubclass(kind, _REPLAYED_EVENTS):
+                raise ValueError(f"unexpected event {kind.kind!r}")
+            if error := find_field_error(kind, {name: value for name, value in event.items() if name != "event"}):
+                raise ValueError(error)
+        if error := find_field_error(TurnEnd, {"turn": 1, "outcome": "paused", "requests": self.requests}):
+            raise ValueError(error)
+        for name, content in self.files.items():
+            if PurePath(name).is_absolute() or ".." in PurePath(name).parts or "\0" in name:
+                raise ValueError(f"the file {name!r} is not below the folder of the store")
+            base64.b64decode(content, validate=True)
 
 
 async def capture_paused_state(

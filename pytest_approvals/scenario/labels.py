@@ -202,4 +202,6 @@ class _OccurrenceWalk:
         tool = find_tool(self.scenario, agent, call.tool)
         if tool is not None and tool.runs is not None:
             prompt = call.arguments.get("input", "") if not isinstance(call.arguments, str) else ""
+            # An input of another type is reported by the validation.
+            prompt = prompt if isinstance(prompt, str) else ""
             yield from self.conversation(tool.runs, prompt, label, above)

@@ -107,3 +107,18 @@ def test_names_of_other_languages_are_names() -> None:
     out = to_exception(RemoteFailure(type="System.InvalidOperationException`1", message="no"))
 
     assert "System.InvalidOperationException`1" == type(out).__name__
+
+
+def test_names_that_no_class_can_have_are_escaped() -> None:
+    """Half of a surrogate pair and null characters are in the type that is told, not in the name of the class."""
+    out = to_exception(RemoteFailure(type="Odd\ud800\0", message="no"))
+
+    assert ("Odd\\ud800\\0", "Odd\ud800\0") == (type(out).__name__, out.original_type)
+
+
+def test_fields_that_every_exception_has_are_left_alone() -> None:
+    """A process cannot change what Python keeps there."""
+    fields = {"args": 5, "__traceback__": "x", "__class__": "x", "reason": "r"}
+    out = to_exception(RemoteFailure(type="ModelRefused", of="ModelRefused", message="no", fields=fields))
+
+    assert (("no",), None, "r") == (out.args, out.__traceback__, out.reason)

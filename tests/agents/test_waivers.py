@@ -133,6 +133,25 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: st
     assert f"{path}:{message}" == str(error.value)
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """Bytes that are not UTF-8 are a mistake in the file."""
+    path = tmp_path / "x.waivers.yaml"
+    path.write_bytes(b"- scenario: \xff\n")
+
+    with pytest.raises(WaiverError) as error:
+        load_waivers(path, CHECKS)
+
+    assert f"{path}: invalid UTF-8: invalid start byte at byte 12" == str(error.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A folder of that name is no file of waivers."""
+    with pytest.raises(WaiverError) as error:
+        load_waivers(tmp_path, CHECKS)
+
+    assert f"{tmp_path}: cannot read file: Is a directory" == str(error.value)
+
+
 @pytest.mark.parametrize(
     ("given", "covered"),
     [

@@ -330,3 +330,60 @@ def test_script_that_has_run_out(making):
     response = json.loads(b"".join(answer.pieces))
     assert (400, "script_exhausted") == (answer.status, response["error"]["code"])
     assert "the script of agent 'main' has no further reply" == response["error"]["message"]
+
+
+HOSTILE_IDS = {
+    "chat": lambda value: chat(
+        USER, {**made("c1"), "tool_calls": [{"id": value, "function": {"name": value}}]}, tool(value)
+    ),
+    "responses": lambda value: responses({**function(value), "name": value}, output(value)),
+    "messages": lambda value: {
+        "model": "m",
+        "max_tokens": 5,
+        "messages": [
+            USER,
+            {"role": "assistant", "content": [{"type": "tool_use", "id": value, "name": value, "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": value, "content": "ok"}]},
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("value", [["c1"], {"id": "c1"}, 5, True])
+@pytest.mark.parametrize("name", HOSTILE_IDS)
+def test_ids_and_names_that_are_no_text_reach_the_model_as_text(making, name, value):
+    """They are recorded and compared as JSON, so that no journal holds an id of another type."""
+    *_, wire = posted(making, name, HOSTILE_IDS[name](value))
+
+    items, _ = wire.script.asked[-1]
+    found = {held for item in items for held in (item.id, item.tool) if held is not None}
+    assert {json.dumps(value)} == found
+
+
+@pytest.mark.parametrize("properties", [["amount"], [{}], 1.5, "amount"])
+def test_properties_that_are_no_object_declare_nothing(making, properties):
+    """The schema of a tool may be anything."""
+    tools = [{"type": "function", "function": {"name": "pay", "parameters": {"properties": properties}}}]
+    *_, wire = posted(making, "chat", chat(USER, tools=tools))
+
+    assert {"pay": frozenset()} == wire.script.asked[-1][1].parameters
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", ["chat", "responses", "messages"])
+def test_half_of_a_surrogate_pair_comes_back_as_an_escape(making, name, stream):
+    """What a request holds and is no Unicode may be in the answer, which is JSON all the same."""
+    body = {"chat": chat(USER), "responses": responses(USER), "messages": {"messages": [USER], "max_tokens": 5}}[name]
+    wire = making.Wire(name, making.reply(say="done"))
+    answer = asyncio.run(wire.endpoint.post(json.dumps({**body, "model": "m\ud800", "stream": stream}).encode()))
+
+    assert "m\\ud800" in b"".join(answer.pieces).decode()
+
+
+def test_arguments_that_are_nested_too_deep_are_text(making):
+    """Python's parser gives up on them; they are no object."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "[" * 100_000}}]
+    body = chat(USER, {"role": "assistant", "content": None, "tool_calls": calls}, tool("c1"))
+    *_, wire = posted(making, "chat", body)
+
+    assert "[" * 100_000 == wire.script.asked[-1][0][1].arguments

@@ -83,7 +83,9 @@ def to_exception(failure: RemoteFailure) -> Exception:
     error = kind.__new__(kind, failure.message)
     error.args = (failure.message,)
     for name, value in failure.fields.items():
-        setattr(error, name, value)
+        # What every exception has, such as `args`, takes certain types only.
+        if not hasattr(Exception, name):
+            setattr(error, name, value)
     return error
 
 
@@ -91,7 +93,9 @@ def _remote_type(name: str, base: type[Exception]) -> type[Exception]:
     # One class per name, so that equal errors have equal types.
     key = (name, base.__name__)
     if key not in _REMOTE_TYPES:
-        _REMOTE_TYPES[key] = type(name, (base,), {"original_type": name, "__module__": "elsewhere"})
+        # The name of a class must be text without null characters.
+        printable = name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+        _REMOTE_TYPES[key] = type(printable, (base,), {"original_type": name, "__module__": "elsewhere"})
     return _REMOTE_TYPES[key]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -36,7 +37,8 @@ def parse_response(protocol: str, raw: bytes, *, streamed: bool) -> Body:
     Raises:
         ValueError: It is invalid, or the stream was not finished.
     """
-    body = _ASSEMBLERS[protocol](list(_iter_events(raw))) if streamed else json.loads(raw)
+    with _reject_shape(protocol):
+        body = _ASSEMBLERS[protocol](list(_iter_events(raw))) if streamed else json.loads(raw)
     if not isinstance(body, dict):
         raise ValueError("invalid response: expected an object")
     return body
@@ -48,9 +50,17 @@ def read_response_items(protocol: str, body: Body) -> list[Item]:
     Raises:
         ValueError: The response does not have the shape of the protocol.
     """
-    try:
+    with _reject_shape(protocol):
         return list(_ITEM_READERS[protocol](body))
-    except (KeyError, IndexError, TypeError) as error:
+
+
+@contextmanager
+def _reject_shape(protocol: str) -> Iterator[None]:
+    """Raise a `ValueError` in place of what is raised where a response does not have the shape of its protocol."""
+    try:
+        yield
+    # The shape of a response is not checked before it is read: all that it can break is this.
+    except (KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"invalid response of {protocol}: {error!r}") from error
 
 
@@ -167,7 +177,7 @@ class Recorder:
         with self._lock:
             self._secrets.update(secrets)
             try:
-                self._add_exchange(protocol, json.loads(sent), parse_response(protocol, received, streamed=streamed))
+                self._add_exchange(protocol, _parse_sent(sent), parse_response(protocol, received, streamed=streamed))
             except ValueError as error:
                 self.problems.append(f"{path}: {error}")
 
@@ -207,6 +217,13 @@ class Recorder:
         path.write_text(text, encoding="utf-8")
         if path not in self.written:
             self.written.append(path)
+
+
+def _parse_sent(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        raise ValueError("invalid request: nested too deep") from None
 
 
 def _store_response(codec: ResponsesCodec, sent: Mapping[str, Any], received: Mapping[str, Any]) -> None:

@@ -157,7 +157,8 @@ def _add_oracle_turns(turns: Sequence[DraftTurn], tools: Mapping[str, DraftTool]
 def _declared_parameters(schema: Mapping[str, Any], calls: Sequence[Any]) -> dict[str, str]:
     """Return the declared parameters of a tool, as far as the arguments of all calls fit them."""
     properties = schema.get("properties")
-    required = schema.get("required") or ()
+    required = schema.get("required")
+    required = required if isinstance(required, list) else ()
     types: dict[str, str] = {}
     for name, declaration in properties.items() if isinstance(properties, Mapping) else ():
         kind = _parameter_type(declaration)

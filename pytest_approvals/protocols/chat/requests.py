@@ -24,6 +24,7 @@ from pytest_approvals.protocols.text import (
     is_json_format,
     list_objects,
     object_or_empty,
+    optional_text,
     parse_object,
     property_names,
     text_of,
@@ -170,7 +171,7 @@ def read_items(messages: list[Mapping[str, Any]]) -> Iterator[Item]:
             yield from _read_assistant_message(message, number)
         elif role == "tool":
             text = text_of(message.get("content"))
-            yield Item(kind="result", id=message.get("tool_call_id"), text=text, message=number)
+            yield Item(kind="result", id=optional_text(message.get("tool_call_id")), text=text, message=number)
         else:
             kind = "user" if role == "user" else "other"
             yield Item(kind=kind, text=text_of(message.get("content")), message=number)
@@ -182,4 +183,5 @@ def _read_assistant_message(message: Mapping[str, Any], number: int) -> Iterator
     for call in list_objects(message.get("tool_calls")):
         function = object_or_empty(call.get("function"))
         arguments = parse_object(function.get("arguments"))
-        yield Item(kind="call", id=call.get("id"), tool=function.get("name"), arguments=arguments, message=number)
+        call_id, tool = optional_text(call.get("id")), optional_text(function.get("name"))
+        yield Item(kind="call", id=call_id, tool=tool, arguments=arguments, message=number)

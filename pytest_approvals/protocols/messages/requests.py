@@ -19,6 +19,7 @@ from pytest_approvals.protocols.text import (
     instruction_items,
     list_objects,
     object_or_empty,
+    optional_text,
     property_names,
     text_of,
     to_sorted_json,
@@ -213,10 +214,11 @@ def _read_block(block: Mapping[str, Any], number: int) -> Item:
     if kind == "tool_use":
         arguments = block.get("input")
         arguments = arguments if isinstance(arguments, Mapping) else to_sorted_json(arguments)
-        return Item(kind="call", id=block.get("id"), tool=block.get("name"), arguments=arguments, message=number)
+        call_id, tool = optional_text(block.get("id")), optional_text(block.get("name"))
+        return Item(kind="call", id=call_id, tool=tool, arguments=arguments, message=number)
     if kind == "tool_result":
         text = text_of(block.get("content"))
-        return Item(kind="result", id=block.get("tool_use_id"), text=text, message=number)
+        return Item(kind="result", id=optional_text(block.get("tool_use_id")), text=text, message=number)
     return Item(kind="other", text=to_sorted_json(dict(block)), message=number)
 
 

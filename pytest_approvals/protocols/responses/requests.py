@@ -33,6 +33,7 @@ from pytest_approvals.protocols.text import (
     is_json_format,
     list_objects,
     object_or_empty,
+    optional_text,
     parse_object,
     property_names,
     text_of,
@@ -292,18 +293,20 @@ def _read_text(item: ItemObject, message: int) -> Item:
 
 def _read_call(item: ItemObject, message: int) -> Item:
     arguments = parse_object(item.get("arguments"))
-    return Item(kind="call", id=item.get("call_id"), tool=item.get("name"), arguments=arguments, message=message)
+    call_id, tool = optional_text(item.get("call_id")), optional_text(item.get("name"))
+    return Item(kind="call", id=call_id, tool=tool, arguments=arguments, message=message)
 
 
 def _read_result(item: ItemObject, message: int) -> Item:
-    return Item(kind="result", id=item.get("call_id"), text=text_of(item.get("output")), message=message)
+    call_id, text = optional_text(item.get("call_id")), text_of(item.get("output"))
+    return Item(kind="result", id=call_id, text=text, message=message)
 
 
 def _read_approval_request(item: ItemObject, message: int) -> Item:
     return Item(
         kind="approval_request",
-        id=item.get("id"),
-        tool=item.get("name"),
+        id=optional_text(item.get("id")),
+        tool=optional_text(item.get("name")),
         arguments=parse_object(item.get("arguments")),
         message=message,
     )
@@ -312,9 +315,9 @@ def _read_approval_request(item: ItemObject, message: int) -> Item:
 def _read_approval_response(item: ItemObject, message: int) -> Item:
     return Item(
         kind="approval_response",
-        id=item.get("approval_request_id"),
+        id=optional_text(item.get("approval_request_id")),
         approved=bool(item.get("approve")),
-        text=item.get("reason"),
+        text=optional_text(item.get("reason")),
         message=message,
     )
 
@@ -323,10 +326,10 @@ def _read_hosted_call(item: ItemObject, message: int) -> Item:
     error = item.get("error")
     return Item(
         kind="hosted_result",
-        id=item.get("approval_request_id") or item.get("id"),
-        tool=item.get("name"),
+        id=optional_text(item.get("approval_request_id") or item.get("id")),
+        tool=optional_text(item.get("name")),
         arguments=parse_object(item.get("arguments")),
-        text=item.get("output") if error is None else _error_text(error),
+        text=optional_text(item.get("output")) if error is None else _error_text(error),
         message=message,
     )
 

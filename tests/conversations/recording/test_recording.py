@@ -315,3 +315,48 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path, upstream: str) -> No
     """With an example of one."""
     with pytest.raises(UsageError, match=r": expected a URL like https://"):
         RecordingProxy(upstream, Recorder(tmp_path / "x.approval.yaml"))
+
+
+SENT = {
+    "chat": ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "go"}]}),
+    "responses": ("/v1/responses", {"model": "m", "input": [{"role": "user", "content": "go"}]}),
+    "messages": ("/v1/messages", {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "go"}]}),
+}
+ODD_RESPONSES = {
+    "chat": [{"choices": [5]}, {"choices": "x"}, {"choices": [{"message": "x"}]}, {"choices": {}}],
+    "responses": [{"output": ["x"]}, {"output": 5}, {}],
+    "messages": [{}],
+}
+ODD_EVENTS = {
+    "chat": [{"choices": [5]}, {"choices": 5}, {"choices": [{"delta": "x"}]}],
+    "responses": [{"type": "response.completed", "response": {"output": ["x"]}}],
+    "messages": [{"type": "content_block_start", "content_block": 5}, {"index": [], "delta": {"type": "text_delta"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "received"),
+    [
+        *((name, json.dumps(body).encode()) for name, bodies in ODD_RESPONSES.items() for body in bodies),
+        *((name, b"data: " + json.dumps(event).encode()) for name, events in ODD_EVENTS.items() for event in events),
+        *((name, b"[" * 100_000) for name in SENT),
+    ],
+)
+def test_a_response_of_another_shape_is_a_problem_and_nothing_is_written(
+    tmp_path: Path, protocol: str, received: bytes
+) -> None:
+    """The proxy goes on, and says which exchange is in no file."""
+    recorder = Recorder(tmp_path / "story.approval.yaml")
+    path, sent = SENT[protocol]
+    recorder.record(path, json.dumps(sent).encode(), received, streamed=received.startswith(b"data"), secrets=())
+
+    assert [path] == [problem.partition(": ")[0] for problem in recorder.problems]
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_request_that_is_nested_too_deep_is_a_problem(tmp_path: Path) -> None:
+    """Python's parser gives up on it; the proxy goes on."""
+    recorder = Recorder(tmp_path / "story.approval.yaml")
+    recorder.record("/v1/messages", b"[" * 100_000, b"{}", streamed=False, secrets=())
+
+    assert ["/v1/messages: invalid request: nested too deep"] == recorder.problems
