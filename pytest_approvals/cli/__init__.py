@@ -7,11 +7,13 @@ For each command NAME a module has `add_NAME_arguments(parser)` and `execute_NAM
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
 from pytest_approvals.cli.output import printable_output, true_stream
 from pytest_approvals.errors import ApprovalsError, UnknownName
+from pytest_approvals.errors.printable import format_message
 
 COMMANDS = {
     "run": ("run", "run scenarios on agents and print the matrix"),
@@ -57,6 +59,15 @@ def _run_guarded(words: list[str]) -> int:
         # Whoever read the output has gone; closing stderr, too, keeps Python silent about it at its end.
         true_stream(sys.stderr).close()
         return 0
+    except OSError as error:
+        # Names of files are too long, say, or lead in a circle.
+        print(f"pytest-approvals: {format_message(str(error))}", file=sys.stderr)
+        return 2
+    except Exception:
+        # Exit code 1 would say that a requirement is broken.
+        traceback.print_exc()
+        print("pytest-approvals: this is a bug of pytest-approvals; please report it", file=sys.stderr)
+        return 2
 
 
 def _run_command(words: list[str]) -> int:

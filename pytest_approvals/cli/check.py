@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_approvals.cli.parser import CommandParser
 from pytest_approvals.errors import JournalError, UsageError
+from pytest_approvals.errors.printable import LINE_WIDTH, escape_value, shorten
 
 if TYPE_CHECKING:
     from pytest_approvals.journal.files import StoredJournal
@@ -68,7 +69,8 @@ def _judge_journal(stored: StoredJournal, *, strict: bool, everything: bool) -> 
     subject = Subject.of(stored.header, f"pytest-approvals check {stored.path}")
     result = judge_run(stored.events, subject, strict=strict)
     if everything:
-        print(f"{stored.path}:{stored.line}: {subject.scenario} · {subject.agent_label} · {subject.mode}")
+        about = f"{subject.scenario} · {subject.agent_label} · {subject.mode}"
+        print(f"{stored.path}:{stored.line}: {escape_value(shorten(about, LINE_WIDTH))}")
         print("\n".join(f"  {verdict.status:15} {verdict.check}" for verdict in result.verdicts))
     if not stored.complete:
         print(f"{stored.path}: its writer was cut off; what was written is judged")

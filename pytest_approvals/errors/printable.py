@@ -32,7 +32,7 @@ def escape_value(text: str) -> str:
     >>> print(escape_value("a\x1b[31mb\u202ec\n::error::d"))
     a\x1b[31mb\u202ec\n::error::d
     """
-    return _defuse(text if text.isprintable() else "".join(map(_escape_character, text)))
+    return _defuse(_escape_characters(text))
 
 
 def escape_lines(text: str) -> str:
@@ -46,10 +46,8 @@ def escape_lines(text: str) -> str:
     :\u003aerror::c
     ##\u005bgroup]d
     """
-    if not text.isprintable():
-        text = text.replace("\r\n", "\n").replace("\t", "    ")
-        text = "".join(letter if letter == "\n" else _escape_character(letter) for letter in text)
-    return _defuse(text)
+    lines = text.replace("\r\n", "\n").replace("\t", "    ").split("\n")
+    return _defuse("\n".join(map(_escape_characters, lines)))
 
 
 def shorten(text: str, length: int = VALUE_WIDTH) -> str:
@@ -77,8 +75,13 @@ def quote(text: str) -> str:
     return _defuse(repr(shorten(text)))
 
 
-def _escape_character(letter: str) -> str:
-    return letter if letter.isprintable() else ascii(letter)[1:-1]
+def _escape_characters(text: str) -> str:
+    # Nearly all lines are printable, and one question to the whole line is fast.
+    return (
+        text
+        if text.isprintable()
+        else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    )
 
 
 def _defuse(text: str) -> str:
