@@ -42,6 +42,10 @@ _REQUIREMENT_WARNING_FILTER = "default::pytest_approvals.errors.RequirementWarni
 """A `should` that does not hold is in the summary; only `--strict` makes it a failure."""
 
 
+_UNUSED_PLUGINS = ("anyio", "faker", "respx")
+"""Pytest plugins that hold nothing but fixtures and async tests, and take longer to import than the first run."""
+
+
 def add_run_arguments(parser: CommandParser) -> None:
     """Add the arguments of the command."""
     parser.passes_on = True
@@ -82,8 +86,15 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
         files: The scenario files.
         passed: Words for pytest itself.
     """
+    chosen = list(files)
+    unused = () if _has_conftest(chosen) else _UNUSED_PLUGINS
     # What the user passes comes last, because pytest lets the last of two options win.
-    words = [*_pytest_words(texts), *(f"{CHOSEN_OPTION}={path}" for path in files), *passed]
+    words = [
+        *_pytest_words(texts),
+        *(word for name in unused for word in ("-p", f"no:{name}")),
+        *(f"{CHOSEN_OPTION}={path}" for path in chosen),
+        *passed,
+    ]
     if isinstance(sys.stderr, PrintableStream):
         # pytest prints a usage error by a writer of its own, whose colours cannot be told from others.
         sys.stderr.drops_colours = True
@@ -91,6 +102,12 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("pytest-approvals: nothing ran: no agent can play any of these scenarios in this way", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
+
+
+def _has_conftest(files: Iterable[Path]) -> bool:
+    """Return whether a conftest applies to any of the files: its fixtures may need plugins of other packages."""
+    folders = {Path.cwd()}.union(*(path.absolute().parents for path in files))
+    return any((folder / "conftest.py").is_file() for folder in folders)
 
 
 class PrintableTerminal:

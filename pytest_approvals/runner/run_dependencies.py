@@ -14,7 +14,6 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ UNRELATED_CODE = ("campaigns", "cli", "conversations", "devtools", "testing")
 _ADAPTERS = ("agent_side", "adapters")
 _SIMULATIONS = ("reference", "meai")
 _DATA_FOLDERS = ("__pycache__", "scenarios")
+_METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _IGNORED_CHECKOUT_FOLDERS = frozenset({"__pycache__", "node_modules", ".venv", "venv", "dist", "build"})
 
 
@@ -176,7 +176,9 @@ def _digest_content(path: str, _modified: int, _size: int) -> str:
 @cache
 def list_installed_here() -> list[str]:
     """Return the names and versions of all distributions that this process can import."""
-    return sorted({f"{found.name}=={found.version}" for found in distributions()})
+    # By the names of their folders: parsing the metadata of a hundred distributions takes a fifth of a second.
+    places = filter(Path.is_dir, (Path(place or ".") for place in dict.fromkeys(sys.path)))
+    return sorted({path.name for place in places for path in place.iterdir() if path.name.endswith(_METADATA_SUFFIXES)})
 
 
 @cache

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -64,7 +65,8 @@ Origin = tuple[str, list[list[Any]], str]
 """What a scenario is made of: its path below the root, the code that reads it, and its text."""
 
 
-def _read_origin(path: Path, root: Path) -> Origin:
+@cache
+def _describe_readers() -> list[list[Any]]:
     readers: list[list[Any]] = []
     for name in _READERS:
         with os.scandir(_PACKAGE / name) as entries:
@@ -72,12 +74,16 @@ def _read_origin(path: Path, root: Path) -> Origin:
                 if entry.name.endswith(".py"):
                     about = entry.stat()
                     readers.append([entry.path, about.st_mtime_ns, about.st_size])
+    return readers
+
+
+def _read_origin(path: Path, root: Path) -> Origin:
     try:
         # Latin-1 decodes any bytes; whether they are UTF-8 is for the loader to say.
         text = path.read_bytes().decode("latin-1")
     except OSError as error:
         raise ScenarioError(str(path), None, f"cannot read file: {error.strerror}") from None
-    return os.path.relpath(path.resolve(), root.resolve()), readers, text
+    return os.path.relpath(path.resolve(), root.resolve()), _describe_readers(), text
 
 
 def _read_entry(entry: Path, origin: Origin) -> Scenario:

@@ -278,3 +278,15 @@ def test_a_report_that_cannot_be_written_is_refused(folder: Folder) -> None:
     assert 2 == done.returncode
     assert "file/report.jsonl: cannot be written: " in done.stdout + done.stderr
     assert "1 ✓" not in done.stdout
+
+
+@pytest.mark.parametrize("conftest", [False, True], ids=["no-conftest", "conftest"])
+def test_plugins_without_use_are_not_imported(folder: Folder, conftest: bool) -> None:
+    """Plugins that only bring fixtures stay out, unless a conftest may use one of these in its own."""
+    folder.write("scenarios/own/approved.approval.yaml", SCENARIO)
+    if conftest:
+        use = "import pytest\n\n@pytest.fixture(autouse=True)\ndef used(faker): ...\n"
+        folder.write("scenarios/conftest.py", use)
+    result = folder.run("run", "--agent", "reference", "--strength=1", "--trace-config")
+
+    assert (0, conftest) == (result.returncode, "faker.contrib.pytest.plugin" in result.stdout), result.stderr
