@@ -36,8 +36,8 @@ from pytest_approvals.runner.run import RecordedRun, run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.catalogue import find_root, stock_folder
 from pytest_approvals.scenario.labels import list_occurrences
-from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.scenario_cache import load_cached_scenario
 from pytest_approvals.yaml_files import find_line
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ScenarioCollector(pytest.File):
             ScenarioError: The file has a mistake.
         """
         try:
-            return load_scenario(self.path, root=find_root(self.path, self.state.settings.folders))
+            return load_cached_scenario(self.path, root=find_root(self.path, self.state.settings.folders))
         except ScenarioError as error:
             raise ScenarioError(self.shown_path, error.line, error.what) from None
 

@@ -11,14 +11,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.checks import CHECKS, Verdict, merge_traits, observe_traits
 from pytest_approvals.errors import TranscriptMismatch
 from pytest_approvals.journal.events import Event, event_from_dict
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
-from pytest_approvals.reporting.files import ReportStream
 from pytest_approvals.reporting.findings import DETAIL_INDENT, to_verdict_line
 from pytest_approvals.reporting.judged_run import JudgedRun
 from pytest_approvals.reporting.report import (
@@ -35,6 +34,10 @@ from pytest_approvals.reporting.report import (
 )
 from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject
 from pytest_approvals.scenario.model import Variant
+
+if TYPE_CHECKING:
+    # Readers and writers of all report formats, which a session without a report does not need.
+    from pytest_approvals.reporting.files import ReportStream
 
 STORED_TRANSCRIPT_CHECK = "transcript-as-stored"
 """The slug under which the report says that a run differs from its stored transcript."""

@@ -16,7 +16,6 @@ from pytest_approvals.errors import ReportError
 from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.plugin.results import Group, RunRecord
 from pytest_approvals.plugin.state import get_agent
-from pytest_approvals.reporting.files import ReportStream
 from pytest_approvals.reporting.findings import format_summary, format_waiver
 from pytest_approvals.reporting.judged_run import judge_variants, load_extension_checks, outcome_of
 from pytest_approvals.reporting.matrix import format_matrix
@@ -37,6 +36,9 @@ def begin_report(state: PluginState) -> None:
     """
     path = state.settings.report
     if path is not None:
+        # Imported late: it knows all formats of reports, and most sessions write none.
+        from pytest_approvals.reporting.files import ReportStream
+
         load_extension_checks()
         state.results.stream = ReportStream(path, _build_report(state).header)
 
