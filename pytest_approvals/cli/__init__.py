@@ -26,6 +26,7 @@ COMMANDS = {
     "record": ("servers", "record scenarios from the traffic between a client and a provider"),
     "conformance": ("conformance", "test whether an agent process in any language conforms to the host protocol"),
     "check": ("check", "re-evaluate recorded journals"),
+    "report": ("reports", "show, merge, compare and convert report files"),
     "lint": ("conversations", "find approval mistakes in stored conversations"),
     "reproduce": ("conversations", "reduce a stored conversation to a small scenario that fails in the same way"),
     "matrix": ("releases", "show which check fails in which release of an agent"),

@@ -101,7 +101,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return ScenarioCollector.from_parent(parent, path=file_path, state=get_state(parent.config), **names)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if STATE_KEY in config.stash and (shard := config.stash[STATE_KEY].settings.shard) is not None:
+        from pytest_approvals.plugin.items import list_other_shards
+
+        others = list_other_shards(items, *shard)
+        config.hook.pytest_deselected(items=[item for item in items if item in others])
+        items[:] = [item for item in items if item not in others]
     for item in items:
         for mark in item.iter_markers("approvals"):
             _validate_marker(item, mark)

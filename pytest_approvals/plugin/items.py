@@ -200,6 +200,26 @@ class ScenarioItem(pytest.Function):
         super().add_report_section(when, key, escape_lines(content))
 
 
+def list_other_shards(items: Iterable[pytest.Item], number: int, count: int) -> set[pytest.Item]:
+    """Return the items of scenarios that are in another one of several parts of about the same size.
+
+    All variants of a scenario on an agent are in the same part, because they are also judged together. Tests of users
+    are in no part.
+    """
+    groups: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        if isinstance(item, ScenarioItem):
+            groups.setdefault((item.scenario.id, item.agent.name), []).append(item)
+    sizes = [0] * count
+    others: set[pytest.Item] = set()
+    for _, several in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += len(several)
+        if smallest != number - 1:
+            others.update(several)
+    return others
+
+
 # --- running an item --------------------------------------------------------------------------------------------------
 
 

@@ -219,6 +219,8 @@ class SessionResults:
         traits: The design choices that each agent showed.
         complete: Whether the session came to its end, and every run reported.
         stream: The report file that each verdict is added to; None without one.
+        catalogue: The digest of the scenario files, if there is a report.
+        shard: Which part of the scenarios is run, as the report says it.
     """
 
     lines: list[VerdictLine] = field(default_factory=list)
@@ -237,6 +239,8 @@ class SessionResults:
     traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     complete: bool = True
     stream: ReportStream | None = None
+    catalogue: str = ""
+    shard: str = ""
     _clean: dict[Group, list[CleanRun]] = field(default_factory=dict)
 
     # --- what was collected ---
@@ -312,14 +316,14 @@ class SessionResults:
 
     # --- the report ---
 
-    def build_report(self, seed: int, *, catalogue: str = "", shard: str = "") -> Report:
+    def build_report(self, seed: int) -> Report:
         """Return the report of everything so far."""
         header = ReportHeader(
             package=version("pytest-approvals"),
             python=platform.python_version(),
             seed=seed,
-            catalogue=catalogue,
-            shard=shard,
+            catalogue=self.catalogue,
+            shard=self.shard,
             agents=tuple(self._ordered_agents()),
             checks=self._checks(),
             scenarios=dict(sorted(self.titles.items())),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,13 @@ from pytest_approvals.reporting.judged_run import judge_variants, load_extension
 from pytest_approvals.reporting.matrix import format_matrix
 from pytest_approvals.reporting.report import Report, StaleLine, dump_line
 from pytest_approvals.reporting.subject import ALL_VARIANTS, Subject, agent_location, format_rerun_command
-from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
+from pytest_approvals.scenario.catalogue import (
+    digest_scenarios,
+    find_project_folders,
+    find_root,
+    find_scenarios,
+    stock_folder,
+)
 
 if TYPE_CHECKING:
     from pytest_approvals.plugin.agents import AgentUnderTest
@@ -40,7 +47,18 @@ def begin_report(state: PluginState) -> None:
         from pytest_approvals.reporting.files import ReportStream
 
         load_extension_checks()
-        state.results.stream = ReportStream(path, _build_report(state).header)
+        results, shard = state.results, state.settings.shard
+        results.catalogue = digest_scenarios(_scenario_folders(state))
+        results.shard = "/".join(map(str, shard or ()))
+        results.stream = ReportStream(path, _build_report(state).header)
+
+
+def _scenario_folders(state: PluginState) -> list[Path]:
+    """Return the folders that the scenarios of the session are chosen from, whichever of them are."""
+    folders = state.settings.folders
+    if state.chosen:
+        return sorted({find_root(path, (*folders, stock_folder())) for path in state.chosen})
+    return list(folders or find_project_folders(state.config.invocation_params.dir))
 
 
 def collect_report(state: PluginState, report: pytest.TestReport) -> None:

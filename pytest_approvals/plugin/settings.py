@@ -41,6 +41,7 @@ class Settings:
         time_limit: Seconds for one run.
         fault: The name of a seeded fault, or `MODULE:NAME`.
         report: The file that the report is written to.
+        shard: Which part of the scenarios is run, and of how many parts; None for all.
         journals: The folder in which journals are kept.
         allowed_hosts: Other machines that may be reached while a scripted model is active.
         fresh_runs: Whether runs that are remembered from earlier sessions are played again.
@@ -56,6 +57,7 @@ class Settings:
     time_limit: float = 30.0
     fault: str | None = None
     report: Path | None = None
+    shard: tuple[int, int] | None = None
     journals: Path | None = None
     strict: bool = False
     update_waivers: bool = False
@@ -135,6 +137,8 @@ def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any])
             values["time_limit"] = _parse_number(text, float)
         case "fault":
             values["fault"] = _validate_fault(text)
+        case "shard":
+            values["shard"] = _parse_shard(text)
         case "report" | "journals":
             values[option.name] = here / text
         case "strict" | "update-waivers" | "fresh-runs":
@@ -187,6 +191,13 @@ def _validate_fault(text: str) -> str:
 
     build_faulty_agent(load_fault(text))
     return text
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and len(count) < 6 and 0 < int(number) <= int(count)):
+        raise UsageError(f"Invalid shard {text!r}: expected I/N, as 1/8 for the first of eight")
+    return int(number), int(count)
 
 
 def _parse_switch(text: str) -> bool:

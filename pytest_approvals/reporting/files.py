@@ -141,15 +141,22 @@ def write_report(path: Path, report: Report) -> None:
         ReportError: The file cannot be written.
     """
     form = _FORMS.get(path.suffix)
-    write_text(path, _encode_text(form(report)) if form is not None else encode_report(report))
+    if form is not None:
+        write_text(path, form(report))
+    else:
+        _write_file(path, encode_report(report))
 
 
-def write_text(path: Path, data: bytes) -> None:
-    """Write a file that is made from a report; it is replaced at once.
+def write_text(path: Path, text: str) -> None:
+    """Write a text that is made from a report; the file is replaced at once.
 
     Raises:
         ReportError: The file cannot be written.
     """
+    _write_file(path, _encode_text(text))
+
+
+def _write_file(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, data)

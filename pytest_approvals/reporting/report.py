@@ -277,8 +277,9 @@ def merge_reports(reports: Iterable[Report]) -> Report:
     agents = {each.agent: each for report in several for each in report.header.agents}
     checks = {slug: each for report in several for slug, each in report.header.checks.items()}
     titles = {name: title for report in several for name, title in report.header.scenarios.items()}
+    described = {"agents": tuple(agents.values()), "checks": checks, "scenarios": dict(sorted(titles.items()))}
     whole = Report(
-        header=header.model_copy(update={"agents": tuple(agents.values()), "checks": checks, "scenarios": titles}),
+        header=header.model_copy(update=described),
         complete=all(report.complete for report in several),
     )
     for line in {_line_identity(line): line for report in several for line in report.body()}.values():

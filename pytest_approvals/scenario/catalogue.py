@@ -6,6 +6,7 @@ scenarios gets the built-in catalogue.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -53,6 +54,16 @@ def find_scenarios(folders: Iterable[Path]) -> dict[str, Path]:
             # If two folders have the same id, the first one wins.
             paths.setdefault(path.relative_to(folder).as_posix().removesuffix(SCENARIO_SUFFIX), path)
     return paths
+
+
+def digest_scenarios(folders: Iterable[Path]) -> str:
+    """Return a digest of the ids and the contents of all scenario files below *folders*; empty if there are none."""
+    digest = hashlib.sha256()
+    paths = find_scenarios(folders)
+    for name in sorted(paths):
+        content = hashlib.sha256(paths[name].read_bytes()).hexdigest()
+        digest.update(f"{name} {content}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()[:16] if paths else ""
 
 
 def select_scenarios(words: Sequence[str], here: Path) -> dict[str, Path]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_approvals.plugin.options import OPTIONS
+from pytest_approvals.reporting.compact import encode_report
+from pytest_approvals.reporting.comparison import merge_named_reports
+from pytest_approvals.reporting.files import read_report
 
 
 @pytest.mark.parametrize(
@@ -14,6 +17,11 @@ from pytest_approvals.plugin.options import OPTIONS
         ("--approvals-serialize=jsn", "--approvals-serialize: Unknown serialize mode 'jsn'; did you mean 'json'?"),
         ("--approvals-resume=frsh", "--approvals-resume: Unknown resume 'frsh'; did you mean 'fresh'?"),
         ("--approvals-history=apend", "--approvals-history: Unknown history 'apend'; did you mean 'append'?"),
+        (
+            "--approvals-shard=3/2",
+            "--approvals-shard: Invalid shard '3/2': expected I/N, as 1/8 for the first of eight",
+        ),
+        ("--approvals-shard=2", "--approvals-shard: Invalid shard '2': expected I/N, as 1/8 for the first of eight"),
         (
             "--approvals-stream=maybe",
             "--approvals-stream: Unknown switch position 'maybe'; valid: 0, 1, false, no, off, on, true, yes",
@@ -171,8 +179,6 @@ def test_a_journal_that_cannot_be_written_fails_its_run(project) -> None:
 
 def test_the_report_is_written(project) -> None:
     """All verdicts, header and footer; the same with workers."""
-    from pytest_approvals.reporting.files import read_report
-
     project.scenario()
     words = ("scenarios", "--approvals-serialize=none", "--snapshot-update")
     project.run(*words, "--approvals-report=alone.jsonl")
@@ -196,10 +202,39 @@ caller: [{send: Pay}, {decide: {c1: approve, c2: approve}}]
 """
 
 
+def test_the_catalogue_is_told_whatever_is_selected(project) -> None:
+    """Reports of parts of one catalogue have the same digest, and those of a changed one another."""
+    project.scenario()
+    project.scenario("scenarios/mine/two")
+    words = ("--approvals-serialize=none", "--approvals-stream=off", "--snapshot-update")
+    digests = []
+    for selected, text in (("mine/one", "Done"), ("mine/two", "Done"), ("mine/one", "Gone")):
+        project.scenario("scenarios/mine/two", Done=text)
+        project.run(f"scenarios/{selected}.approval.yaml", "--approvals-report=r.jsonl", *words)
+        digests.append(read_report(project.path / "r.jsonl").header.catalogue)
+
+    assert (2, True, 16) == (len(set(digests)), digests[0] == digests[1], len(digests[0]))
+
+
+def test_shards_are_disjoint_and_together_whole(project) -> None:
+    """Their reports merge into that of a session without shards; a group of variants is never split."""
+    for name in "abc":
+        project.scenario(f"scenarios/mine/{name}")
+    words = ("scenarios", "--approvals-serialize=none", "--snapshot-update")
+    project.run(*words, "--approvals-report=all.jsonl")
+    for number in (1, 2):
+        project.run(*words, f"--approvals-shard={number}/2", f"--approvals-report={number}.jsonl")
+    parts = {name: read_report(project.path / name) for name in ("1.jsonl", "2.jsonl")}
+    merged = merge_named_reports(parts)
+
+    assert ["1/2", "2/2"] == [part.header.shard for part in parts.values()]
+    assert [2, 1] == [len({line.scenario for line in part.verdicts}) for part in parts.values()]
+    assert ((), ()) == (merged.overlaps, merged.lacks)
+    assert encode_report(read_report(project.path / "all.jsonl")) == encode_report(merged.report)
+
+
 def test_traits_stand_in_the_report(project) -> None:
     """What the runs of an agent show is merged; the same with workers."""
-    from pytest_approvals.reporting.files import read_report
-
     project.scenario(text=GATED)
     words = ("scenarios", "--approvals-serialize=none", "--snapshot-update")
     project.run(*words, "--approvals-report=alone.jsonl")

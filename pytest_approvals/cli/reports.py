@@ -1,0 +1,126 @@
+"""Command `report`: show, merge, compare and convert report files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from pytest_approvals.reporting.report import Report
+
+ACTIONS = {
+    "show": "print the findings and the matrix",
+    "merge": "make one report of several: of shards, agents or machines",
+    "diff": "compare two reports: new failures, what is fixed, changed traits",
+    "html": "write a page",
+    "md": "write Markdown",
+    "junit": "write JUnit XML",
+}
+
+_FAILING = {"fail", "harness-error", "unknown", "stale", "absent"}
+"""What fails a session."""
+
+
+def add_report_arguments(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("action", metavar="ACTION", help="; ".join(f"{name}: {what}" for name, what in ACTIONS.items()))
+    parser.add_argument("files", nargs="+", metavar="FILE", type=Path, help="reports in JSON lines, as --report writes")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to this file")
+    parser.add_argument("--force", action="store_true", help="merge reports of different catalogues")
+
+
+def execute_report(args: argparse.Namespace) -> int:
+    """Do what the action says; return 1 if a report tells of a failure, is cut off, or lacks something."""
+    if args.action not in ACTIONS:
+        raise UnknownName("action", args.action, ACTIONS)
+    if args.force and args.action != "merge":
+        raise UsageError("--force is for `report merge`")
+    match args.action:
+        case "show":
+            return _show(args)
+        case "merge":
+            return _merge(args)
+        case "diff":
+            return _compare(args)
+        case form:
+            return _convert(args, form)
+
+
+def _show(args: argparse.Namespace) -> int:
+    from pytest_approvals.reporting.files import read_report
+    from pytest_approvals.reporting.findings import format_summary
+    from pytest_approvals.reporting.matrix import format_matrix
+
+    if args.output is not None:
+        raise UsageError("-o is for `report merge`, `diff`, `html`, `md` and `junit`")
+    failed = False
+    for number, path in enumerate(args.files):
+        report = read_report(path)
+        if number:
+            print()
+        if len(args.files) > 1:
+            print(f"{path}\n")
+        print(f"{format_summary(report)}\n\n{format_matrix(report)}")
+        failed |= _has_failed(report)
+    return int(failed)
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from pytest_approvals.reporting.comparison import merge_named_reports
+    from pytest_approvals.reporting.files import read_report, write_report
+    from pytest_approvals.reporting.findings import format_counts
+
+    if args.output is None:
+        raise UsageError("report merge needs a file to write: -o FILE")
+    if len(set(map(str, args.files))) < len(args.files):
+        raise UsageError("a report is named twice")
+    merged = merge_named_reports({str(path): read_report(path) for path in args.files}, force=args.force)
+    for line in (*merged.notes, *merged.overlaps):
+        print(line)
+    for line in merged.lacks:
+        print(f"lacking: {line}")
+    write_report(args.output, merged.report)
+    print(f"{args.output}: {format_counts(merged.report)}")
+    return int(_has_failed(merged.report))
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from pytest_approvals.reporting.comparison import compare_reports
+    from pytest_approvals.reporting.files import read_report
+
+    if len(args.files) != 2:
+        raise UsageError(f"report diff compares two reports, not {len(args.files)}")
+    before, after = map(read_report, args.files)
+    difference = compare_reports(before, after)
+    _write(args.output, f"{difference.render()}\n")
+    return int(bool(difference.new) or not after.complete)
+
+
+def _convert(args: argparse.Namespace, form: str) -> int:
+    from pytest_approvals.reporting.files import read_report
+    from pytest_approvals.reporting.html import render_html
+    from pytest_approvals.reporting.junit import render_junit
+    from pytest_approvals.reporting.markdown import render_markdown
+
+    if len(args.files) != 1:
+        raise UsageError(f"report {form} takes one report; make one of several by `report merge`")
+    render = {"html": render_html, "md": render_markdown, "junit": render_junit}[form]
+    _write(args.output, render(read_report(args.files[0])))
+    return 0
+
+
+def _write(path: Path | None, text: str) -> None:
+    from pytest_approvals.reporting.files import write_text
+
+    if path is None:
+        print(text, end="")
+    else:
+        write_text(path, text)
+
+
+def _has_failed(report: Report) -> bool:
+    return not report.complete or bool(_FAILING & report.footer().counts.keys())
