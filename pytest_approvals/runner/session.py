@@ -6,6 +6,7 @@ nothing is restored after the last turn.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ from pytest_approvals.journal.events import (
     TurnStart,
 )
 from pytest_approvals.processes.agent_source import AgentSource
-from pytest_approvals.processes.remote_agents import drop_remote_handles
+from pytest_approvals.processes.remote_agents import RemoteAgent, drop_remote_handles
 from pytest_approvals.runner.approval_requests import TrackedRequest
 from pytest_approvals.runner.cancellation import Disconnect
 from pytest_approvals.runner.journal_values import describe_error, describe_tool_parameters, request_to_dict
@@ -84,14 +85,19 @@ class Session:
         return not self.is_lost
 
     async def close(self, closing: SharedDeadline) -> None:
-        """Close all agents that the session had, and record those that do not close in time."""
+        """Close all agents that the session had, and record those that do not close in time.
+
+        Those in other processes are closed at the same time, so that not each of them is waited for in turn.
+        """
+        by_process: dict[object, list[Agent]] = {}
         for agent in self._agents:
-            with suppress(Exception):
-                async with closing.next_step() as step:
-                    await agent.close()
-            if step.is_over:
-                what = f"its close() did not return within {closing.seconds:g} s"
-                self._record(CloseTimeout(session=self.name, what=what))
+            by_process.setdefault(agent.host if isinstance(agent, RemoteAgent) else None, []).append(agent)
+        # In this task, because frameworks leave in the task in which they have entered.
+        late = await _close_agents(by_process.pop(None, ()), closing)
+        late += sum(await asyncio.gather(*(_close_agents(agents, closing) for agents in by_process.values())))
+        for _ in range(late):
+            what = f"its close() did not return within {closing.seconds:g} s"
+            self._record(CloseTimeout(session=self.name, what=what))
 
     def _use_agent(self, agent: Agent, how: str) -> None:
         self._agent = agent
@@ -306,6 +312,17 @@ class Session:
             return None
         finally:
             await agent.close()
+
+
+async def _close_agents(agents: Iterable[Agent], closing: SharedDeadline) -> int:
+    """Close agents one after the other, and return how many did not close in time."""
+    late = 0
+    for agent in agents:
+        with suppress(Exception):
+            async with closing.next_step() as step:
+                await agent.close()
+        late += step.is_over
+    return late
 
 
 def _are_requests(listed: Iterable[object]) -> bool:

@@ -290,6 +290,17 @@ async def test_an_agent_that_does_not_close_is_ended(pool: ProcessPool) -> None:
     assert not exists(process.pid)
 
 
+@pytest.mark.parametrize("name", ["NeverCloses", "BlocksInEveryClose"])
+async def test_an_agent_that_does_not_close_while_it_is_warmed_up_can_be_forked(name: str) -> None:
+    """Its process gives it up after some seconds; it would wait forever, and so would all that need it."""
+    pool = ProcessPool(ProcessTimeouts(start=15, answer=5, stop=0.2, end=0.2))
+    process = await pool.start_fresh(f"toy_broken:{name}")
+
+    assert "forked" == process.how
+    await process.end()
+    await pool.close()
+
+
 async def test_other_agents_continue_when_one_is_lost(pool: ProcessPool) -> None:
     """A process that was forked from the same warm one is not touched."""
     dying, living = await pool.start_fresh("toy_broken:Dies"), await pool.start_fresh("toy_broken:Dies")

@@ -196,6 +196,18 @@ def test_a_close_that_blocks_its_process_is_bounded_by_the_time_limit(shared: bo
     assert [] == [pid for pid in started if Path(f"/proc/{pid}").exists()]
 
 
+def test_agents_in_several_processes_close_at_the_same_time() -> None:
+    """Each that is restored has one; in turn, they would take longer than the run may."""
+    pool = ProcessPool(ProcessTimeouts(start=20, stop=0.2, end=0.2))
+    source = OwnProcesses("toy", SubprocessFactory(agent="toy_broken:ClosesSlowly", pool=pool))
+    variant = Variant(serialize="json", source="restored")
+    run = asyncio.run(run_scenario(story(), variant, source, limit=RunLimits(seconds=2)))
+    pool.close_now()
+
+    assert 3 == len([event for event in run.events if isinstance(event, AgentStart)])
+    assert [] == [event for event in run.events if isinstance(event, CloseTimeout)]
+
+
 def test_an_agent_that_hangs_is_ended_with_its_run() -> None:
     """The run's own time limit comes first; nothing of the process is left."""
     pool = ProcessPool(ProcessTimeouts(start=20, end=0.2))

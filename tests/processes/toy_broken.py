@@ -313,6 +313,29 @@ class BlocksInClose(Toy):
             threading.Event().wait()
 
 
+class ClosesSlowly(Toy):
+    """Takes its time to close."""
+
+    async def close(self) -> None:
+        if not isinstance(self.world, WarmupWorld):
+            await asyncio.sleep(1.2)
+
+
+class NeverCloses(Toy):
+    """Waits in close forever, also while it practises."""
+
+    async def close(self) -> None:
+        await asyncio.Event().wait()
+
+
+class BlocksInEveryClose(Toy):
+    """Blocks its process in close, also while it practises."""
+
+    async def close(self) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        threading.Event().wait()
+
+
 class DumpsNonsense(Toy):
     async def dump(self) -> Any:
         return b"bytes"

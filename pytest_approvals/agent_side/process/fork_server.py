@@ -19,8 +19,8 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
@@ -100,7 +100,11 @@ class WarmupWorld:
         """See `World.shown`."""
 
 
-async def warm_up(adapter: type[Agent]) -> None:
+LimitClose = Callable[[], AbstractContextManager[None]]
+"""Returns what limits the time of closing an agent."""
+
+
+async def warm_up(adapter: type[Agent], limit_close: LimitClose = nullcontext) -> None:
     """Run the warm-up flow on *adapter*, streamed and not, with a new agent after the pause if its state can be saved.
 
     If its model is always reached over a protocol, the flow ends with the first request, which nobody answers.
@@ -112,31 +116,38 @@ async def warm_up(adapter: type[Agent]) -> None:
     for stream in (False, True) if "streaming" in adapter.capabilities else (False,):
         blueprint = Blueprint(tools=(WARMUP_TOOL,), serialize="json" if saves else "none")
         if adapter.native:
-            await _send_unanswered_request(adapter, blueprint, stream=stream)
+            await _send_unanswered_request(adapter, blueprint, limit_close, stream=stream)
         else:
-            await _run_flow(adapter, blueprint, saves=saves, stream=stream)
+            await _run_flow(adapter, blueprint, limit_close, saves=saves, stream=stream)
 
 
-async def _run_flow(adapter: type[Agent], blueprint: Blueprint, *, saves: bool, stream: bool) -> None:
+async def _run_flow(
+    adapter: type[Agent], blueprint: Blueprint, limit_close: LimitClose, *, saves: bool, stream: bool
+) -> None:
     world = WarmupWorld()
     agent = adapter(world, blueprint)
     outcome = await agent.turn("Practise this.", (), stream=stream)
     if saves:
         before, agent = agent, adapter(world, blueprint)
         await agent.load((await before.dump(),))
-        await before.close()
+        with limit_close():
+            await before.close()
     requests = await agent.pending() if isinstance(outcome, Paused) else ()
     if requests:
         decisions = [Decision(request=request, verdict="approve") for request in requests]
         await agent.turn(None, decisions, stream=stream)
-    await agent.close()
+    with limit_close():
+        await agent.close()
 
 
-async def _send_unanswered_request(adapter: type[Agent], blueprint: Blueprint, *, stream: bool) -> None:
+async def _send_unanswered_request(
+    adapter: type[Agent], blueprint: Blueprint, limit_close: LimitClose, *, stream: bool
+) -> None:
     agent = adapter(WarmupWorld(), replace(blueprint, model=ModelAddress(protocol=adapter.native, url=UNREACHABLE_URL)))
     with suppress(Exception):
         await agent.turn("Practise this.", (), stream=stream)
-    await agent.close()
+    with limit_close():
+        await agent.close()
 
 
 FORK_COMMAND = b"F"
@@ -146,6 +157,9 @@ CANNOT_FORK_EXIT_CODE = 75
 """The exit code of a process that cannot be forked because something in it has started threads."""
 
 WARMUP_TIMEOUT = 20.0
+WARMUP_CLOSE_TIMEOUT = 3.0
+"""The seconds that an agent may take to close; a process that waits for it would serve nobody."""
+
 THREAD_TIMEOUT = 1.0
 """The seconds that threads may take to end after the flow."""
 
@@ -182,12 +196,32 @@ def _warm_up_agent(agent: str) -> None:
         adapter = load_agent_class(agent)
         get_facts(adapter)
         asyncio.run(_warm_up_in_time(adapter))
-    except Exception:
+    except (Exception, CloseBlocks):
         traceback.print_exc()
 
 
+class CloseBlocks(BaseException):
+    """An agent did not close in time; raised wherever it is then, and not an Exception, because agents catch those."""
+
+
+@contextmanager
+def _limit_close() -> Iterator[None]:
+    """Interrupt what is inside, even if it blocks the thread."""
+
+    def on_alarm(*_: Any) -> NoReturn:
+        raise CloseBlocks(f"its close() did not return within {WARMUP_CLOSE_TIMEOUT:g} s")
+
+    before = signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, WARMUP_CLOSE_TIMEOUT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 async def _warm_up_in_time(adapter: type[Agent]) -> None:
-    flow = asyncio.ensure_future(warm_up(adapter))
+    flow = asyncio.ensure_future(warm_up(adapter, _limit_close))
     if not await wait_until_done(flow, WARMUP_TIMEOUT):
         flow.cancel()
         await asyncio.wait([flow])
