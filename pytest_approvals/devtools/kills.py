@@ -176,19 +176,24 @@ class KillTester:
         self.root = root
         self.random = random.Random(f"{kind.name} {seed}")
         self._older = self._make_older_report()
-        self._duration = self._measure()
+        self._start_up, self._rest = self._measure()
 
     def kill_one(self, number: int) -> tuple[KillOutcome, Path]:
         """Kill a session, and return what it left, and its folder."""
         folder = self._new_folder(str(number))
         (folder / "report.jsonl").write_bytes(self._older)
-        begin = time.monotonic()
         pid = self.kind.start(folder, ())
-        ended = _wait_for(pid, self._duration * self.random.uniform(0.0, 1.05))
-        if ended:
-            # Under a changing load, sessions take longer or shorter than the first one.
-            self._duration = 0.5 * (self._duration + time.monotonic() - begin)
+        # One in ten is killed while it starts, when there is little to lose.
+        if self.random.random() < 0.1:
+            ended = _wait_for(pid, self._start_up * self.random.random())
         else:
+            ended, _ = _wait_for_begin(pid, folder)
+            begin = time.monotonic()
+            ended = ended or _wait_for(pid, self._rest * self.random.uniform(0.0, 1.05))
+            if ended:
+                # Under a changing load, sessions take longer or shorter than the first one.
+                self._rest = 0.5 * (self._rest + time.monotonic() - begin)
+        if not ended:
             kill = os.killpg if self.kind.has_processes and self.random.random() < 0.5 else os.kill
             kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
@@ -216,10 +221,15 @@ class KillTester:
         assert read_report(path).header.seed == OLDER_SEED, (folder / "log.txt").read_text()
         return path.read_bytes()
 
-    def _measure(self) -> float:
+    def _measure(self) -> tuple[float, float]:
+        """Return how long a session takes until it has begun its report, and from there to its end."""
+        folder = self._new_folder("measured")
+        pid = self.kind.start(folder, ())
+        ended, start_up = _wait_for_begin(pid, folder)
+        assert not ended, (folder / "log.txt").read_text()
         begin = time.monotonic()
-        os.waitpid(self.kind.start(self._new_folder("measured"), ()), 0)
-        return time.monotonic() - begin
+        os.waitpid(pid, 0)
+        return start_up, time.monotonic() - begin
 
     def _new_folder(self, name: str) -> Path:
         folder = self.root / f"{self.kind.name}-{name}"
@@ -238,6 +248,17 @@ def _wait_for(pid: int, seconds: float) -> bool:
     if ended:
         os.waitpid(pid, 0)
     return bool(ended)
+
+
+def _wait_for_begin(pid: int, folder: Path) -> tuple[bool, float]:
+    """Wait until a session has begun its report, or has ended; return whether it has ended, and the seconds."""
+    report = folder / "report.jsonl"
+    older = report.stat().st_ino if report.exists() else None
+    begin = time.monotonic()
+    while not report.exists() or report.stat().st_ino == older:
+        if _wait_for(pid, 0.005):
+            return True, time.monotonic() - begin
+    return False, time.monotonic() - begin
 
 
 def _wait_for_leftovers() -> list[str]:
