@@ -251,8 +251,11 @@ class EventDescriber:
             yield "model", _prefix_conversation(event.conversation, text)
 
     def _describe_model_fails(self, event: ModelFailure) -> Iterator[tuple[str, str]]:
-        how = f"fails with status {event.status}" if event.status else _MODEL_FAILURES[event.how or "disconnect"]
-        how += f", to be asked again after {event.retry_after:g} s" if event.retry_after is not None else ""
+        word = event.how or "disconnect"
+        how = f"fails with status {event.status}" if event.status else _MODEL_FAILURES.get(word, f"fails: {word}")
+        # Text, because a whole number may be too large for a fraction.
+        wait = "" if event.retry_after is None else str(event.retry_after).removesuffix(".0")
+        how += f", to be asked again after {wait} s" if wait else ""
         yield "model", _prefix_conversation(event.conversation, how)
 
     def _describe_model_refuses(self, event: ModelRefusal) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Required, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -71,7 +70,7 @@ class ShownEntry(TypedDict, total=False):
 class ToolEntry(TypedDict, total=False):
     """A tool as the header declares it."""
 
-    approval: str | Condition
+    approval: Literal["always", "never"] | Condition
     parameters: dict[str, Parameter]
     kind: str | None
     server: str | None
@@ -131,7 +130,10 @@ def find_field_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
     >>> find_field_error(EVENTS["tool.end"], {"x": "one"})
     "tool.end: field 'x' must be a number, not text"
     """
-    error = _event_check(cls.kind).find_error(values)
+    check = _EVENT_CHECKS.get(cls)
+    if check is None:
+        check = _EVENT_CHECKS[cls] = _build_event_check(cls)
+    error = check.find_error(values)
     return f"{cls.kind}: {error}" if error else None
 
 
@@ -255,23 +257,29 @@ class _RecordCheck(_Check):
         self._noun = noun
         self._checks = checks
         self._required = tuple(required)
-        self._deep = tuple((name, check) for name, check in checks.items() if check.is_deep)
-        self._valid_forms: set[tuple[Any, ...]] = set()
+        self._valid_forms: dict[tuple[Any, ...], tuple[tuple[str, _Check], ...]] = {}
 
     def find_error(self, value: Any) -> str | None:
-        if error := self.find_type_error(value):
-            return error
+        if type(value) is not dict:
+            return self.find_type_error(value)
         # Keys and types are compared once for each form: dicts of one kind have few, and looking up is fast.
         form = (*value, *map(type, value.values()))
-        if form not in self._valid_forms:
+        deep = self._valid_forms.get(form)
+        if deep is None:
             if error := self._find_form_error(value):
                 return error
+            deep = self._list_deep_checks(value)
             if len(self._valid_forms) < _MAX_FORMS:
-                self._valid_forms.add(form)
-        for name, check in self._deep:
-            if (held := value.get(name)) is not None and (error := check.find_error(held)):
+                self._valid_forms[form] = deep
+        for name, check in deep:
+            if error := check.find_error(value[name]):
                 return _locate(f"{self._noun} {name!r}", error)
         return None
+
+    def _list_deep_checks(self, value: Mapping[str, Any]) -> tuple[tuple[str, _Check], ...]:
+        """Return the checks of those values of a dict whose type does not tell whether they are right."""
+        checks = self._checks.items()
+        return tuple((name, check) for name, check in checks if check.is_deep and value.get(name) is not None)
 
     def _find_form_error(self, value: Mapping[str, Any]) -> str | None:
         for name, held in value.items():
@@ -287,13 +295,14 @@ def _locate(place: str, error: str) -> str:
     return f"{place} {error}" if error.startswith("must ") else f"{place}: {error}"
 
 
-@cache
-def _event_check(kind: str) -> _RecordCheck:
-    cls = EVENTS[kind]
+_EVENT_CHECKS: dict[type[Event], _RecordCheck] = {}
+
+
+def _build_event_check(cls: type[Event]) -> _RecordCheck:
     hints = get_type_hints(cls)
     # Missing fields are found when the event is built.
     return _RecordCheck(
-        "field", {name: _build_check(_FIELDS.get((kind, name), hints[name])) for name in (*cls.names, "n")}
+        "field", {name: _build_check(_FIELDS.get((cls.kind, name), hints[name])) for name in (*cls.names, "n")}
     )
 
 

@@ -177,13 +177,17 @@ DAMAGED = {
         [HEADER[:-1] + ',"tools":{"pay":{"approval":{"argument":5}}}}'],
         "run.jsonl:1: header: field 'tools': 'pay': key 'approval': key 'argument' must be text or null, not a number",
     ),
+    "approval that is no word": (
+        [HEADER[:-1] + ',"tools":{"pay":{"approval":"often"}}}'],
+        "run.jsonl:1: header: field 'tools': 'pay': key 'approval' must be 'always' or 'never', not 'often'",
+    ),
     "unknown key of a condition": (
         [HEADER[:-1] + ',"tools":{"pay":{"approval":{"argumen":"a"}}}}'],
         "run.jsonl:1: header: field 'tools': 'pay': key 'approval': unknown key 'argumen'; did you mean 'argument'?",
     ),
     "parameter of a wrong type": (
-        [HEADER[:-1] + ',"tools":{"p":{"parameters":{"x":{"required":"yes"}}}}}'],
-        "run.jsonl:1: header: field 'tools': 'p': key 'parameters': 'x': key 'required' must be true or false, not text",
+        [HEADER[:-1] + ',"tools":{"p":{"parameters":{"x":{"type":5}}}}}'],
+        "run.jsonl:1: header: field 'tools': 'p': key 'parameters': 'x': key 'type' must be text, not a number",
     ),
     "variant of a wrong type": (
         [HEADER[:-1] + ',"variant":{"serialize":["json"]}}'],

@@ -174,6 +174,11 @@ ALONE: dict[str, tuple[Event, str]] = {
         'model   reports h1: error "down"',
     ),
     "model fails": (ModelFailure(m=1, conversation="main", status=429), "model   fails with status 429"),
+    "fails in an unknown way": (ModelFailure(m=1, conversation="main", status=0, how="melts"), "model   fails: melts"),
+    "asks for endless patience": (
+        ModelFailure(m=1, conversation="main", status=429, retry_after=10**400),
+        f"model   fails with status 429, to be asked again after {10**400} s",
+    ),
     "connection breaks": (ModelFailure(m=1, conversation="main", status=0, shown=3), "model   breaks off"),
     "refusal": (
         ModelRefusal(m=1, conversation="main", broken=[{"rule": "lone-call"}, {"rule": "lone-call"}]),

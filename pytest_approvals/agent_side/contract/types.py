@@ -63,7 +63,7 @@ def _condition_holds(condition: Condition, value: Any) -> bool:
             return bool(float(value) > condition.greater_than)
         if condition.less_than is not None:
             return bool(float(value) < condition.less_than)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return True
     if condition.starts_with is not None:
         return str(value).startswith(condition.starts_with)

@@ -450,7 +450,8 @@ def _unapproved_repetitions(call: RecordedCall) -> Iterator[tuple[Execution, Exe
                 decision.approves and decision.is_in_force(second.n) for decision in _decisions_after(call, ended)
             )
             if not approved and first.how != "asked":
-                yield first, second, f"it runs again after it {_ENDINGS[first.how]}, and was not approved again"
+                ending = _ENDINGS.get(first.how, first.how)
+                yield first, second, f"it runs again after it {ending}, and was not approved again"
         elif first.how == "returned" and (first.ended or 0) < second.n:
             yield first, second, f"{len(call.executions)} runs"
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -384,7 +385,7 @@ def equals_result(text: str | None, result: Any) -> bool:
 def _is_json_equal(text: str, result: Any) -> bool:
     try:
         return bool(json.loads(text) == result)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -405,4 +406,7 @@ def _contains_leaf(text: str, leaf: Any) -> bool:
         return leaf.startswith(_PLACEHOLDER_PREFIX) or leaf.strip() in text or json.dumps(leaf)[1:-1] in text
     if leaf is None or isinstance(leaf, bool):
         return str(leaf).lower() in text.lower() or json.dumps(leaf) in text
-    return str(leaf) in text or json.dumps(leaf) in text or f"{leaf:g}" in text
+    if str(leaf) in text or json.dumps(leaf) in text:
+        return True
+    # A whole number may be too large for a fraction.
+    return abs(leaf) < sys.float_info.max and f"{leaf:g}" in text

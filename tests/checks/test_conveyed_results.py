@@ -1,0 +1,18 @@
+"""Whether a text says what a tool returned, for values at the limits of Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.checks._families.telling import conveys_result
+
+
+@pytest.mark.parametrize(("text", "said"), [(f"paid {10**400}", True), ("paid a lot", False)])
+def test_a_number_beyond_all_fractions_is_looked_for_as_it_is(text: str, said: bool) -> None:
+    """A tool may return a whole number that no fraction can hold."""
+    assert said is conveys_result(text, 10**400)
+
+
+def test_a_text_that_cannot_be_parsed_is_compared_as_text() -> None:
+    """Python's parser gives up on a text that is nested too deep."""
+    assert not conveys_result("[" * 100_000, {"paid": 5})
