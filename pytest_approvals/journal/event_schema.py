@@ -16,7 +16,7 @@ from typing import Any, Literal, Required, TypedDict, Union, get_args, get_origi
 from pytest_approvals.agent_side.contract.types import Condition, Item, Parameter
 from pytest_approvals.errors import suggest_name
 from pytest_approvals.errors.printable import quote
-from pytest_approvals.journal.events import EVENTS, Event
+from pytest_approvals.journal.events import Event
 
 
 class RequestEntry(TypedDict, total=False):
@@ -127,7 +127,8 @@ _TYPE_NAMES = {str: "text", int: "a number", bool: "true or false", dict: "an ob
 def find_field_error(cls: type[Event], values: Mapping[str, Any]) -> str | None:
     """Return what is wrong with the fields of an event of class *cls*, or None.
 
-    >>> find_field_error(EVENTS["tool.end"], {"x": "one"})
+    >>> from pytest_approvals.journal.events import ToolEnd
+    >>> find_field_error(ToolEnd, {"x": "one"})
     "tool.end: field 'x' must be a number, not text"
     """
     check = _EVENT_CHECKS.get(cls)
