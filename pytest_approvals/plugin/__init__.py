@@ -128,6 +128,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     return result
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    if session.testsfailed and session.items and STATE_KEY in session.config.stash:
+        from pytest_approvals.plugin.items import INVALID_SCENARIOS
+
+        # A mistake in one scenario says nothing about the others: they run, and the session fails all the same.
+        if session.testsfailed == session.stash.get(INVALID_SCENARIOS, 0):
+            session.config.option.continue_on_collection_errors = True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

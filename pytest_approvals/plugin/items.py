@@ -49,6 +49,10 @@ HANG_TIME_LIMIT = 5.0
 """Seconds for a run that is known to hang: waiting longer for it shows nothing more."""
 
 
+INVALID_SCENARIOS = pytest.StashKey[int]()
+"""How many scenario files of a session could not be collected because they have a mistake."""
+
+
 class ScenarioCollector(pytest.File):
     """A scenario file; its items are the agents that can play it, each in its variants."""
 
@@ -79,6 +83,8 @@ class ScenarioCollector(pytest.File):
                 self.transcript_names[agent.name] = {*writers, *special}
                 yield from self._create_items(scenario, agent, variants, dict(writers))
         except ApprovalsError as error:
+            if isinstance(error, ScenarioError):
+                self.session.stash[INVALID_SCENARIOS] = self.session.stash.get(INVALID_SCENARIOS, 0) + 1
             raise self.CollectError(str(error)) from None
 
     def _create_items(

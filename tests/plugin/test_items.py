@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
+import pytest
+
 
 def stored(project, *words: str, **more: str) -> None:
     """Stores the transcripts first, so that nothing else fails."""
@@ -223,3 +225,46 @@ WIRED = """
 
     FLAVOURS = {"": Wired}
 """
+
+
+INVALID = {
+    "a misspelled step": "title: t\nmodel: [{say: d}]\ncaller:\n  - {decid: {c1: approve}, hangs_up: model}\n",
+    "a number of 5,000 digits": f"title: t\nlimits: {{tool_calls: {'9' * 5000}}}\nmodel: [{{say: d}}]\n",
+    "nested 900 levels deep": f"title: {'[' * 900}{']' * 900}\n",
+    "nested 60,000 levels deep": f"title: {'[' * 60_000}\n",
+}
+
+
+@pytest.mark.parametrize("text", INVALID.values(), ids=INVALID)
+def test_a_scenario_with_a_mistake_does_not_keep_the_others_from_running(project, text: str) -> None:
+    """Its error is shown with its line, the others run, and the session fails."""
+    project.scenario()
+    project.write("scenarios/mine/bad.approval.yaml", text)
+    result = project.run("scenarios", "--snapshot-update", "-k", "none-held")
+
+    result.assert_outcomes(passed=1, errors=1)
+    assert pytest.ExitCode.TESTS_FAILED == result.ret
+    result.stdout.fnmatch_lines(
+        ["*ERROR collecting scenarios/mine/bad.approval.yaml*", "scenarios/mine/bad.approval.yaml:*"]
+    )
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_a_module_that_cannot_be_imported_still_stops_the_session(project) -> None:
+    """Errors of other files are as serious as pytest takes them."""
+    project.scenario()
+    project.write("scenarios/mine/bad.approval.yaml", "titel: t")
+    project.write("test_own.py", "import nothing_of_that_name\n")
+    result = project.run("scenarios", "test_own.py", "-k", "none-held or own")
+
+    result.stdout.fnmatch_lines(["*Interrupted: 2 errors during collection*"])
+    assert pytest.ExitCode.INTERRUPTED == result.ret
+
+
+def test_the_mistakes_of_all_scenarios_are_shown_where_nothing_else_runs(project) -> None:
+    """Without a scenario that could run, the session is interrupted as by any error of collection."""
+    project.write("scenarios/mine/bad.approval.yaml", "titel: t")
+    result = project.run("scenarios")
+
+    result.stdout.fnmatch_lines(["scenarios/mine/bad.approval.yaml:1: *did you mean 'title'?*"])
+    assert pytest.ExitCode.INTERRUPTED == result.ret
