@@ -41,7 +41,6 @@ from .contract import (
     needs_approval,
 )
 from .contract.capabilities import CAPABILITIES, PROTOCOLS
-from .kit.arguments import is_object_text, parse_arguments, write_arguments
 from .kit.clients import (
     build_anthropic_client,
     build_openai_client,
@@ -52,7 +51,16 @@ from .kit.clients import (
 from .kit.context import current_address, current_world, use_world
 from .kit.feature_detection import find_missing_imports, has_source
 from .kit.probes import SharedAgents, patch_shared
-from .kit.tool_schema import build_fields_model, read_parameters, set_signature, to_annotation, to_signature_parameters
+from .kit.tool_schema import (
+    build_fields_model,
+    is_object_text,
+    parse_arguments,
+    read_parameters,
+    set_signature,
+    to_annotation,
+    to_signature_parameters,
+    write_arguments,
+)
 
 __all__ = [
     "CAPABILITIES",

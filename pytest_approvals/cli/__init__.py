@@ -24,7 +24,7 @@ COMMANDS = {
     "smoke": ("run", "run a smoke test on an agent"),
     "serve": ("servers", "serve the scripted model on the loopback, for agents in any language"),
     "record": ("servers", "record scenarios from the traffic between a client and a provider"),
-    "conformance": ("conformance", "test whether an agent process in any language conforms to the host protocol"),
+    "conformance": ("agents", "test whether an agent process in any language conforms to the host protocol"),
     "check": ("check", "re-evaluate recorded journals"),
     "report": ("reports", "show, merge, compare and convert report files"),
     "lint": ("conversations", "find approval mistakes in stored conversations"),

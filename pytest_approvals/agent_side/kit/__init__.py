@@ -1,1 +1,1 @@
-"""Shared parts of adapters: context, clients, tool schemas, probes, arguments and feature detection."""
+"""Shared parts of adapters: context, clients, tool schemas and arguments, probes, and feature detection."""

@@ -1,4 +1,4 @@
-"""Schemas of tools: neutral parameters as Python annotations, signatures and models, and read from JSON Schema.
+"""Schemas of tools and arguments of calls: neutral parameters as annotations, signatures and models, and back.
 
 A framework infers the schema of a tool from these, which costs a hundred times what a copy costs; so models are made
 once for equal fields.
@@ -17,6 +17,7 @@ from ..contract.types import Parameter
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+import json
 
 Body = TypeVar("Body", bound=Callable[..., Any])
 
@@ -124,3 +125,30 @@ def read_type(schema: Mapping[str, Any]) -> str:
         return named.lower()
     kinds = [*(named or ()), *(choice.get("type") for choice in schema.get("anyOf", ()))]
     return next((str(kind).lower() for kind in kinds if kind not in (None, "null")), "object")
+
+
+def parse_arguments(arguments: Any) -> Any:
+    """Return arguments parsed if they are the text of a JSON object, and unchanged otherwise.
+
+    >>> parse_arguments('{"amount": 5}'), parse_arguments('[5]'), parse_arguments(None)
+    ({'amount': 5}, '[5]', None)
+    """
+    try:
+        value = json.loads(arguments)
+    except (TypeError, ValueError):
+        return arguments
+    return value if isinstance(value, dict) else arguments
+
+
+def is_object_text(text: Any) -> bool:
+    """Return whether *text* is the text of a JSON object.
+
+    >>> is_object_text('{"amount": 5}'), is_object_text('[5]')
+    (True, False)
+    """
+    return isinstance(parse_arguments(text), dict)
+
+
+def write_arguments(arguments: Mapping[str, Any] | str, *, ensure_ascii: bool = True) -> str:
+    """Return arguments as the model writes them: an object as JSON, a raw text as it is."""
+    return arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=ensure_ascii)

@@ -16,7 +16,6 @@ from pytest_approvals.simulation.faults import (
     decisions,
     ending,
     execution,
-    handoffs,
     hangups,
     hosted,
     identity,
@@ -54,7 +53,6 @@ FAMILIES: dict[str, dict[str, type[Fault]]] = {
         nested,
         identity,
         hosted,
-        handoffs,
         hangups,
         ending,
     )

@@ -1,14 +1,17 @@
-"""Faults of nested agents: requests and decisions that get lost, agents that start over."""
+"""Faults of nested agents and of hand-offs: what is lost or starts over where one agent calls or follows another."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
+from pytest_approvals.agent_side.contract import Decision
 from pytest_approvals.agent_side.contract.agent import Agent, World
+from pytest_approvals.agent_side.contract.types import MAIN
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference.agent import TurnContext
-from pytest_approvals.simulation.reference.state import CallState, ConversationState, waiting_calls
+from pytest_approvals.simulation.reference.refusals import UnknownRequest
+from pytest_approvals.simulation.reference.state import AcceptedDecision, CallState, ConversationState, waiting_calls
 
 
 class NestedPauseBecomesAResult(Fault):
@@ -106,3 +109,45 @@ class AnswerGoesToTheFirstCallWithThatId(Fault):
 
     def reject_repetition(self, decision: object, before: object) -> None:
         """Let both answers pass."""
+
+
+class HandOffForgetsWhatWaits(Fault):
+    """A hand-off ends the calls of its reply that wait for approval."""
+
+    source = ("openai/openai-agents-python#2151",)
+    caught_by = "every-gated-call-asked"
+
+    async def process_calls(self, conversation: ConversationState, turn: TurnContext) -> None:
+        await super().process_calls(conversation, turn)
+        if any(call.hands_over_to for call in conversation.calls):
+            for call in conversation.calls:
+                if call.stage == "waiting":
+                    self.finish_call(call, "The conversation was handed over.", turn)
+
+
+class HandOffIsLostAfterRestoring(Fault):
+    """After the state was loaded, the first agent has the conversation again."""
+
+    source = ("openai/openai-agents-python#2151", "google/adk-python#7148")
+    caught_by = "approved-runs"
+
+    async def load(self, parts: Sequence[str]) -> None:
+        await super().load(parts)
+        self.state.main.agent = MAIN
+
+
+class RefusedAnswerStandsInTheWay(Fault):
+    """A structured answer that did not fit has to be decided, too, before its sibling calls can be."""
+
+    source = ("pydantic/pydantic-ai#6486",)
+    caught_by = "usable-after-refusal"
+    _refused = False
+
+    def record_answer(self, conversation: ConversationState, answer: Mapping[str, Any]) -> None:
+        super().record_answer(conversation, answer)
+        self._refused = conversation.asks_model and bool(conversation.calls)
+
+    def validate_decision(self, decision: Decision) -> AcceptedDecision:
+        if self._refused:
+            raise UnknownRequest("the answer")
+        return super().validate_decision(decision)

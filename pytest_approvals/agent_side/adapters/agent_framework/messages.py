@@ -10,7 +10,7 @@ from typing import Any
 from agent_framework import Content
 
 from ...contract import HostedResult, Item, ModelCall, Reply
-from ...kit.arguments import parse_arguments, write_arguments
+from ...kit.tool_schema import parse_arguments, write_arguments
 
 APPROVAL_REQUEST, APPROVAL_RESPONSE = "function_approval_request", "function_approval_response"
 

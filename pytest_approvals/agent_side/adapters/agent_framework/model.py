@@ -17,9 +17,9 @@ from uuid import uuid4
 from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelCall, ModelDown, Reply
-from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_client, build_openai_client
 from ...kit.context import current_world
+from ...kit.tool_schema import write_arguments
 from .messages import (
     HAS_OCCURRENCES,
     to_answer_contents,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...contract import MAIN, Decision, Request, ToolSpec, Unsupported
-from ...kit.arguments import write_arguments
+from ...kit.tool_schema import write_arguments
 from .messages import (
     APPROVAL_REQUEST,
     HAS_OCCURRENCES,

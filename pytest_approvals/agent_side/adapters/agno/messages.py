@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Chunk, Item, ModelCall, Reply, ToolSpec
-from ...kit.arguments import is_object_text, parse_arguments
+from ...kit.tool_schema import is_object_text, parse_arguments
 
 if TYPE_CHECKING:
     from agno.models.message import Message

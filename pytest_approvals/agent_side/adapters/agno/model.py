@@ -17,9 +17,9 @@ from agno.models.base import Model
 from agno.models.response import ModelResponse
 
 from ...contract import MAIN, Chunk, Item, ModelAddress, ModelCall, ModelDown
-from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_client, build_openai_client
 from ...kit.context import current_world
+from ...kit.tool_schema import write_arguments
 from .messages import Delegations, to_items
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ...contract import Finished, Outcome, Paused
-from ...kit.arguments import is_object_text
+from ...kit.tool_schema import is_object_text
 from .messages import text_of
 from .requests import ServerTools, read_requests
 

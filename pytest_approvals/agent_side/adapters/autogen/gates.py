@@ -30,7 +30,7 @@ from autogen_core.tools import BaseTool, StaticWorkbench, TextResultContent, Too
 from pydantic import BaseModel
 
 from ...contract import Decision
-from ...kit.arguments import parse_arguments
+from ...kit.tool_schema import parse_arguments
 from .progress import RunProgress
 from .requests import Approvals, ToolApprovalResult, denial_text, write_decision
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...contract import Item
-from ...kit.arguments import parse_arguments
+from ...kit.tool_schema import parse_arguments
 
 
 def to_items(messages: Iterable[Any]) -> list[Item]:

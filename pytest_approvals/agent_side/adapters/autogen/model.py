@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from ...contract import Item, ModelAddress, ModelCall, ModelDown, Reply
 from ...contract.agent import World
-from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_options, build_openai_options
+from ...kit.tool_schema import write_arguments
 from .messages import to_items
 
 MODEL_INFO = ModelInfo(

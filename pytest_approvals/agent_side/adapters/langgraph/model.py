@@ -20,10 +20,9 @@ from langchain_core.output_parsers.openai_tools import make_invalid_tool_call, p
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Parameter, Reply
-from ...kit.arguments import write_arguments
 from ...kit.clients import API_KEY, build_anthropic_client, build_openai_client
 from ...kit.context import current_world
-from ...kit.tool_schema import to_annotation
+from ...kit.tool_schema import to_annotation, write_arguments
 from .messages import ANSWER, to_items
 
 

@@ -25,10 +25,9 @@ from mcp.types import CallToolResult
 from pydantic_core import to_jsonable_python
 
 from ...contract import MAIN, Approval, Attachment, Limits, ToolSpec
-from ...kit.arguments import parse_arguments
 from ...kit.context import current_world
 from ...kit.probes import Undo, patch_shared, undo_all
-from ...kit.tool_schema import read_parameters
+from ...kit.tool_schema import parse_arguments, read_parameters
 from .agents import AgentGraph
 from .model import ASKING_AGENT, DispatchingModel, ModelFactory
 from .tools import set_context_signature

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...contract import Item, World
-from ...kit.arguments import is_object_text, parse_arguments
+from ...kit.tool_schema import is_object_text, parse_arguments
 
 
 def get_field(raw: Any, name: str) -> Any:

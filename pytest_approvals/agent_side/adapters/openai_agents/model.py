@@ -16,9 +16,9 @@ from agents.handoffs import Handoff
 from agents.items import TResponseStreamEvent
 
 from ...contract import MAIN, Blueprint, Item, ModelAddress, ModelDown, Reply
-from ...kit.arguments import is_object_text
 from ...kit.clients import build_openai_client, to_openai_error
 from ...kit.context import current_world
+from ...kit.tool_schema import is_object_text
 from .messages import to_items
 from .responses import build_output_items, build_stream_events
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...contract import Decision, Kind, Request, Unsupported
-from ...kit.arguments import parse_arguments, write_arguments
+from ...kit.tool_schema import parse_arguments, write_arguments
 from .messages import get_field
 from .metadata import RELEASE_MISSING
 

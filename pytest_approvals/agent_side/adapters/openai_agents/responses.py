@@ -28,7 +28,7 @@ from openai.types.responses import (
 from openai.types.responses.response_output_item import McpApprovalRequest, McpCall
 
 from ...contract import Chunk, HostedResult, ModelCall, ModelDown, Reply
-from ...kit.arguments import write_arguments
+from ...kit.tool_schema import write_arguments
 
 
 def build_output_items(reply: Reply, key: str) -> list[ResponseOutputItem]:

@@ -17,9 +17,9 @@ from typing import Any
 from strands.models import Model
 
 from ...contract import MAIN, Chunk, ModelAddress, ModelDown, Reply
-from ...kit.arguments import write_arguments
 from ...kit.clients import build_anthropic_options, build_openai_options
 from ...kit.context import current_world
+from ...kit.tool_schema import write_arguments
 from .messages import ANSWER, to_items
 
 _IS_STREAMED: ContextVar[bool] = ContextVar("pytest_approvals_strands_stream")
