@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from pytest_approvals.checks import SHOWN_STATUSES
 from pytest_approvals.errors import UsageError
-from pytest_approvals.errors.printable import escape_value
+from pytest_approvals.errors.printable import escape_value, shorten
 from pytest_approvals.reporting.findings import SEVERITIES, truncate
+from pytest_approvals.reporting.markdown import format_code
 from pytest_approvals.reporting.report import Report, VerdictLine, merge_reports
 from pytest_approvals.reporting.subject import ALL_VARIANTS
 
@@ -243,13 +244,18 @@ def _group_lines_by_check(lines: Iterable[VerdictLine]) -> dict[tuple[str, str],
 
 
 def _group_lines(check: str, agent: str, lines: Sequence[VerdictLine]) -> Iterator[str]:
-    yield f"- `{escape_value(check)}` on {escape_value(agent)}, {len(lines):,} run{'' if len(lines) == 1 else 's'}"
+    yield f"- {format_code(check)} on {_escape(agent)}, {len(lines):,} run{'' if len(lines) == 1 else 's'}"
     for line in lines[:_LISTED]:
         variant = "all variants together" if line.variant == ALL_VARIANTS else line.variant
-        actual = f": {escape_value(truncate(line.actual.partition(chr(10))[0], 100))}" if line.actual else ""
-        yield f"  - {escape_value(line.scenario)} ({escape_value(variant)}), {line.status}{actual}"
+        actual = f": {_escape(truncate(line.actual.partition(chr(10))[0], 100))}" if line.actual else ""
+        yield f"  - {_escape(line.scenario)} ({_escape(variant)}), {line.status}{actual}"
     if len(lines) > _LISTED:
         yield f"  - and {len(lines) - _LISTED:,} more"
+
+
+def _escape(text: str) -> str:
+    """Escape what makes links, code and HTML in Markdown; names can still be read as they are."""
+    return re.sub(r"([\\`<\[])", r"\\\1", escape_value(shorten(text)))
 
 
 def _changed_traits(before: Report, after: Report, names: Mapping[str, str]) -> Iterator[str]:
@@ -261,7 +267,7 @@ def _changed_traits(before: Report, after: Report, names: Mapping[str, str]) -> 
         for trait in sorted(old[agent].keys() | new[agent].keys()):
             values = [", ".join(traits[agent].get(trait, ())) or "not seen" for traits in (old, new)]
             if values[0] != values[1]:
-                yield escape_value(f"{agent}: {trait}: {values[0]} → {values[1]}")
+                yield _escape(f"{agent}: {trait}: {values[0]} → {values[1]}")
 
 
 def _describe_extent(before: Report, after: Report, added: int, dropped: int) -> Iterator[str]:

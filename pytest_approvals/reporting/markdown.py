@@ -43,7 +43,7 @@ def _blocks(report: Report) -> Iterator[str]:
 def _agents(report: Report) -> Iterator[str]:
     for each in report.header.agents:
         label = format_agent(each.agent, each.version, agent_location(each.agent))
-        details = [_code(each.where) if each.where else "", _issues_link(each.issues)]
+        details = [format_code(each.where) if each.where else "", _issues_link(each.issues)]
         yield " · ".join(part for part in (f"- {_escape_markdown(label)}", *details) if part)
     yield ""
 
@@ -99,7 +99,7 @@ def _escape_markdown(text: str) -> str:
     return f"\\{text}" if text.startswith("#") else text
 
 
-def _code(text: str) -> str:
+def format_code(text: str) -> str:
     """Return text as a code span."""
     fence = _make_fence(text, 1)
     # Blanks keep a backtick of the text from the fence, and are not shown.
