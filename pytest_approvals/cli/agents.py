@@ -28,6 +28,7 @@ from pytest_approvals.scenario.catalogue import stock_folder
 
 if TYPE_CHECKING:
     from pytest_approvals.agents.environments import CachedEnvironment, EnvironmentCache
+    from pytest_approvals.agents.environments.cache import EnvironmentSize
 
 
 TRAIT_TIME_LIMIT = 5.0
@@ -166,16 +167,10 @@ def _prune_environments(cache: EnvironmentCache, unused_for: float, *, asks: boo
     removable = cache.find_removable(unused_for)
     if removable:
         print("to be removed:")
-        _print_environments(removable)
-        size, shared = (
-            sum(sizes) / 1e6 for sizes in zip(*((e.size(), e.shared_size()) for e in removable), strict=True)
-        )
-        kept = (
-            f"; {shared:.0f} MB of that also belong to another folder, usually the cache of uv, and stay"
-            if shared
-            else ""
-        )
-        print(f"{len(removable)} environments, {size:.0f} MB{kept}")
+        sizes = _print_environments(removable)
+        total, shared = (sum(parts) / 1e6 for parts in zip(*sizes, strict=True))
+        stays = f"; {shared:.0f} MB of that also belong to another folder, usually the cache of uv, and stay"
+        print(f"{len(removable)} environments, {total:.0f} MB{stays if shared else ''}")
         if asks and not _confirm("Remove them?"):
             removable = []
     removed = 0
@@ -188,11 +183,14 @@ def _prune_environments(cache: EnvironmentCache, unused_for: float, *, asks: boo
     print(f"{removed} removed, {len(cache.list_environments())} left in {cache.folder}")
 
 
-def _print_environments(environments: Iterable[CachedEnvironment]) -> None:
-    now = time.time()
+def _print_environments(environments: Iterable[CachedEnvironment]) -> list[EnvironmentSize]:
+    """Print a line for each environment, and return their sizes."""
+    now, sizes = time.time(), []
     for environment in environments:
-        days = max(0.0, (now - environment.used) / DAY)
-        print(f"{environment.key}  {environment.size() / 1e6:5.0f} MB  used {days:3.0f} days ago  {environment.recipe}")
+        sizes.append(environment.measure())
+        size, days = sizes[-1].total / 1e6, max(0.0, (now - environment.used) / DAY)
+        print(f"{environment.key}  {size:5.0f} MB  used {days:3.0f} days ago  {environment.recipe}")
+    return sizes
 
 
 def _confirm(question: str) -> bool:

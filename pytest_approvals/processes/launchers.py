@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pytest_approvals.agent_side
 from pytest_approvals.errors import AgentUnavailable
+from pytest_approvals.processes.process_groups import orphan_killer
 
 AGENT_SIDE_FOLDER = str(Path(pytest_approvals.agent_side.__file__).parent)
 """The folder that agent processes are started from, unless an environment has a copy."""
@@ -98,6 +99,7 @@ def _start_process(
     command: Sequence[str], variables: Iterable[tuple[str, str]], agent: str, descriptors: Mapping[str, Any]
 ) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(command, env=os.environ | dict(variables), start_new_session=True, **descriptors)
+        environment = os.environ | dict(variables) | orphan_killer.variables
+        return subprocess.Popen(command, env=environment, start_new_session=True, **descriptors)
     except OSError as error:
         raise AgentUnavailable(agent, f"{command[0]} cannot be started ({error})", "name another one") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import signal
 import subprocess
 from collections.abc import Collection, Mapping
@@ -17,6 +18,9 @@ from pathlib import Path
 
 EXIT_GRACE = 6
 """Seconds that agents have to end by themselves: a fork server first waits for those that it has forked."""
+
+OWNER_VARIABLE = "PYTEST_APPROVALS_OWNER"
+"""Environment variable by which processes are found that have left their group; it names the process to end with."""
 
 # Groups are kept between spaces. At the end of its input, i.e. of this process, stopped groups are continued, so that
 # they can end by themselves; a group that has ended in the meantime is left alone, because its number may be reused.
@@ -44,6 +48,12 @@ while [ "$groups" != ' ' ]; do
     groups=$left
     if [ "$groups" != ' ' ]; then sleep 1; waited=$((waited + 1)); fi
 done
+# What has left its group can be found on Linux; again, because it may have started something in the meantime.
+for pass in 1 2 3; do
+    found=$(grep -ls -- "$1" /proc/[0-9]*/environ)
+    [ -n "$found" ] || break
+    for file in $found; do file=${file#/proc/}; kill -s KILL "${file%/environ}"; done
+done
 """
 
 
@@ -54,6 +64,13 @@ class OrphanKiller:
         self._child: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._groups: set[int] = set()
+        self._token = ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables of processes that end with this one even if they leave their group, on Linux."""
+        self.start()
+        return {OWNER_VARIABLE: self._token}
 
     def add(self, group: int, *, grace: int = EXIT_GRACE) -> None:
         """Kill *group* if it still runs *grace* seconds after the end of this process."""
@@ -73,10 +90,8 @@ class OrphanKiller:
             return
         assert self._child.stdin is not None
         self._child.stdin.close()
-        # Without groups it ends at once, unless a fork of this process holds the other end of its input.
-        with suppress(subprocess.TimeoutExpired):
-            self._child.wait(0 if self._groups else 0.5)
-        self._child.returncode = self._child.returncode or 0  # `Popen` warns of a child that was not waited for
+        # It is not waited for, but `Popen` warns of that.
+        self._child.returncode = 0
         self._child, self._owner = None, 0
         self._groups.clear()
 
@@ -87,9 +102,10 @@ class OrphanKiller:
         # A fork of this process has groups of its own.
         self._owner = os.getpid()
         self._groups = set()
+        self._token = secrets.token_hex(8)
         try:
             self._child = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT],
+                ["/bin/sh", "-c", _SCRIPT, "sh", f"{OWNER_VARIABLE}={self._token}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

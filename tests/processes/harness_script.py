@@ -1,7 +1,7 @@
 """
 A harness of its own, for tests of its end: leaves agents in some state, prints their numbers, and continues on command.
 
-`python harness_script.py STATE END`: STATE is `idle`, `spins`, `stopped` or `warming`;
+`python harness_script.py STATE END`: STATE is `idle`, `spins`, `stopped`, `daemons` or `warming`;
 END is `stays`, `returns` or `raises`.
 """
 
@@ -37,8 +37,9 @@ async def main() -> None:
 
 
 async def leave_agents(pool: ProcessPool) -> None:
+    name = "LeavesADaemon" if STATE == "daemons" else "Spins"
     agents = [
-        await RemoteAgent.build(await start("toy_broken:Spins"), ToyWorld(), BLUEPRINT)
+        await RemoteAgent.build(await start(f"toy_broken:{name}"), ToyWorld(), BLUEPRINT)
         for start in (pool.start_fresh, pool.start_cold)
     ]
     warm = next(iter(pool._warm.values()))
@@ -50,7 +51,10 @@ async def leave_agents(pool: ProcessPool) -> None:
         for pid in (warm._child.pid, *(agent.host.pid for agent in agents)):
             assert pid is not None
             os.kill(pid, signal.SIGSTOP)
-    print(os.getpgid(warm._child.pid), *(agent.host.pid for agent in agents), flush=True)
+    daemons = []
+    if STATE == "daemons":
+        daemons = [(await agent.turn("Go.", (), stream=False)).output for agent in agents]
+    print(os.getpgid(warm._child.pid), *(agent.host.pid for agent in agents), *daemons, flush=True)
 
 
 asyncio.run(main())

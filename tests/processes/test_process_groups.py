@@ -116,7 +116,7 @@ def test_a_program_ends_with_the_process_that_waits_for_it(tmp_path: Path) -> No
 def test_a_program_that_takes_too_long_is_killed_with_all_that_it_has_started(tmp_path: Path) -> None:
     """Also with what holds its output open."""
     with pytest.raises(subprocess.TimeoutExpired):
-        run_group(["/bin/sh", "-c", "sleep 1000 & echo $! > pid; wait"], folder=tmp_path, timeout=0.3)
+        run_group(["/bin/sh", "-c", "sleep 1000 & echo $! > pid; wait"], folder=tmp_path, timeout=1.5)
 
     child = int((tmp_path / "pid").read_text())
     wait_until(lambda: not runs(child))

@@ -298,6 +298,14 @@ class LeavesAProcess(Broken):
         return Finished(output=child.pid)
 
 
+class LeavesADaemon(Broken):
+    """Starts a process in a session of its own that never ends."""
+
+    async def broken(self) -> Any:
+        command = [sys.executable, "-c", "import threading; threading.Event().wait()"]
+        return Finished(output=subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL).pid)
+
+
 class IsSlowToClose(Toy):
     async def close(self) -> None:
         if not isinstance(self.world, WarmupWorld):
@@ -318,7 +326,7 @@ class ClosesSlowly(Toy):
 
     async def close(self) -> None:
         if not isinstance(self.world, WarmupWorld):
-            await asyncio.sleep(1.2)
+            await asyncio.sleep(1.6)
 
 
 class NeverCloses(Toy):

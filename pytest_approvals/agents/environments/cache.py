@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_approvals.agents.cache_folder import (
     CACHE_FOLDER_VARIABLE,
@@ -221,6 +221,18 @@ def build_environment(recipe: Recipe, folder: Path, agent: str, lock: int | None
     _BUILDERS[recipe.registry](recipe, folder, agent, lock)
 
 
+class EnvironmentSize(NamedTuple):
+    """Size of an environment, in bytes.
+
+    Attributes:
+        total: All files.
+        shared: Those that also have a name elsewhere, usually in the cache of uv.
+    """
+
+    total: int
+    shared: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedEnvironment:
     """An environment in the cache.
@@ -246,20 +258,17 @@ class CachedEnvironment:
         """Its interpreter."""
         return get_interpreter(self.folder)
 
-    def size(self) -> int:
-        """Return the size of its files, in bytes."""
-        return sum(about.st_size for about in self._list_files())
-
-    def shared_size(self) -> int:
-        """Return the size of those of its files that also have a name elsewhere, usually in the cache of uv."""
-        return sum(about.st_size for about in self._list_files() if about.st_nlink > 1)
-
-    def _list_files(self) -> Iterator[os.stat_result]:
+    def measure(self) -> EnvironmentSize:
+        """Return the size of its files."""
+        total = shared = 0
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 # Another process may be removing it.
                 with suppress(FileNotFoundError):
-                    yield Path(folder, name).lstat()
+                    about = Path(folder, name).lstat()
+                    total += about.st_size
+                    shared += about.st_size if about.st_nlink > 1 else 0
+        return EnvironmentSize(total, shared)
 
 
 class EnvironmentCache:

@@ -314,7 +314,7 @@ def test_pruning_in_parallel_removes_each_environment_once(tmp_path: Path) -> No
         all_there.wait()
         try:
             found = EnvironmentCache(tmp_path)
-            sum(one.size() for one in found.list_environments())
+            sum(one.measure().total for one in found.list_environments())
             removed.extend(one.key for one in found.prune(unused_for=0))
         except BaseException as error:
             failed.append(error)
