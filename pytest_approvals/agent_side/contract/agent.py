@@ -213,7 +213,10 @@ class Agent(ABC):
         return self.blueprint.tools
 
     async def close(self) -> None:
-        """Release open clients, files and background tasks."""
+        """Release open clients, files and background tasks.
+
+        It may take as long as a run may (`--time-limit`); after that it is stopped, and `run-ends` warns.
+        """
 
     @classmethod
     def owns(cls, subject: object) -> bool:
