@@ -31,7 +31,8 @@ ResultOutcome = Literal["returned", "failed", "denied", "unknown"]
 """How a result came about; many formats do not distinguish executed calls from refused ones."""
 
 
-class ConversationEntry(Struct):
+# Entries hold parsed JSON and nothing that leads back to them, so the garbage collector need not look at them.
+class ConversationEntry(Struct, gc=False):
     """One part of a conversation.
 
     Attributes:

@@ -68,12 +68,16 @@ _STRICT: Scan = vars(json.JSONDecoder(parse_constant=str, object_pairs_hook=_bui
 
 def parse_line(text: str, start: int, end: int) -> Any:
     """Return the document on a line; None if `parse_at` has to parse it."""
-    line = text[start:end]
     try:
+        # Bytes are searched in half of the time that it takes to search a text.
+        line = text[start:end].encode()
         value = msgspec.json.decode(line)
+        written = msgspec.json.encode(value)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return None
-    return value if _has_unique_names(value, line, 0, len(line)) else None
+    if b"\\" in line and b"\\u003" in line:
+        return None
+    return value if written.count(b":") == line.count(b":") else None
 
 
 def parse_at(text: str, start: int) -> tuple[Any, int]:
@@ -214,9 +218,13 @@ class DocumentReader(Generic[K]):
         """
         while True:
             try:
-                if not self._skip_space():
-                    return
-                yield from self._documents()
+                while self._skip_space():
+                    document = self._read_line()
+                    if document is not None:
+                        yield document
+                    else:
+                        yield from self._documents()
+                return
             except JsonSyntaxError as error:
                 yield HistoryError(error.what, line=self._line_at(error.offset))
                 self._has_errors = True
@@ -227,29 +235,36 @@ class DocumentReader(Generic[K]):
                 yield HistoryError(error.what, line=self._line_at(self._at))
                 return
 
+    def _read_line(self) -> JsonDocument[K] | None:
+        """Read the document that the rest of the current line is; None if `_documents` has to read it."""
+        start = self._at
+        if self._line_end < start:
+            self._line_end = self._text.find("\n", start)
+            if self._line_end < 0:
+                self._line_end = self._tried_end = len(self._text)
+        end = self._line_end
+        if end == self._tried_end:
+            return None
+        value = parse_line(self._text, start, end)
+        kind = self._recognize(value) if type(value) in (dict, list) else None
+        # A list of no known kind may be one of documents.
+        if kind is None and type(value) is not dict:
+            self._tried_end = end
+            return None
+        line = self._line_at(start)
+        document = JsonDocument(value, kind, line, None, self._text, start, end)
+        self._at = self._counted = end + 1
+        self._line = line + 1
+        return document
+
     def _documents(self) -> Iterator[JsonDocument[K]]:
         if self._text[self._at] not in "{[":
             raise JsonSyntaxError("not JSON: a conversation begins with { or [", self._at)
-        value = self._parse_line()
-        if value is not None:
-            yield from self._documents_of_line(value)
-        elif self._text[self._at] == "[" and self._begins_list_of_documents():
+        if self._text[self._at] == "[" and self._begins_list_of_documents():
             yield from self._elements()
         else:
             value, end = self._parse()
             yield self._document(value, self._recognize(value), end, None)
-
-    def _documents_of_line(self, value: Any) -> Iterator[JsonDocument[K]]:
-        start, end = self._at, self._line_end
-        kind = self._recognize(value)
-        if kind is not None or type(value) is not list or not value or self._recognize(value[0]) is None:
-            yield self._document(value, kind, end, None)
-            return
-        line = self._line_at(start)
-        self._at = end
-        for number, element in enumerate(value):
-            # All of them have the same line, so their texts are not needed.
-            yield JsonDocument(element, self._recognize(element), line, number, "", 0, 0)
 
     def _document(self, value: Any, kind: K | None, end: int, element: int | None) -> JsonDocument[K]:
         line = self._line_at(self._at)
@@ -330,21 +345,10 @@ class DocumentReader(Generic[K]):
             return value, start + end
         return parse_at(self._text, start)
 
-    def _parse_line(self) -> Any:
-        """Return the document if the rest of the current line is one; None if `_parse` has to parse it."""
-        if self._line_end < self._at:
-            self._line_end = self._text.find("\n", self._at)
-            if self._line_end < 0:
-                self._line_end = self._tried_end = len(self._text)
-        if self._line_end == self._tried_end:
-            return None
-        value = parse_line(self._text, self._at, self._line_end)
-        if value is None:
-            self._tried_end = self._line_end
-        return value
-
     def _skip_space(self) -> bool:
         """Advance to the next character that is not a space; return whether there is one."""
+        if self._at < len(self._text) and self._text[self._at] in "{[":
+            return True
         while True:
             self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):

@@ -132,8 +132,11 @@ def require_messages(document: Any) -> tuple[tuple[str, ...], list[Any]]:
     raise HistoryError(expected_error("an array of messages", messages), at=at)
 
 
-ContentReader = Callable[[dict[str, Any], int, int], Sequence[ConversationEntry]]
-"""Return the entries of one content, whose message and place in it are given by number."""
+ContentReader = Callable[[dict[str, Any], int, int], ConversationEntry]
+"""Return the entry of one content, whose message and place in it are given by number."""
+
+GroupReader = Callable[[dict[str, Any], int, int], Sequence[ConversationEntry]]
+"""The same for a content that may be several entries, or none."""
 
 
 class ConversationBuilder:
@@ -204,6 +207,7 @@ class ConversationBuilder:
         """
         if contents is None:
             return
+        add = self.entries.append
         # -1 in an error's path stands for the list of contents itself.
         place = -1
         try:
@@ -213,9 +217,18 @@ class ConversationBuilder:
                 place += 1
                 if type(content) is not dict:
                     raise HistoryError(expected_error("an object", content))
-                self.entries += read(content, number, place)
+                add(read(content, number, place))
         except HistoryError as error:
             raise prefix_error(names if place < 0 else (*names, place), error) from None
+
+    def read_groups(self, names: JsonPath, contents: Any, number: int, read: GroupReader) -> None:
+        """Read contents of which each may be several entries; see `read_contents`."""
+        with errors_within(names):
+            if contents is not None and type(contents) is not list:
+                raise HistoryError(expected_error("an array", contents))
+            for place, content in enumerate(require_objects(contents or [])):
+                with errors_within((place,)):
+                    self.entries += read(content, number, place)
 
     def add_note(self, path: JsonPath, text: str) -> None:
         """Add a note about an irregularity."""

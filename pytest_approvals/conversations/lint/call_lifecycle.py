@@ -21,7 +21,7 @@ _MAX_CALL_LENGTH = 100
 """The maximum number of characters of a call in a message."""
 
 
-class CallLifecycle(Struct, eq=False):
+class CallLifecycle(Struct, eq=False, gc=False):
     """One call.
 
     Attributes:
@@ -73,12 +73,18 @@ class OpenLifecycles(PositionalSettlement[CallLifecycle]):
     def begin(self, call_id: str | None, call: CallLifecycle) -> None:
         """Add a lifecycle."""
         super().begin(call_id, call)
-        if self._unrequested and call_id in self._unrequested:
-            self._unrequested[call_id].append(call)
-        if self._placeholders and call_id in self._placeholders:
-            self._placeholders[call_id].append(call)
+        for queues in (self._unrequested, self._placeholders):
+            if call_id in queues:
+                queues[call_id].append(call)
         if call.origin.kind == "hosted_mcp" and call.call is None:
             self._hosted.setdefault(_content_key(call.origin), deque()).append((call_id, call))
+
+    def begin_function(self, entry: CallEntry, round_number: int) -> bool:
+        """Begin the lifecycle of a function call, as nearly all calls are; return False if its id needs more care."""
+        if entry.kind != "function" or entry.id in self.open or self._unrequested or self._placeholders:
+            return False
+        self.open[entry.id] = (CallLifecycle(entry, round_number, None, entry),)
+        return True
 
     def end(self, result: ResultEntry) -> CallLifecycle | None:
         """End the oldest lifecycle of a result's call id and return it; None if there is none."""

@@ -180,6 +180,10 @@ class _ConversationLinter:
     def read_call(self, entry: CallEntry) -> None:
         """Begin a lifecycle, or continue that of a request that was stored in place of the call."""
         lifecycles = self.lifecycles
+        if not self.is_model_speaking and entry.kind == "function" and entry.id not in lifecycles.open:
+            self._continue_response()
+        if lifecycles.begin_function(entry, self.round):
+            return
         # The provider may report a hosted call under another id, so its request is searched for in any case.
         may_be_known = entry.id in lifecycles.open or entry.kind == "hosted_mcp"
         lifecycle = lifecycles.find_placeholder(entry) if may_be_known else None
@@ -287,7 +291,7 @@ class _ConversationLinter:
             tool, called = shorten(entry.tool), shorten(lifecycle.origin.tool)
             text = f"the result says to be of {tool}, and call {_quote(entry.call_id)} is of {called}"
             self._report("result-matches-its-call", text, entry, lifecycle.origin)
-        if entry.outcome != "denied":
+        if entry.outcome != "denied" and (lifecycle.request is not None or self.gated):
             self._check_approval(lifecycle, entry)
 
     def _report_orphan(self, entry: ResultEntry) -> None:

@@ -7,6 +7,7 @@ are read by the first of them: they mean the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -41,6 +42,12 @@ def get_reader(name: str) -> FormatReader:
     """
     if name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
+    return _load_reader(name)
+
+
+# Every text without a call is compared with all formats.
+@cache
+def _load_reader(name: str) -> FormatReader:
     readers: dict[str, FormatReader] = import_module(f"{__name__}.{_MODULES.get(name, name)}").READERS
     return readers[name]
 
@@ -88,8 +95,7 @@ class FormatDetector:
 def detect_format(document: Any) -> FormatReader | None:
     """Return the first reader that is sure, else the first whose format it may be."""
     candidate = None
-    for name in FORMATS:
-        reader = get_reader(name)
+    for reader in map(_load_reader, FORMATS):
         answer = reader.matches(document)
         if answer:
             return reader

@@ -10,7 +10,7 @@ Sources: microsoft/agent-framework#7988.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_approvals.agent_side.contract.types import Kind
@@ -101,15 +101,15 @@ class _DocumentReader:
 
     def approval(self, content: dict[str, Any], number: int) -> None:
         """Read one approval that a session holds outside of its messages."""
-        self.builder.entries += self.content(content, number, -1)
+        self.builder.entries.append(self.content(content, number, -1))
 
-    def content(self, item: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+    def content(self, item: dict[str, Any], message: int, place: int) -> ConversationEntry:
         """Read one content."""
         kind = require_text(item, "type")
         if kind == "text":
-            return (TextEntry(message, place, self.role, optional_text(item, "text") or ""),)
+            return TextEntry(message, place, self.role, optional_text(item, "text") or "")
         read = _READERS.get(kind)
-        return (read(item, message, place) if read is not None else OpaqueEntry(message, place, kind),)
+        return read(item, message, place) if read is not None else OpaqueEntry(message, place, kind)
 
 
 def _read_call(item: dict[str, Any], message: int, place: int) -> ConversationEntry:

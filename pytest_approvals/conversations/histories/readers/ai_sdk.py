@@ -88,23 +88,23 @@ class _MessageReader:
         else:
             self.builder.read_contents(("content",), content, number, self.part)
 
-    def part(self, part: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+    def part(self, part: dict[str, Any], message: int, place: int) -> ConversationEntry:
         """Read one part."""
         match part.get("type"):
             case "text":
-                return (TextEntry(message, place, self.role, require_text(part, "text")),)
+                return TextEntry(message, place, self.role, require_text(part, "text"))
             case "tool-call":
-                return (self._call(part, message, place),)
+                return self._call(part, message, place)
             case "tool-approval-request":
-                return (self._request(part, message, place),)
+                return self._request(part, message, place)
             case "tool-approval-response":
                 verdict = verdict_from_flag(require_flag(part, "approved"))
                 reason = optional_text(part, "reason")
-                return (DecisionEntry(message, place, require_text(part, "approvalId"), verdict, reason),)
+                return DecisionEntry(message, place, require_text(part, "approvalId"), verdict, reason)
             case "tool-result":
-                return (_read_result(part, message, place),)
+                return _read_result(part, message, place)
             case kind:
-                return (OpaqueEntry(message, place, str(kind)),)
+                return OpaqueEntry(message, place, str(kind))
 
     def _call(self, part: dict[str, Any], message: int, place: int) -> ConversationEntry:
         kind: Kind = "hosted_mcp" if optional_flag(part, "providerExecuted") else "function"
@@ -184,7 +184,7 @@ class _UiMessageReader:
     def message(self, item: dict[str, Any], number: int) -> None:
         """Read one message."""
         self.role = require_text(item, "role")
-        self.builder.read_contents(("parts",), item.get("parts"), number, self.part)
+        self.builder.read_groups(("parts",), item.get("parts"), number, self.part)
         self.builder.entries += self._end_step()
 
     def part(self, part: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:

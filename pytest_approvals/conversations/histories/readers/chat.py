@@ -7,7 +7,6 @@ The format has no approvals: it does not show who allowed a call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -61,33 +60,36 @@ def read(document: Any) -> StoredConversation:
 
     add = builder.entries.append
 
+    # Types are checked here before functions that check them are called: there are millions of messages.
     def message(item: dict[str, Any], number: int) -> None:
         role, content = item.get("role"), item.get("content")
-        # Checked here first, because a call for each of millions of messages takes time.
+        if role == "tool":
+            call_id = item.get("tool_call_id")
+            call_id = call_id if type(call_id) is str else require_text(item, "tool_call_id")
+            add(ResultEntry(number, -1, call_id, None, content if type(content) is str else text_of(content)))
+            return
         if type(role) is not str:
             role = require_text(item, "role")
-        if role == "tool":
-            add(ResultEntry(number, -1, require_text(item, "tool_call_id"), None, text_of(content)))
-            return
         if content:
             add(TextEntry(number, -1, role, content if type(content) is str else text_of(content)))
-        calls = item.get("tool_calls")
-        if calls is not None:
-            builder.read_contents(("tool_calls",), calls, number, _read_call)
+        if "tool_calls" in item:
+            builder.read_contents(("tool_calls",), item["tool_calls"], number, _read_call)
 
     builder.read_messages(path, messages, message, contents=("tool_calls",))
     return builder.conversation
 
 
-def _read_call(item: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+def _read_call(item: dict[str, Any], message: int, place: int) -> ConversationEntry:
     call = item.get("function")
     if type(call) is dict:
         arguments = call.get("arguments")
     elif type(call := item.get("custom")) is dict:
         arguments = {"input": call.get("input")}
     else:
-        return (OpaqueEntry(message, place, str(item.get("type"))),)
-    return (CallEntry(message, place, require_text(item, "id"), require_text(call, "name"), arguments),)
+        return OpaqueEntry(message, place, str(item.get("type")))
+    call_id, tool = item.get("id"), call.get("name")
+    call_id = call_id if type(call_id) is str else require_text(item, "id")
+    return CallEntry(message, place, call_id, tool if type(tool) is str else require_text(call, "name"), arguments)
 
 
 READERS = {NAME: FormatReader(matches, read)}

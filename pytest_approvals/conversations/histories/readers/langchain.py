@@ -9,7 +9,6 @@ Messages hold no approvals; a checkpoint does, see `langgraph`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -108,8 +107,8 @@ def unwrap_message(item: dict[str, Any]) -> tuple[JsonPath, dict[str, Any]]:
     return (), item
 
 
-def _read_call(call: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
-    return (CallEntry(message, place, optional_text(call, "id"), require_text(call, "name"), call.get("args")),)
+def _read_call(call: dict[str, Any], message: int, place: int) -> ConversationEntry:
+    return CallEntry(message, place, optional_text(call, "id"), require_text(call, "name"), call.get("args"))
 
 
 READERS = {NAME: FormatReader(matches, read)}

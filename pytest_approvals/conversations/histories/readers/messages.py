@@ -7,7 +7,6 @@ The format has no approvals: it does not show who allowed a call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -64,39 +63,39 @@ def read(document: Any) -> StoredConversation:
     builder = ConversationBuilder(NAME, shows_decisions=False)
     path, messages = require_messages(document)
 
+    role = ""
+
     def message(item: dict[str, Any], number: int) -> None:
+        nonlocal role
         role, content = require_text(item, "role"), item.get("content")
         if type(content) is str:
             builder.entries.append(TextEntry(number, -1, role, content))
         else:
-            builder.read_contents(
-                ("content",), content, number, lambda block, at, place: _read_block(block, at, place, role)
-            )
+            builder.read_contents(("content",), content, number, block)
+
+    def block(item: dict[str, Any], number: int, place: int) -> ConversationEntry:
+        if item.get("type") == "text":
+            return TextEntry(number, place, role, require_text(item, "text"))
+        return _read_block(item, number, place)
 
     builder.read_messages(path, messages, message, contents=("content",))
     return builder.conversation
 
 
-def _read_block(block: dict[str, Any], message: int, place: int, role: str) -> Sequence[ConversationEntry]:
+def _read_block(block: dict[str, Any], message: int, place: int) -> ConversationEntry:
     match block.get("type"):
-        case "text":
-            return (TextEntry(message, place, role, require_text(block, "text")),)
         case "tool_use":
-            return (
-                CallEntry(message, place, require_text(block, "id"), require_text(block, "name"), block.get("input")),
-            )
+            return CallEntry(message, place, require_text(block, "id"), require_text(block, "name"), block.get("input"))
         case "mcp_tool_use":
             tool, server = require_text(block, "name"), optional_text(block, "server_name")
-            return (
-                CallEntry(message, place, require_text(block, "id"), tool, block.get("input"), "hosted_mcp", server),
-            )
+            return CallEntry(message, place, require_text(block, "id"), tool, block.get("input"), "hosted_mcp", server)
         case "tool_result" | "mcp_tool_result" as kind:
             returned: ResultOutcome = "returned" if kind == "mcp_tool_result" else "unknown"
             outcome: ResultOutcome = "failed" if block.get("is_error") is True else returned
             text = text_of(block.get("content"))
-            return (ResultEntry(message, place, require_text(block, "tool_use_id"), None, text, outcome),)
+            return ResultEntry(message, place, require_text(block, "tool_use_id"), None, text, outcome)
         case kind:
-            return (OpaqueEntry(message, place, str(kind)),)
+            return OpaqueEntry(message, place, str(kind))
 
 
 READERS = {NAME: FormatReader(matches, read)}

@@ -7,7 +7,7 @@ A history has no requests: a waiting call is one without a return. A return says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pytest_approvals.conversations.histories.conversation import (
@@ -65,10 +65,10 @@ def read(document: Any) -> StoredConversation:
     return builder.conversation
 
 
-def _read_part(part: dict[str, Any], message: int, place: int) -> Sequence[ConversationEntry]:
+def _read_part(part: dict[str, Any], message: int, place: int) -> ConversationEntry:
     kind = require_text(part, "part_kind")
     read = _READERS.get(kind)
-    return (read(part, message, place) if read is not None else OpaqueEntry(message, place, kind),)
+    return read(part, message, place) if read is not None else OpaqueEntry(message, place, kind)
 
 
 def _text_reader(role: str) -> Callable[[dict[str, Any], int, int], ConversationEntry]:

@@ -73,8 +73,10 @@ def read(document: Any) -> StoredConversation:
     """
     builder = ConversationBuilder(NAME, shows_decisions=False)
 
+    entries = builder.entries
+
     def add_item(item: dict[str, Any], number: int) -> None:
-        builder.entries += read_item(item, number)
+        entries.extend(read_item(item, number))
 
     if type(document) is dict and any(type(document.get(name)) is list for name in _LIST_FIELDS):
         previous = document.get("previous_response_id") or document.get("conversation")
@@ -93,9 +95,13 @@ def read_item(item: dict[str, Any], number: int) -> Sequence[ConversationEntry]:
     Raises:
         HistoryError: Something has the wrong shape.
     """
-    kind = optional_text(item, "type") or "message"
+    kind = item.get("type")
+    if type(kind) is not str or not kind:
+        kind = optional_text(item, "type") or "message"
     if kind == "message":
-        return (TextEntry(number, -1, require_text(item, "role"), text_of(item.get("content"))),)
+        content = item.get("content")
+        text = content if type(content) is str else text_of(content)
+        return (TextEntry(number, -1, require_text(item, "role"), text),)
     read = _READERS.get(kind)
     return read(item, number) if read is not None else (OpaqueEntry(number, -1, kind),)
 
