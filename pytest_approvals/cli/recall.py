@@ -63,11 +63,12 @@ def _select_rows(rows: Sequence[KnownBug], only: Iterable[str] | None) -> list[K
 
 
 def _write_results(path: Path, answers: Sequence[SearchResult]) -> None:
+    from pytest_approvals.reporting.files import write_text
+
     lines: list[dict[str, Any]] = [_result_line(answer) for answer in answers]
     count = sum(answer.found for answer in answers)
     lines.append({"event": "footer", "found": count, "rows": len(answers)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+    write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
 
 
 def _result_line(answer: SearchResult) -> dict[str, Any]:

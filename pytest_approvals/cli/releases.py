@@ -63,9 +63,7 @@ def execute_matrix(args: argparse.Namespace) -> int:
     for line in whole.absent:
         print(f"\nnot judged: {line.why}")
     if args.report:
-        path = Path(args.report)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_report(path, whole)
+        write_report(Path(args.report), whole)
     return int(bool(whole.absent) or {"fail", "harness-error", "unknown"} & whole.footer().counts.keys() != set())
 
 
