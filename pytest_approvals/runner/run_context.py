@@ -157,4 +157,5 @@ class RunContext:
         )
 
     def _build_current_spec(self, tool: Tool) -> ToolSpec:
-        return build_tool_spec(replace(tool, parameters=self.parameters.get(tool.key, tool.parameters)))
+        parameters = self.parameters.get(tool.key)
+        return build_tool_spec(tool if parameters is None else replace(tool, parameters=parameters))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.journal import files
 from pytest_approvals.journal.events import Event, Header, RunEnd, ToolEnd, ToolStart, TurnStart
 from pytest_approvals.journal.files import Journal, journal_file_name, read_journal
 
@@ -264,3 +265,28 @@ class TestFullDisk:
         journal = Journal(tmp_path / "folder" / "a.jsonl")
 
         assert str(journal.failure).endswith("folder/a.jsonl: cannot be written: Not a directory; name another folder")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, [], [[]], 'é\u2028"\\\n', 1e22, -0.0, 10**30, {"a": [1, None, True], "b": {"c": "😀"}}, {1: {None: 2}}],
+    ids=repr,
+)
+def test_lines_are_what_the_json_module_writes(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder that all events share writes what `json` writes; so does the one for Pythons without its C code."""
+    expected = json.dumps(value, separators=(",", ":"))
+    shared = files._create_encoder()
+    monkeypatch.setattr("json.encoder.c_make_encoder", None)
+
+    assert [expected] * 3 == [shared(value), shared(value), files._create_encoder()(value)]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": object()}, {(1, 2): 3}], ids=repr)
+def test_what_json_cannot_hold_is_an_error_each_time(value: object) -> None:
+    """A value that JSON has no form for raises, and the next one is written as ever."""
+    shared = files._create_encoder()
+    for _ in range(2):
+        with pytest.raises((TypeError, ValueError)):
+            shared(value)
+
+        assert '{"a":1}' == shared({"a": 1})
