@@ -48,17 +48,24 @@ def begin_report(state: PluginState) -> None:
 
         load_extension_checks()
         results, shard = state.results, state.settings.shard
-        results.catalogue = digest_scenarios(_scenario_folders(state))
+        results.catalogue = digest_scenarios(_list_catalogue(state))
         results.shard = "/".join(map(str, shard or ()))
         results.stream = ReportStream(path, _build_report(state).header)
 
 
-def _scenario_folders(state: PluginState) -> list[Path]:
-    """Return the folders that the scenarios of the session are chosen from, whichever of them are."""
-    folders = state.settings.folders
-    if state.chosen:
-        return sorted({find_root(path, (*folders, stock_folder())) for path in state.chosen})
-    return list(folders or find_project_folders(state.config.invocation_params.dir))
+def _list_catalogue(state: PluginState) -> dict[str, Path]:
+    """Return the scenario files that those of the session are chosen from, by id.
+
+    Of a file that is in no folder of scenarios nothing around it is looked at.
+    """
+    own = (*state.settings.folders, *find_project_folders(state.config.invocation_params.dir))
+    if not state.chosen:
+        return find_scenarios(own)
+    known = {folder.resolve(): folder for folder in (*own, stock_folder())}
+    roots = {path: find_root(path, tuple(known.values())) for path in state.chosen}
+    folders = sorted({root for root in roots.values() if root.resolve() in known})
+    alone = {path.name: path for path, root in roots.items() if root.resolve() not in known}
+    return alone | find_scenarios(folders)
 
 
 def collect_report(state: PluginState, report: pytest.TestReport) -> None:

@@ -56,10 +56,9 @@ def find_scenarios(folders: Iterable[Path]) -> dict[str, Path]:
     return paths
 
 
-def digest_scenarios(folders: Iterable[Path]) -> str:
-    """Return a digest of the ids and the contents of all scenario files below *folders*; empty if there are none."""
+def digest_scenarios(paths: Mapping[str, Path]) -> str:
+    """Return a digest of the contents of scenario files by id; empty if there are none."""
     digest = hashlib.sha256()
-    paths = find_scenarios(folders)
     for name in sorted(paths):
         content = hashlib.sha256(paths[name].read_bytes()).hexdigest()
         digest.update(f"{name} {content}\n".encode("utf-8", "surrogateescape"))

@@ -8,8 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pytest_approvals.checks import CHECKS
 from pytest_approvals.errors import ReportError
-from pytest_approvals.reporting.compact import COMPACT_TYPES, compact_schema, encode_report
+from pytest_approvals.reporting.compact import COMPACT_TYPES, ReportEncoder, compact_schema, encode_report
 from pytest_approvals.reporting.files import ReportStream, read_report, replace_file, write_report
 from pytest_approvals.reporting.report import (
     Report,
@@ -155,6 +156,20 @@ class TestFile:
 
         assert [odd] == read_report(tmp_path / "report.jsonl").verdicts
         assert "ud800" in (tmp_path / "report.md").read_text()
+
+
+class TestSize:
+    def test_a_run_like_another_is_one_short_line(self) -> None:
+        """The same checks hold in most runs of a scenario, and many of them have the same transcript."""
+        encoder = ReportEncoder(ReportHeader(package="0.1.0", python="3.11.7"))
+        lengths = []
+        for variant in ("none-held", "json-fresh-stream-restored"):
+            key = ("parallel/partial-answer", "openai_agents", variant)
+            place = {"scenario": key[0], "agent": key[1], "variant": variant}
+            lines = [VerdictLine(**place, check=slug, status="pass") for slug in CHECKS]
+            lengths.append(len(encoder.add_run(key, lines, ["A line of a transcript"] * 40)))
+
+        assert 120 > lengths[1] < lengths[0] / 20
 
 
 class TestStream:
