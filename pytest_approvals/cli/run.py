@@ -123,7 +123,9 @@ class PrintableTerminal:
             add_markup = writer.markup
 
             def add_trusted_markup(text: str, **markup: bool) -> str:
-                return out.mark_colours(add_markup(escape_lines(text), **markup))
+                # With it pytest begins to write the same line again.
+                start = "\r" * text.startswith("\r")
+                return start + out.mark_colours(add_markup(escape_lines(text[len(start) :]), **markup))
 
             writer.markup = add_trusted_markup  # type: ignore[method-assign]
             # Highlighting would mix its colours with the text.
