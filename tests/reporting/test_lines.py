@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from errno import EBUSY
 from io import FileIO
 from pathlib import Path
 
@@ -258,6 +259,18 @@ class TestReplaced:
         replace_file(Path("/dev/null"), b"new")
 
         assert Path("/dev/null").is_char_device()
+
+    def test_a_mounted_file_is_written_in_place(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A file that is mounted into a container cannot be replaced; nothing is left beside it."""
+
+        def refuse(*_: object) -> None:
+            raise OSError(EBUSY, "Device or resource busy")
+
+        (tmp_path / "report").write_text("old")
+        monkeypatch.setattr(Path, "replace", refuse)
+        replace_file(tmp_path / "report", b"new")
+
+        assert [("report", "new")] == [(path.name, path.read_text()) for path in tmp_path.iterdir()]
 
     def test_a_reader_sees_the_old_or_the_new_one(self, tmp_path: Path) -> None:
         """Whoever has opened the old file reads it to its end."""
