@@ -353,6 +353,15 @@ def _scenarios() -> Sequence[bytes]:
     return [*texts[:60:3], *texts[60::12]]
 
 
+_HTTP_REQUESTS = (
+    b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 13\r\n\r\n"
+    b'{"model":"m"}'
+    b"POST /v1/messages HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
+    b'4\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n'
+)
+"""Two requests on one connection; not a file, because Git may change its line ends."""
+
 _PLAYED = ("parallel/partial-answer", "decisions/", "nested/", "failures/", "hangups/", "identity/", "state/")
 """What the ids of the scenarios begin with whose runs are specimens: the smallest of each."""
 
@@ -515,7 +524,7 @@ _READERS = (
         for name in _PROTOCOLS
     ),
     Reader(
-        name="http", open=_open_http, specimens=_stored("http"), share=14,
+        name="http", open=_open_http, specimens=lambda: [_HTTP_REQUESTS], share=14,
         about="bytes on a connection of the model server",
     ),
     Reader(
