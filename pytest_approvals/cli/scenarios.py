@@ -42,7 +42,11 @@ def execute_list(args: argparse.Namespace) -> int:
 
 def _read_title(path: Path) -> str:
     # The title alone is read, because loading and judging all files would take seconds.
-    match = _TITLE.search(path.read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    match = _TITLE.search(text)
     return match[1].strip("\"'") if match else ""
 
 

@@ -175,11 +175,15 @@ def _read_toml(path: Path, table: Sequence[str]) -> list[str] | None:
 
     try:
         content: Any = tomllib.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     for key in (*table, INI_NAME):
         content = content.get(key) if isinstance(content, dict) else None
-    return content.split() if isinstance(content, str) else content
+    if isinstance(content, str):
+        return content.split()
+    if content is not None and not (isinstance(content, list) and all(isinstance(name, str) for name in content)):
+        raise UsageError(f"{path}: Invalid {INI_NAME}: expected folders, as text or as a list of texts")
+    return content
 
 
 def _read_ini(path: Path, section: str) -> list[str] | None:
