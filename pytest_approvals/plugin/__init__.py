@@ -200,10 +200,17 @@ class _ReportListener:
     # First, because junitxml writes its file in this hook, and the failures reported here belong into it.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if STATE_KEY in self.config.stash and self.config.stash[STATE_KEY].was_used:
+        if STATE_KEY not in self.config.stash:
+            return
+        state = self.config.stash[STATE_KEY]
+        if leaks := state.describe_late_leaks():
+            from pytest_approvals.plugin.session_finish import report_late_leaks
+
+            report_late_leaks(session, leaks)
+        if state.was_used:
             from pytest_approvals.plugin.session_finish import finish_session
 
-            finish_session(self.config.stash[STATE_KEY], session)
+            finish_session(state, session)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -251,7 +258,7 @@ def serialize_mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def _leak_guard(request: pytest.FixtureRequest) -> Generator[None]:
     """Block connections to other machines while a scripted model is active."""
-    with get_state(request.config).guard.watch() as watch:
+    with get_state(request.config).guard.watch(request.node.nodeid) as watch:
         request.node.stash.setdefault(FINAL_CHECKS_KEY, []).append(watch.raise_leaks)
         yield
     # For finalizers, and for a test that failed by itself, after which the final checks do not run.

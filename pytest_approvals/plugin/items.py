@@ -259,7 +259,7 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
     if remembered is None:
         agent = item.agent
         # The project's filters of warnings are about its own code; as errors they would change what a framework does.
-        with warnings.catch_warnings(), state.guard.watch() as watch:
+        with warnings.catch_warnings(), state.guard.watch(item.nodeid) as watch:
             warnings.simplefilter("default")
             run = agent.run(_record_run(state, agent, item.scenario, item.variant))
         judged = _judge(state, item, run)

@@ -218,6 +218,13 @@ def _report_failures(session: pytest.Session, state: PluginState) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+def report_late_leaks(session: pytest.Session, leaks: str) -> None:
+    """Report as a failed test what tried to reach other machines after the last test that would have told of it."""
+    _report_failure(session, "after the tests", leaks, is_told=False)
+    if session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def _report_failure(session: pytest.Session, nodeid: str, text: str, *, is_told: bool) -> None:
     """Report a failed test; one that is told is in the summary."""
     file, _, name = nodeid.partition("::")

@@ -103,6 +103,14 @@ class PluginState:
 
         return RunMemory.of_session(self.config, self.settings)
 
+    def describe_late_leaks(self) -> str:
+        """Return what tried to reach other machines after the end of its test, and was not reported yet."""
+        if "guard" not in self.__dict__:
+            return ""
+        from pytest_approvals.plugin.network_guard import describe_leaks
+
+        return str(describe_leaks(self.guard.collect_leaks()) or "")
+
     @property
     def was_used(self) -> bool:
         """Whether anything was collected or run, or was to be."""

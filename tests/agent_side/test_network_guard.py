@@ -5,6 +5,9 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.client import HTTPConnection
 
 import pytest
 
@@ -13,6 +16,7 @@ from pytest_approvals.agent_side.process.network_guard import (
     BlockedHost,
     NetworkGuard,
     encode_guard_settings,
+    find_proxy_variable,
     guard_network,
     is_local,
     parse_blocked_hosts,
@@ -113,3 +117,64 @@ def test_other_processes_tell_their_leaks(tmp_path):
     assert [BlockedHost("192.0.2.1", 1), BlockedHost("192.0.2.1", 2)] == parse_blocked_hosts(
         file.read_text().splitlines()
     )
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({"http_proxy": "http://127.0.0.1:3128"}, "http_proxy"),
+        ({"HTTPS_PROXY": "http://me:secret@localhost:3128/"}, "HTTPS_PROXY"),
+        ({"ALL_PROXY": "socks5h://[::1]:3128"}, "ALL_PROXY"),
+        ({"https_proxy": "localhost:3128"}, "https_proxy"),
+        ({"http_proxy": "http://127.0.0.1:31280"}, None),
+        ({"http_proxy": "http://proxy.invalid:3128"}, None),
+        ({"http_proxy": "http://approvals:x@127.0.0.1:3128"}, None),
+        ({"http_proxy": ""}, None),
+        ({}, None),
+    ],
+)
+def test_proxies_of_the_environment(environment, found):
+    """Those on this machine with the port that is connected to; the harness' own one refuses by itself."""
+    assert found == find_proxy_variable(environment, 3128)
+
+
+def test_a_proxy_can_be_allowed():
+    """By its host, as any other."""
+    told = []
+    guard = NetworkGuard(["127.0.0.1"], told.append)
+    guard.check("127.0.0.1", 3128)
+    assert [] == told
+
+
+@pytest.mark.parametrize(
+    ("request_line", "refused"),
+    [
+        (b"CONNECT api.invalid:443 HTTP/1.1\r\n\r\n", [BlockedHost("api.invalid", 443)]),
+        (b"GET http://api.invalid/v1 HTTP/1.1\r\nHost: x\r\n\r\n", [BlockedHost("api.invalid")]),
+        (b"GET http://127.0.0.1:8000/v1 HTTP/1.1\r\n\r\n", []),
+        (b"POST /v1?to=http://api.invalid/ HTTP/1.1\r\n\r\n", []),
+        (b"CONNECT", []),
+    ],
+)
+def test_requests_for_other_machines_are_refused(request_line, refused):
+    """What `http.client` sends to an address of this machine may be for another one."""
+    told = []
+    ours, theirs = socket.socketpair()
+    connection = HTTPConnection("localhost")
+    connection.sock = ours
+    with guard_network(NetworkGuard((), told.append)), suppress(ConnectionRefusedError):
+        connection.send(request_line)
+    connection.close()
+    theirs.close()
+    assert refused == told
+
+
+def test_threads_of_a_pool_work_for_whoever_asks():
+    """A thread that one test has started and another one uses is not late."""
+    told = []
+    with ThreadPoolExecutor(1) as pool:
+        with guard_network(NetworkGuard((), told.append, "first")):
+            pool.submit(int).result()
+        with guard_network(NetworkGuard((), told.append, "second")):
+            pool.submit(connect).exception()
+    assert [BlockedHost(*PLACE)] == told

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 WAYS = {
@@ -166,3 +168,147 @@ def test_clean_agent_in_processes(project):
     words = ("--approvals-serialize=json", "--approvals-resume=fresh", "--approvals-stream=off")
     outcomes = project.run(*words, fresh=True).parseoutcomes()
     assert {"passed"} == set(outcomes)
+
+
+ROUNDABOUT = """
+import contextlib, multiprocessing, os, socket, subprocess, sys, threading, urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+CONNECTS = "import socket; socket.create_connection(('192.0.2.1', %d))"
+OPENS = "import urllib.request; urllib.request.urlopen('https://%s')"
+
+@contextlib.contextmanager
+def proxy():
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+        def log_message(self, *args):
+            pass
+    with HTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+def run(*words, **env):
+    subprocess.run([sys.executable, *words], stderr=subprocess.DEVNULL, env=env or None)
+
+@pytest.mark.parametrize("client", ["httpx", "requests", "urllib.request"])
+def test_proxy_of_the_environment(scripted_model, monkeypatch, client):
+    module = pytest.importorskip(client)
+    with proxy() as url, contextlib.suppress(Exception):
+        monkeypatch.setenv("HTTP_PROXY", url)
+        monkeypatch.setenv("http_proxy", url)
+        getattr(module, "get", None or urllib.request.urlopen)("http://environment.invalid")
+
+def test_proxy_of_the_client(scripted_model):
+    with proxy() as url, contextlib.suppress(OSError):
+        urllib.request.build_opener(urllib.request.ProxyHandler({"http": url})).open("http://handler.invalid")
+
+def test_child(scripted_model):
+    run("-c", CONNECTS % 1)
+
+def test_child_with_an_environment_of_its_own(scripted_model):
+    run("-c", CONNECTS % 2, NOTHING="1")
+
+def test_child_of_a_child(scripted_model):
+    run("-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CONNECTS % 3!r}])")
+
+def test_program_that_heeds_proxies(scripted_model):
+    run("-I", "-c", OPENS % "program.invalid")
+
+def test_spawned(scripted_model):
+    process = multiprocessing.get_context("spawn").Process(target=socket.create_connection, args=(("192.0.2.1", 4),))
+    process.start()
+    process.join()
+
+def test_fork(scripted_model):
+    if os.fork() == 0:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("192.0.2.1", 5))
+        os._exit(0)
+    os.wait()
+
+def test_name_of_an_address(scripted_model):
+    with contextlib.suppress(OSError):
+        socket.getnameinfo(("192.0.2.6", 80), 0)
+
+def test_local(scripted_model):
+    with proxy() as url:
+        urllib.request.build_opener().open(url).close()
+        run("-c", f"import urllib.request; urllib.request.urlopen({url!r})")
+
+goes_on, again = threading.Event(), threading.Event()
+
+def late(event, port):
+    event.wait()
+    with contextlib.suppress(OSError):
+        socket.create_connection(("192.0.2.1", port), timeout=1)
+
+first, second = (threading.Thread(target=late, args=args) for args in ((goes_on, 7), (again, 8)))
+pool = ThreadPoolExecutor(1)
+
+def test_starts_threads(scripted_model):
+    first.start()
+    second.start()
+    pool.submit(int).result()
+
+def test_is_not_to_blame(scripted_model):
+    goes_on.set()
+    first.join()
+
+def test_without_a_model():
+    again.set()
+    second.join()
+    with socket.socket(type=socket.SOCK_DGRAM) as one:
+        pool.submit(one.sendto, b"x", ("192.0.2.1", 9)).result()
+"""
+
+
+def test_roundabout_ways_are_leaks(project):
+    """Proxies on this machine, other processes, forks and threads that outlive their test lead to other machines, too.
+
+    Each test that does so fails and names the host, and what a thread does after its test names that test.
+    """
+    project.write("test_own.py", ROUNDABOUT)
+    result = project.run("--tb=line", agents="")
+    pattern = re.compile(r"(?:E .*)?Network access to (?:127\.0\.0\.1:\d+ )?(.*) was blocked")
+    places = [match[1] for line in result.outlines if (match := pattern.match(line))]
+
+    assert [
+        *["(the proxy of http_proxy)"] * 3,
+        "handler.invalid",
+        "192.0.2.1:1",
+        "192.0.2.1:2",
+        "192.0.2.1:3",
+        "program.invalid:443",
+        "192.0.2.1:4",
+        "192.0.2.1:5",
+        "192.0.2.6",
+        "192.0.2.1:7 (by a thread that test_own.py::test_starts_threads started)",
+        "192.0.2.1:8 (by a thread that test_own.py::test_starts_threads started)",
+    ] == places
+    result.assert_outcomes(failed=13, passed=3)
+
+
+def test_clients_ask_the_model_directly_where_a_proxy_is_set(project, monkeypatch):
+    """A proxy on this machine would be asked for the scripted model, too, which is no leak and need not fail."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    body = """
+    def answer():
+        with server.accept()[0] as one:
+            one.sendall(b"HTTP/1.0 204 Fine\\r\\n\\r\\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        importlib.import_module("urllib.request").urlopen(f"http://127.0.0.1:{server.getsockname()[1]}").close()
+        thread.join()
+"""
+    project.write("test_own.py", text_of(body.strip(), "scripted_model"))
+    project.run(agents="").assert_outcomes(passed=1)
