@@ -135,7 +135,7 @@ def parse_arguments(arguments: Any) -> Any:
     """
     try:
         value = json.loads(arguments)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return arguments
     return value if isinstance(value, dict) else arguments
 
