@@ -69,7 +69,7 @@ _PYTEST_FILES = {"_pytest/runner.py": "pytest", "_pytest/main.py": "pytest", "co
 """Files of pytest that decide if no side is at work: inside a session, or before one."""
 
 _PYTEST_WORDS = (
-    *("-p", "approvals", "-p", "no:cacheprovider", "--tb=no", "-q", "--disable-warnings"),
+    *("-p", "approvals", "-p", "no:cacheprovider", "--tb=no", "-q", "--disable-warnings", "--approvals-fresh-runs"),
     # This command imports the package before pytest looks at it.
     *("-W", "ignore:Module already imported so cannot be rewritten:pytest.PytestAssertRewriteWarning"),
     *("-W", "default::pytest_approvals.errors.RequirementWarning"),
