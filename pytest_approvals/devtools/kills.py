@@ -190,9 +190,8 @@ class KillTester:
             ended, _ = _wait_for_begin(pid, folder)
             begin = time.monotonic()
             ended = ended or _wait_for(pid, self._rest * self.random.uniform(0.0, 1.05))
-            if ended:
-                # Under a changing load, sessions take longer or shorter than the first one.
-                self._rest = 0.5 * (self._rest + time.monotonic() - begin)
+            # Under a changing load, sessions take longer or shorter than the first one; one in twenty is to end.
+            self._rest = 0.5 * (self._rest + time.monotonic() - begin) if ended else self._rest * 1.03
         if not ended:
             kill = os.killpg if self.kind.has_processes and self.random.random() < 0.5 else os.kill
             kill(pid, signal.SIGKILL)
