@@ -145,7 +145,7 @@ __main__.main(["--inputs", "1", "--reader", "planted", "-o", "crashes"])
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={**os.environ}, timeout=60)
 
-    kept = tmp_path / "crashes" / CURRENT_INPUT
+    (kept,) = (tmp_path / "crashes").glob(f"{CURRENT_INPUT}*")
     assert -signal.SIGKILL == done.returncode
     expected = mutate(Random("1/planted/0"), [Specimen.parse(b'{"a": 1}')])
     assert expected == kept.read_bytes()[8 : 8 + len(expected)]

@@ -30,8 +30,8 @@ TIME_LIMIT = 2.0
 MAX_SAVED = 3
 """How many inputs of one kind of crash are saved."""
 
-CURRENT_INPUT = "current.input"
-"""The file in the output folder that holds the current input, for one that ends the process."""
+CURRENT_INPUT = "current-"
+"""What the name of the file in the output folder begins with that holds the current input of a process."""
 
 _CURRENT_SIZE = 1 << 20
 
@@ -186,7 +186,8 @@ def _time_limit() -> Iterator[Callable[[float], object]]:
 @contextmanager
 def _current_input(folder: Path) -> Iterator[Callable[[bytes], object]]:
     """Keep the current input in a file, which stays only if the process ends before this does."""
-    path = folder / CURRENT_INPUT
+    # Of one process: it would end if another one truncated the file.
+    path = folder / f"{CURRENT_INPUT}{os.getpid()}.input"
     with path.open("w+b") as file:
         file.truncate(_CURRENT_SIZE)
         # Mapped memory reaches the file even if the process is killed, and costs no system call.

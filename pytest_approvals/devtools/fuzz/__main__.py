@@ -76,7 +76,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         default=Path("fuzz-crashes"),
         metavar="FOLDER",
-        help=f"where inputs of crashes are saved; one that ends the process stays there in {CURRENT_INPUT}",
+        help=f"where inputs of crashes are saved; one that ends the process stays there in {CURRENT_INPUT}PID.input",
     )
     parser.add_argument("--rerun", type=Path, metavar="FILE", help="read one saved input again")
     return parser.parse_args(arguments)
@@ -84,7 +84,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _read_saved(path: Path) -> bytes:
     data = path.read_bytes()
-    if path.name != CURRENT_INPUT:
+    if not path.name.startswith(CURRENT_INPUT):
         return data
     return data[8 : 8 + int.from_bytes(data[:8], "big")]
 
