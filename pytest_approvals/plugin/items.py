@@ -158,6 +158,8 @@ class ScenarioItem(pytest.Function):
     def transcript(self) -> str:
         """The name of the transcript that it is compared with."""
         name = transcript_name(self.agent.name, self.scenario, self.variant)
+        if self.variant.protocol not in self.agent.source.facts.protocols:
+            return name
         special = protocol_transcript_name(name, self.variant.protocol)
         return special if is_transcript_stored(self, special) else name
 

@@ -7,7 +7,7 @@ or the waivers changed since, its journal is judged anew; a run that fails then 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -185,7 +185,9 @@ class RunMemory:
             findings=", ".join(finding.verdict.check for finding in judged.findings),
         )
         events = [event.to_dict() for event in run.events]
-        self.store.keep(record.key, {"files": list_local_files(), "verdict": asdict(verdict), "events": events})
+        # Without `asdict`, which copies every value; they are written at once.
+        written = {part.name: getattr(verdict, part.name) for part in fields(verdict)}
+        self.store.keep(record.key, {"files": list_local_files(), "verdict": written, "events": events})
 
     def describe(self, remembered: int) -> Iterator[str]:
         """Yield what the summary says: how many runs were remembered, and why others will not be."""
