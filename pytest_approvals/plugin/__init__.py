@@ -97,7 +97,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     shown = (file_path.relative_to(root) if file_path.is_relative_to(root) else file_path).as_posix()
     # pytest prints ids of nodes as they are.
     nodeid, name = escape_value(shown), escape_value(file_path.name)
-    names = {} if nodeid == shown else {"name": name, "nodeid": nodeid}
+    names: dict[str, Any] = {} if nodeid == shown else {"name": name, "nodeid": nodeid}
     return ScenarioCollector.from_parent(parent, path=file_path, state=get_state(parent.config), **names)
 
 
