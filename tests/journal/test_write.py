@@ -281,7 +281,9 @@ def test_lines_are_what_the_json_module_writes(value: object, monkeypatch: pytes
     assert [expected] * 3 == [shared(value), shared(value), files._create_encoder()(value)]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": object()}, {(1, 2): 3}], ids=["nan", "infinity", "object", "key"])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {"a": object()}, {(1, 2): 3}], ids=["nan", "infinity", "object", "key"]
+)
 def test_what_json_cannot_hold_is_an_error_each_time(value: object) -> None:
     """A value that JSON has no form for raises, and the next one is written as ever."""
     shared = files._create_encoder()
