@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
@@ -20,6 +21,7 @@ from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
     DraftDecision,
     DraftResult,
+    DraftTool,
     DraftTurn,
     ScenarioDraft,
 )
@@ -41,17 +43,15 @@ def build_document(
         reaches: What every run must reach.
     """
     names = _CallNames(draft)
-    calls = list(draft.calls())
+    tools = _collect_tool_uses(draft)
     document: dict[str, Any] = {"title": build_title(draft)}
     if about:
         document["about"] = about
-    if _has_equal_calls(draft):
+    if _has_equal_calls(draft, tools):
         document["equal_arguments"] = True
-    if calls:
-        document["tools"] = {
-            name: _build_tool(draft, name, names) for name in dict.fromkeys(call.tool for call in calls)
-        }
-    document["model"] = [_build_reply(reply.say, reply.calls, draft, names) for reply in draft.replies()] or [
+    if tools:
+        document["tools"] = {name: _build_tool(draft.tools[name], use, names) for name, use in tools.items()}
+    document["model"] = [_build_reply(reply.say, reply.calls, tools, names) for reply in draft.replies()] or [
         {"say": "Done."}
     ]
     document["caller"] = [_build_step(turn, names) for turn in draft.turns]
@@ -102,9 +102,11 @@ class _CallNames:
         self.repeated: set[str] = set()
         known: dict[str, str] = {}
         uses: dict[str, int] = {}
+        without_id = 0
         for call in draft.calls():
-            fresh = f"c{len(known) + sum(call_id is None for call_id in self.ids.values()) + 1}"
+            fresh = f"c{len(known) + without_id + 1}"
             if call.id is None:
+                without_id += 1
                 self.labels[call.key], self.ids[call.key] = fresh, None
                 continue
             if call.id in known:
@@ -115,20 +117,62 @@ class _CallNames:
             self.labels[call.key] = name if uses[name] == 1 else f"{name}#{uses[name]}"
 
 
+class _ToolUse:
+    """The calls of one tool, and the edits of their arguments.
+
+    Attributes:
+        calls: The calls, in order.
+        types: The types of the parameters that occur; if calls differ, `number` for numbers and else `string`.
+        needed: The parameters that all calls have.
+    """
+
+    def __init__(self, calls: Sequence[DraftCall], edits: Sequence[Mapping[str, Any]]) -> None:
+        self.calls = calls
+        given = [call.arguments for call in calls if isinstance(call.arguments, Mapping)]
+        found: dict[str, set[str]] = {}
+        for arguments in (*given, *edits):
+            for name, value in arguments.items():
+                found.setdefault(name, set()).add(schema_type(value))
+        self.types = {name: _merge_types(types) for name, types in found.items()}
+        counts = Counter(name for arguments in given for name in arguments)
+        self.needed = {name for name in found if counts[name] == len(given)}
+
+
+def _merge_types(types: set[str]) -> str:
+    if len(types) == 1:
+        return next(iter(types))
+    return "number" if types == {"integer", "number"} else "string"
+
+
+def _collect_tool_uses(draft: ScenarioDraft) -> dict[str, _ToolUse]:
+    """Return the uses of all tools by name, in the order of their first calls."""
+    calls: dict[str, list[DraftCall]] = {}
+    tools: dict[str, str] = {}
+    for call in draft.calls():
+        calls.setdefault(call.tool, []).append(call)
+        tools[call.key] = call.tool
+    edits: dict[str, list[Mapping[str, Any]]] = {name: [] for name in calls}
+    for turn in draft.turns:
+        for decision in turn.decisions:
+            if decision.verdict == "edit" and decision.call in tools:
+                edits[tools[decision.call]].append(decision.arguments)
+    return {name: _ToolUse(calls[name], edits[name]) for name in calls}
+
+
 def _build_reply(
-    say: str | None, calls: Sequence[DraftCall], draft: ScenarioDraft, names: _CallNames
+    say: str | None, calls: Sequence[DraftCall], tools: Mapping[str, _ToolUse], names: _CallNames
 ) -> dict[str, Any]:
     reply: dict[str, Any] = {} if say is None else {"say": say}
-    return reply | ({"calls": [_build_call(call, draft, names) for call in calls]} if calls else {})
+    return reply | ({"calls": [_build_call(call, tools, names) for call in calls]} if calls else {})
 
 
-def _build_call(call: DraftCall, draft: ScenarioDraft, names: _CallNames) -> dict[str, Any]:
+def _build_call(call: DraftCall, tools: Mapping[str, _ToolUse], names: _CallNames) -> dict[str, Any]:
     written: dict[str, Any] = {"id": names.ids[call.key]}
     if names.ids[call.key] is None:
         written["label"] = names.labels[call.key]
     written["tool"] = call.tool
     if call.arguments:
-        written["arguments"] = _coerce_arguments(call, draft)
+        written["arguments"] = _coerce_arguments(call, tools)
     return written | ({"repeats": True} if call.key in names.repeated else {})
 
 
@@ -170,52 +214,19 @@ def _build_decision(decision: DraftDecision) -> Any:
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _build_tool(draft: ScenarioDraft, name: str, names: _CallNames) -> dict[str, Any]:
-    tool = draft.tools[name]
-    calls = [call for call in draft.calls() if call.tool == name]
+def _build_tool(tool: DraftTool, use: _ToolUse, names: _CallNames) -> dict[str, Any]:
     written: dict[str, Any] = {"kind": tool.kind, "server": tool.server or "server"} if tool.kind != "function" else {}
     if tool.gated:
         written["approval"] = "always"
-    if parameters := _build_parameters(draft, name):
+    if parameters := {name: kind + ("" if name in use.needed else "?") for name, kind in use.types.items()}:
         written["parameters"] = parameters
-    return written | _build_behaviour(calls, names)
+    return written | _build_behaviour(use.calls, names)
 
 
-def _build_parameters(draft: ScenarioDraft, name: str) -> dict[str, str]:
-    calls = _arguments_of_calls(draft, name)
-    names = dict.fromkeys(
-        parameter for arguments in (*calls, *_arguments_of_edits(draft, name)) for parameter in arguments
-    )
-    return {
-        parameter: _parameter_type(draft, name, parameter)
-        + ("" if all(parameter in arguments for arguments in calls) else "?")
-        for parameter in names
-    }
-
-
-def _arguments_of_calls(draft: ScenarioDraft, name: str) -> list[Mapping[str, Any]]:
-    return [call.arguments for call in draft.calls() if call.tool == name and isinstance(call.arguments, Mapping)]
-
-
-def _arguments_of_edits(draft: ScenarioDraft, name: str) -> list[Mapping[str, Any]]:
-    keys = {call.key for call in draft.calls() if call.tool == name}
-    decisions = (decision for turn in draft.turns for decision in turn.decisions)
-    return [decision.arguments for decision in decisions if decision.verdict == "edit" and decision.call in keys]
-
-
-def _parameter_type(draft: ScenarioDraft, name: str, parameter: str) -> str:
-    """Return the type of a parameter; if calls differ, it is `number` for numbers and else `string`."""
-    arguments = (*_arguments_of_calls(draft, name), *_arguments_of_edits(draft, name))
-    types = {schema_type(values[parameter]) for values in arguments if parameter in values}
-    if len(types) == 1:
-        return types.pop()
-    return "number" if types == {"integer", "number"} else "string"
-
-
-def _coerce_arguments(call: DraftCall, draft: ScenarioDraft) -> Mapping[str, Any] | str:
+def _coerce_arguments(call: DraftCall, tools: Mapping[str, _ToolUse]) -> Mapping[str, Any] | str:
     if isinstance(call.arguments, str):
         return call.arguments
-    types = {name: _parameter_type(draft, call.tool, name) for name in call.arguments}
+    types = tools[call.tool].types
     return {name: _coerce_value(value, types[name]) for name, value in call.arguments.items()}
 
 
@@ -261,8 +272,8 @@ def _replace_braces(text: str) -> str:
     return text.replace("{", "(").replace("}", ")")
 
 
-def _has_equal_calls(draft: ScenarioDraft) -> bool:
-    seen = [(call.tool, json.dumps(_coerce_arguments(call, draft), sort_keys=True)) for call in draft.calls()]
+def _has_equal_calls(draft: ScenarioDraft, tools: Mapping[str, _ToolUse]) -> bool:
+    seen = [(call.tool, json.dumps(_coerce_arguments(call, tools), sort_keys=True)) for call in draft.calls()]
     return len(set(seen)) < len(seen)
 
 
