@@ -6,8 +6,8 @@ CI system is to obey goes through `print_command`; the colours of pytest are let
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -35,7 +35,7 @@ class PrintableStream(TextIOBase):
 
     def __init__(self, target: TextIO) -> None:
         self.target = target
-        self.colour_token = secrets.token_hex(8)
+        self.colour_token = os.urandom(8).hex()
         self.drops_colours = False
         self._line = ""
 

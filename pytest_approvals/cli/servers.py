@@ -37,10 +37,11 @@ def execute_serve(args: argparse.Namespace) -> int:
     server = ScriptedModelServer(_load_single_scenario, port=args.port)
     begun = [_begin_conversation(server, word, args) for word in args.scenarios]
     with server.running():
-        print(f"serving on {' and '.join(map(str, server.addresses))}", flush=True)
-        for conversation in begun:
-            print(f"{conversation.scenario.id}  {server.url(conversation.name)}", flush=True)
+        # Whoever has read an address may end the server while the next line is printed.
         try:
+            print(f"serving on {' and '.join(map(str, server.addresses))}", flush=True)
+            for conversation in begun:
+                print(f"{conversation.scenario.id}  {server.url(conversation.name)}", flush=True)
             Event().wait()
         except KeyboardInterrupt:
             print("stopped", flush=True)
@@ -100,8 +101,8 @@ def execute_record(args: argparse.Namespace) -> int:
         path if path.name.endswith(SCENARIO_SUFFIX) else path.with_name(path.name + SCENARIO_SUFFIX), args.gated
     )
     with RecordingProxy(args.upstream, recorder, port=args.port).running() as passing:
-        print(f"recording; clients take {passing.url} in place of {args.upstream}", flush=True)
         try:
+            print(f"recording; clients take {passing.url} in place of {args.upstream}", flush=True)
             Event().wait()
         except KeyboardInterrupt:
             print("stopped", flush=True)

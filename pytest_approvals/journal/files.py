@@ -10,7 +10,6 @@ Everything else that does not fit is an error with its line.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -69,7 +68,10 @@ def journal_file_name(scenario: str, *words: str) -> str:
     plain = _PLAIN_SCENARIO.fullmatch(scenario) and all(re.fullmatch(r"[\w.=-]+", word) for word in words)
     encoded = name.encode("utf-8", "replace")
     if not plain or any("__" in f"_{word}_" for word in words) or len(encoded) > _MAX_NAME_LENGTH:
-        digest = hashlib.sha256("\0".join((scenario, *words)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        # Imported for the few names that need it, because that takes longer than anything else in this module.
+        from hashlib import sha256
+
+        digest = sha256("\0".join((scenario, *words)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
         name = f"{encoded[:_MAX_NAME_LENGTH].decode('utf-8', 'ignore')}~{digest}"
     return f"{name}.jsonl"
 

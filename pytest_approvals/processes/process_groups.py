@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
 import signal
 import subprocess
 from collections.abc import Collection, Mapping
@@ -102,7 +101,7 @@ class OrphanKiller:
         # A fork of this process has groups of its own.
         self._owner = os.getpid()
         self._groups = set()
-        self._token = secrets.token_hex(8)
+        self._token = os.urandom(8).hex()
         try:
             self._child = subprocess.Popen(
                 ["/bin/sh", "-c", _SCRIPT, "sh", f"{OWNER_VARIABLE}={self._token}"],

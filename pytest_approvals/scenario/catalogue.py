@@ -6,7 +6,6 @@ scenarios gets the built-in catalogue.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -58,9 +57,11 @@ def find_scenarios(folders: Iterable[Path]) -> dict[str, Path]:
 
 def digest_scenarios(paths: Mapping[str, Path]) -> str:
     """Return a digest of the contents of scenario files by id; empty if there are none."""
-    digest = hashlib.sha256()
+    from hashlib import sha256
+
+    digest = sha256()
     for name in sorted(paths):
-        content = hashlib.sha256(paths[name].read_bytes()).hexdigest()
+        content = sha256(paths[name].read_bytes()).hexdigest()
         digest.update(f"{name} {content}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16] if paths else ""
 

@@ -31,6 +31,9 @@ PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 HANGS = 4.0
 """Seconds after which a run that hangs has shown that it does."""
 
+RACES = [path for path in PAGES if "\n| seen | sometimes: " in path.read_text(encoding="utf-8")]
+"""The pages of findings that a run may show or not, as the framework's event loop has it."""
+
 every_page = pytest.mark.parametrize("path", PAGES, ids=[path.stem for path in PAGES])
 
 
@@ -94,8 +97,13 @@ def test_there_are_pages() -> None:
     assert len(PAGES) > 100
 
 
+def test_few_findings_are_races() -> None:
+    """What cannot be shown at will is an exception."""
+    assert ["strands-paused-sub-agent-stays-locked"] == [path.stem for path in RACES]
+
+
 @pytest.mark.timeout(300)
-@every_page
+@pytest.mark.parametrize("path", [path for path in PAGES if path not in RACES], ids=lambda path: path.stem)
 def test_the_scenario_shows_the_finding(path: Path) -> None:
     """Played as the page says, it fails the check that the page names."""
     page = Page.read(path)
