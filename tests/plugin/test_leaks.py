@@ -204,6 +204,7 @@ def test_proxy_of_the_environment(scripted_model, monkeypatch, client):
     with proxy() as url, contextlib.suppress(Exception):
         monkeypatch.setenv("HTTP_PROXY", url)
         monkeypatch.setenv("http_proxy", url)
+        urllib.request.install_opener(None)  # one that an earlier test made knows no proxy
         getattr(module, "get", None or urllib.request.urlopen)("http://environment.invalid")
 
 def test_proxy_of_the_client(scripted_model):
@@ -281,8 +282,7 @@ def test_roundabout_ways_are_leaks(project):
     places = [match[1] for line in result.outlines if (match := pattern.match(line))]
 
     assert [
-        *["(the proxy of http_proxy)"] * 2,
-        "environment.invalid:80",
+        *["(the proxy of http_proxy)"] * 3,
         "handler.invalid",
         "192.0.2.1:1",
         "192.0.2.1:2",
