@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import urllib.request
 
 import pytest
 
@@ -204,7 +205,8 @@ def test_proxy_of_the_environment(scripted_model, monkeypatch, client):
     with proxy() as url, contextlib.suppress(Exception):
         monkeypatch.setenv("HTTP_PROXY", url)
         monkeypatch.setenv("http_proxy", url)
-        urllib.request.install_opener(None)  # one that an earlier test made knows no proxy
+        # The opener that an earlier test made knows no proxy, and a later one must not get that of this test.
+        monkeypatch.setattr(urllib.request, "_opener", None)
         getattr(module, "get", None or urllib.request.urlopen)("http://environment.invalid")
 
 def test_proxy_of_the_client(scripted_model):
@@ -300,6 +302,8 @@ def test_roundabout_ways_are_leaks(project):
 def test_clients_ask_the_model_directly_where_a_proxy_is_set(project, monkeypatch):
     """A proxy on this machine would be asked for the scripted model, too, which is no leak and need not fail."""
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    # An opener remembers the proxies of the moment in which it was made.
+    monkeypatch.setattr(urllib.request, "_opener", None)
     body = """
     def answer():
         with server.accept()[0] as one:

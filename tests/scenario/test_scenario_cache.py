@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from pprint import pformat
 from zlib import crc32
 
 import pytest
@@ -76,8 +77,9 @@ def test_each_scenario_of_the_catalogue_survives(family: str, tmp_path: Path) ->
     paths = sorted((CATALOGUE / family).glob("*.approval.yaml"))
     for path in paths:
         load_cached_scenario(path, root=CATALOGUE, folder=tmp_path)
-    assert [repr(load_scenario(path, root=CATALOGUE)) for path in paths] == [
-        repr(load_cached_scenario(path, root=CATALOGUE, folder=tmp_path)) for path in paths
+    # Printed one value a line, because only so are sets printed in order.
+    assert [pformat(load_scenario(path, root=CATALOGUE), width=1) for path in paths] == [
+        pformat(load_cached_scenario(path, root=CATALOGUE, folder=tmp_path), width=1) for path in paths
     ]
 
 
