@@ -48,7 +48,7 @@ def main() -> None:
     options: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     _set_path(options.get("path", []))
     _register_package()
-    import_module(f"{PACKAGE}.process.start").start(options)
+    import_module(f"{PACKAGE}.process.fork_server").start(options)
 
 
 if __name__ == "__main__":

@@ -253,8 +253,7 @@ def add_conformance_arguments(parser: CommandParser) -> None:
 
 def execute_conformance(args: argparse.Namespace) -> int:
     """Print a line for each rule, and one for each scenario that fails; return 1 if something does."""
-    from pytest_approvals.testing.host import FAMILIES, RULES
-    from pytest_approvals.testing.host.catalogue import run_catalogue
+    from pytest_approvals.testing.host import FAMILIES, RULES, run_catalogue
     from pytest_approvals.testing.host.rules import check_rules
 
     if not args.command:

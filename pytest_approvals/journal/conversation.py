@@ -1,18 +1,66 @@
 """Conversation with a model: its calls, and which of them each model input contains and answers.
 
 Inputs are aligned from their end, since histories are trimmed at the front: the j-th last call of an id in the input is
-the j-th last occurrence of that id. Results settle by position; see `settlement.py`.
+the j-th last occurrence of that id.
+
+Call ids come again within a conversation, so a result cannot be matched by its id alone. Results settle by position:
+each is used once, by the earliest call of its id before it that has none.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pytest_approvals.journal.arguments import arguments_match
 from pytest_approvals.journal.history import DeliveredResult, Exchange, RecordedCall
-from pytest_approvals.journal.settlement import PositionalSettlement
+
+T = TypeVar("T")
+
+
+class PositionalSettlement(Generic[T]):
+    """Open and settled calls of one conversation, by id.
+
+    Attributes:
+        open: The calls without a result, in their order.
+        last_settled: The call of each id that was settled last.
+    """
+
+    __slots__ = ("last_settled", "open")
+
+    def __init__(self) -> None:
+        # Nearly every id is open only once, and a tuple costs less than a queue.
+        self.open: dict[str | None, tuple[T] | deque[T]] = {}
+        self.last_settled: dict[str | None, T] = {}
+
+    def begin(self, call_id: str | None, call: T) -> None:
+        """Add a call that has no result yet."""
+        waiting = self.open.get(call_id)
+        if waiting is None:
+            self.open[call_id] = (call,)
+        elif isinstance(waiting, deque):
+            waiting.append(call)
+        else:
+            self.open[call_id] = deque((*waiting, call))
+
+    def settle(self, call_id: str | None) -> T | None:
+        """Return the call that a result of that id settles; None if no such call is open."""
+        waiting = self.open.get(call_id)
+        if waiting is None:
+            return None
+        if isinstance(waiting, deque) and len(waiting) > 1:
+            call = waiting.popleft()
+        else:
+            (call,) = waiting
+            del self.open[call_id]
+        self.last_settled[call_id] = call
+        return call
+
+    def unsettled(self) -> list[T]:
+        """Return the calls without a result."""
+        return [call for calls in self.open.values() for call in calls]
 
 
 @dataclass(slots=True)

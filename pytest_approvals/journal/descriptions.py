@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from pytest_approvals.journal.conversation import PositionalSettlement
 from pytest_approvals.journal.events import (
     AgentLost,
     AgentStart,
@@ -43,7 +44,6 @@ from pytest_approvals.journal.events import (
 )
 from pytest_approvals.journal.formatting import format_call, format_decision, format_error, format_labels, format_value
 from pytest_approvals.journal.history import Exchange, History, RecordedCall
-from pytest_approvals.journal.settlement import PositionalSettlement
 
 
 def describe_input_delta(exchange: Exchange) -> Iterator[str]:

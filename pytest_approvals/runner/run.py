@@ -23,7 +23,7 @@ from pytest_approvals.journal.files import Journal
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.caller import Caller
 from pytest_approvals.runner.journal_values import build_header, describe_error
-from pytest_approvals.runner.mcp.endpoints import RunMcpServers
+from pytest_approvals.runner.mcp.servers import RunMcpServers
 from pytest_approvals.runner.oracles import Oracle, create_oracle
 from pytest_approvals.runner.run_context import RunContext, RunLimits
 from pytest_approvals.runner.stored_state_agent import StoredStateSource

@@ -20,7 +20,7 @@ from pytest_approvals.runner.timeouts import Deadline
 from pytest_approvals.scenario.model import Scenario, Tool, Variant
 
 if TYPE_CHECKING:
-    from pytest_approvals.runner.mcp.endpoints import ExecuteCall, RunMcpServers
+    from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
     from pytest_approvals.runner.model_endpoint import ModelEndpoint
 
 

@@ -59,7 +59,7 @@ from pytest_approvals.scenario.vocabulary import AT_MODEL
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.cancellation import Disconnect
-    from pytest_approvals.runner.mcp.endpoints import ExecuteCall
+    from pytest_approvals.runner.mcp.servers import ExecuteCall
 
 _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
 

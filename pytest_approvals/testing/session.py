@@ -19,7 +19,7 @@ from pytest_approvals.agent_side.contract import (
 )
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.errors import AdapterError
-from pytest_approvals.runner.mcp.endpoints import RunMcpServers
+from pytest_approvals.runner.mcp.servers import RunMcpServers
 from pytest_approvals.runner.model_endpoint import ModelEndpoint
 from pytest_approvals.testing.world import FakeWorld
 

@@ -1,4 +1,6 @@
-"""Fork server: a warm process that has imported an agent's framework, and forks agent processes on command.
+"""Start of an agent process: it serves at once, or becomes a fork server.
+
+A fork server is a warm process that has imported an agent's framework, and forks agent processes on command.
 
 Frameworks build much on first use. So the process first runs one warm-up flow (a gated call, requested, approved and
 executed) with a world that records nothing; a process that has done this once is worth forking.
@@ -16,6 +18,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -46,6 +49,7 @@ from ..rpc.remote_errors import RemoteFailure
 from ..rpc.serialization import get_codec
 from .agent_server import serve
 from .load_clock import LoadClock, join_thread, wait_until_done
+from .network_guard import GUARD_VARIABLE, guard_from_environment
 from .process_exit import EXIT_TIMEOUT, exit_with_parent, log_to_stderr
 
 WARMUP_TOOL = ToolSpec(name="practise", parameters={"what": Parameter()}, description="Practises.", approval="always")
@@ -320,3 +324,33 @@ def _drain_pipe(descriptor: int) -> None:
     with suppress(BlockingIOError):
         while os.read(descriptor, 4096):
             pass
+
+
+def start(options: dict[str, Any]) -> None:
+    """Reserve the descriptors for the protocol, then serve or become a fork server.
+
+    Args:
+        options: With `control` (a descriptor) and `agent`, the process becomes a fork server of that agent.
+    """
+    if GUARD_VARIABLE in os.environ:
+        guard_from_environment()
+    if "control" in options:
+        _redirect_stdout_to_stderr()
+        with socket.socket(fileno=options["control"]) as control:
+            run_fork_server(control, options["agent"])
+        return
+    # The protocol takes standard input and output for itself: what a framework prints goes to standard error.
+    read, write = os.dup(0), os.dup(1)
+    _redirect_stdout_to_stderr()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    with exit_with_parent(read):
+        serve(read, write, "started")
+
+
+def _redirect_stdout_to_stderr() -> None:
+    os.dup2(2, 1)
+    # A framework may have replaced `sys.stdout` by an object that cannot be reconfigured.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)

@@ -22,7 +22,7 @@ from pytest_approvals.conversations.histories.conversation import (
 )
 from pytest_approvals.journal import events as ev
 from pytest_approvals.journal.arguments import arguments_match, parse_arguments
-from pytest_approvals.journal.settlement import PositionalSettlement
+from pytest_approvals.journal.conversation import PositionalSettlement
 from pytest_approvals.protocols.text import to_json
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from pytest_approvals.conversations.histories.conversation import CallEntry, DecisionEntry, RequestEntry, ResultEntry
 from pytest_approvals.journal.arguments import arguments_key, parse_arguments
+from pytest_approvals.journal.conversation import PositionalSettlement
 from pytest_approvals.journal.formatting import format_call
-from pytest_approvals.journal.settlement import PositionalSettlement
 
 _MAX_CALL_LENGTH = 100
 """The maximum number of characters of a call in a message."""
