@@ -224,7 +224,7 @@ class ConversationAligner:
     def _read_response(self, exchange: Exchange, item: Mapping[str, Any]) -> None:
         known = self.by_id.get(item.get("id"))
         if known:
-            known[-1].approval_responses.append((exchange.n, bool(item.get("approved"))))
+            known[-1].approval_responses.append((exchange.n, item.get("approved") is True))
 
 
 def _shows_call(call: RecordedCall, item: Mapping[str, Any]) -> bool:

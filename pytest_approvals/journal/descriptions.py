@@ -97,7 +97,7 @@ def _describe_items(exchange: Exchange, indexes: Iterable[int]) -> Iterator[str]
         if kind == "user":
             yield f"is asked {text}"
         elif kind == "approval_response":
-            verb = "approves" if item.get("approved") else "rejects"
+            verb = "approves" if item.get("approved") is True else "rejects"
             yield f"is told that the caller {verb} {format_value(item.get('id'))}"
         elif kind in ("call", "approval_request") and index not in placed:
             call = format_call(item.get("tool") or "", item.get("arguments"))

@@ -217,6 +217,7 @@ def _to_mapping(item: Item) -> dict[str, Any]:
         "id": item.id,
         "arguments": item.arguments,
         "text": item.text,
+        "approved": item.approved,
         "message": item.message,
     }
 
@@ -377,3 +378,12 @@ def second_response(analysis: InputAnalysis) -> Iterator[RuleViolation]:
         if analysis.id(index) in seen:
             yield _violation(second_response, f"the request {analysis.id(index)} is answered twice", analysis.id(index))
         seen.add(analysis.id(index))
+
+
+@_register_rule("responses", "responses")
+def approval_not_boolean(analysis: InputAnalysis) -> Iterator[RuleViolation]:
+    """OpenAI responses requires a boolean as the decision of an approval response (published types, 2026-11-22)."""
+    for index in analysis.responses:
+        if not isinstance(analysis.items[index].get("approved"), bool):
+            seen = analysis.id(index)
+            yield _violation(approval_not_boolean, f"the answer to the request {seen} is neither true nor false", seen)

@@ -25,7 +25,8 @@ ExecuteHosted = Callable[[ScriptedCall, Mapping[str, Any]], Awaitable[Any]]
 
 async def execute_approved(items: Sequence[Item], state: ScriptState, execute: ExecuteHosted) -> list[ProviderResult]:
     """Execute the hosted calls that this model input approves and that were not executed before."""
-    approved = [item.id for item in items if item.kind == "approval_response" and item.approved]
+    # Only `true` approves: an agent in another process may send any JSON, such as "no".
+    approved = [item.id for item in items if item.kind == "approval_response" and item.approved is True]
     hosted = [call for call in state.calls if call.kind == "hosted_mcp"]
     waiting = [call for call in hosted if call.label not in state.provided]
     return [await _execute(call, state, execute) for call in waiting if call.id in approved]

@@ -164,6 +164,23 @@ def test_a_call_that_fails_says_so(talk):
     assert [] == one.broken
 
 
+@pytest.mark.parametrize("approve", ["no", "false", "true", 0, 1, None, [], {}], ids=repr)
+@pytest.mark.parametrize("lenient", [False, True], ids=["strict", "lenient"])
+def test_an_answer_that_is_no_boolean_runs_nothing(server, approve, lenient):
+    """Only `true` approves; anything else is refused, or runs nothing if the server is lenient."""
+    one = Talk(server, story(), link="previous_response_id", streamed=False)
+    one.begun.options = ConversationOptions(protocol="responses", lenient=lenient)
+    with one.client:
+        one.say("go")
+        if lenient:
+            one.answer(approve)
+        else:
+            with pytest.raises(openai.BadRequestError):
+                one.answer(approve)
+
+    assert [] == one.ran
+
+
 def test_a_second_answer_is_refused_and_found(talk):
     """A request that was decided takes no other answer: the provider says 400, runs nothing, and a check finds it."""
     one = talk()

@@ -110,6 +110,18 @@ REFUSED = [
     ("an answer to no request", [user(), response("r1")], "unknown-approval-id", ["responses"]),
     ("an answer before its request", [user(), response("r1"), request("r1")], "unknown-approval-id", ["responses"]),
     ("two answers", [user(), request("r1"), response("r1"), response("r1")], "second-response", ["responses"]),
+    (
+        "an answer that is no boolean",
+        [user(), request("r1"), response("r1") | {"approved": "no"}],
+        "approval-not-boolean",
+        ["responses"],
+    ),
+    (
+        "an answer without a decision",
+        [user(), request("r1"), response("r1") | {"approved": None}],
+        "approval-not-boolean",
+        ["responses"],
+    ),
 ]
 
 
@@ -159,6 +171,14 @@ def test_items_are_read_like_their_written_form():
     items = [Item(kind="user", text="go"), Item(kind="call", id="c1", tool="pay", arguments={}, message=1)]
 
     assert ["call-without-result"] == names(items, "chat")
+
+
+def test_decisions_of_neutral_items_are_judged():
+    """The decision of an item counts, and not only that of its written form."""
+    asked = Item(kind="approval_request", id="r1", tool="pay", arguments={})
+    for approved, expected in ((True, []), (False, []), ("no", ["approval-not-boolean"])):
+        answer = Item(kind="approval_response", id="r1", approved=approved)
+        assert expected == names([Item(kind="user", text="go"), asked, answer], "responses")
 
 
 def test_unknown_wire_rules():

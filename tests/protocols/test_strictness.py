@@ -198,6 +198,15 @@ REFUSED = [
         "second-response",
         "The MCP approval request mcpr_1 has more than one approval.",
     ),
+    *(
+        (
+            "responses",
+            responses(USER, asks("mcpr_1"), says("mcpr_1", approve=given)),
+            "approval-not-boolean",
+            "Invalid type for 'input[].approve': expected a boolean.",
+        )
+        for given in ("no", "false", "true", "", 0, 1, [], {})
+    ),
     ("messages", [], "body-not-an-object", "Input should be a valid dictionary"),
     ("messages", {"model": "m", "max_tokens": 1}, "messages-not-a-list", "messages: Field required"),
     ("messages", messages() | {"messages": "go"}, "messages-not-a-list", "messages: Input should be a valid list"),

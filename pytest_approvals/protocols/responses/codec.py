@@ -39,6 +39,7 @@ _SENTENCES = {
     "request-without-response": "The following MCP approval requests do not have an approval: {ids}",
     "unknown-approval-id": "No MCP approval request found with id {ids}.",
     "second-response": "The MCP approval request {ids} has more than one approval.",
+    "approval-not-boolean": "Invalid type for 'input[].approve': expected a boolean.",
     "call-without-id": "Missing required parameter: 'input[].call_id'.",
     "empty-input": "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array "
     "instead.",

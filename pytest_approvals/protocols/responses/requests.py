@@ -313,10 +313,12 @@ def _read_approval_request(item: ItemObject, message: int) -> Item:
 
 
 def _read_approval_response(item: ItemObject, message: int) -> Item:
+    approve = item.get("approve")
     return Item(
         kind="approval_response",
         id=optional_text(item.get("approval_request_id")),
-        approved=bool(item.get("approve")),
+        # What is no boolean decides nothing, even if a lenient server answers the request.
+        approved=approve if isinstance(approve, bool) else None,
         text=optional_text(item.get("reason")),
         message=message,
     )
