@@ -14,6 +14,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -220,13 +221,25 @@ def list_local_files() -> dict[str, str]:
 
     These are an adapter in a project, a framework that is installed from a checkout, and what they import.
     """
-    files = tuple(getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return {file: digest_file(Path(file)) for file in _select_local_files(files)}
+    return {file: digest_file(Path(file)) for file in _find_local_files()}
 
 
-# Sorting thousands of files after each run would cost more than some runs, and most runs import nothing new.
-@lru_cache(maxsize=1)
-def _select_local_files(files: tuple[Any, ...]) -> list[str]:
+_LOCAL_FILES: tuple[list[Any], list[str]] = ([], [])
+"""The modules that were imported when the local files were last looked for, and these files."""
+
+
+def _find_local_files() -> list[str]:
+    global _LOCAL_FILES
+    modules = list(sys.modules.values())
+    known, files = _LOCAL_FILES
+    # Most runs import nothing new, and asking thousands of modules for their files would cost more than some runs.
+    if len(modules) != len(known) or not all(map(is_, modules, known)):
+        files = _select_local_files(getattr(module, "__file__", None) for module in modules)
+        _LOCAL_FILES = (modules, files)
+    return files
+
+
+def _select_local_files(files: Iterable[Any]) -> list[str]:
     installed = (str(PACKAGE), *_INSTALLED_FOLDERS)
     return sorted({file for file in files if isinstance(file, str) and not file.startswith(installed)})
 

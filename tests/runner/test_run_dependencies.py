@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -222,6 +223,20 @@ def test_modules_of_a_project_are_local_files(tmp_path: Path, monkeypatch: pytes
 
     assert str(tmp_path / "local_module_of_a_project.py") in files
     assert [] == [path for path in files if "site-packages" in path or path.startswith(str(PACKAGE))]
+
+
+def test_a_module_that_takes_the_place_of_another_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are as many modules as before."""
+    for number in (1, 2):
+        (tmp_path / f"{number}.py").write_text("")
+    found = []
+    for number in (1, 2):
+        module = ModuleType("local_module_that_changes")
+        module.__file__ = str(tmp_path / f"{number}.py")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        found.append([path for path in list_local_files() if path.startswith(str(tmp_path))])
+
+    assert [[str(tmp_path / "1.py")], [str(tmp_path / "2.py")]] == found
 
 
 def test_a_changed_local_file_is_noticed(tmp_path: Path) -> None:
