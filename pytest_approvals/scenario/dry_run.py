@@ -68,17 +68,46 @@ class _DrySession:
 
 def find_step_capabilities(scenario: Scenario) -> frozenset[str]:
     """Return the capabilities that the caller's steps need because of the requests open at that point."""
-    run = _DryRun(scenario)
+    run = DryRun(scenario)
     return frozenset(name for step in scenario.caller or () for name in run.step(step))
 
 
-class _DryRun:
+class DryRun:
     """Simulator of the caller's steps."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.sessions: dict[str, _DrySession] = {}
         self.saves: dict[tuple[str, str], _DrySession] = {}
+
+    def open_labels(self, session: str = "") -> list[str]:
+        """Return the calls of a session whose requests are open."""
+        return _open_labels(self._session(session).main)
+
+    def settled_labels(self, session: str = "") -> list[str]:
+        """Return the calls of a session that were decided and are not open again."""
+        state = self._session(session)
+        still_open = _open_labels(state.main)
+        # In the order in which the calls were made: the order of a set differs between processes.
+        return [label for label in state.calls if label in state.settled and label not in still_open]
+
+    def ungated_labels(self, session: str = "") -> list[str]:
+        """Return the calls of a session that were made and needed no approval."""
+        state = self._session(session)
+        return [label for label in state.calls if self._is_open_to_all(label, state)]
+
+    def tool_of(self, label: str, session: str = "") -> Tool | None:
+        """Return the tool of a call that a session has made; None for a tool that does not exist."""
+        made = self._session(session).calls.get(label)
+        return None if made is None else find_tool(self.scenario, made[0], made[1].tool)
+
+    def position(self, session: str = "") -> int:
+        """Return how many replies of its main script a session has played."""
+        return self._session(session).main.position
+
+    def replies_played(self) -> int:
+        """Return how many replies of its main script the session that got furthest has played."""
+        return max((state.main.position for state in self.sessions.values()), default=0)
 
     def step(self, step: Step) -> Iterator[str]:
         """Simulate a step and yield the capabilities that it needs."""

@@ -1,0 +1,88 @@
+"""Stories made by machine: drawn from nothing, crossed, and varied.
+
+They are values like those of files and builders. `stories` is a strategy of Hypothesis, so its stories shrink; a story
+can also be drawn from a seed alone, with `story_from_seed`.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from pytest_approvals.errors import UsageError
+from pytest_approvals.scenario.generation.features import FEATURES, PROFILES, available_features
+from pytest_approvals.scenario.generation.grammar import draw_story
+from pytest_approvals.scenario.model import Scenario
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+__all__ = ["FEATURES", "PROFILES", "stories", "story_from_seed"]
+
+
+def stories(capabilities: frozenset[str] | None = None, *, profile: str = "adversarial") -> SearchStrategy[Scenario]:
+    """Return a strategy of stories that shrink towards one gated call that is approved.
+
+    Args:
+        capabilities: What the agent claims, so that it can play the stories; None for an agent that can do everything.
+        profile: `realistic` for what providers are known to send and callers to do, or `adversarial` for everything.
+
+    Raises:
+        UsageError: Hypothesis is not installed.
+        UnknownName: The profile is unknown.
+    """
+    available_features(capabilities, profile)
+    strategies = _import_strategies()
+
+    def draw_one(draw: DrawFn) -> Scenario:
+        return draw_story(_DrawnChoices(draw, strategies), capabilities, profile)
+
+    strategy: SearchStrategy[Scenario] = strategies.composite(draw_one)()
+    return strategy
+
+
+def story_from_seed(seed: int, capabilities: frozenset[str] | None = None, *, profile: str = "adversarial") -> Scenario:
+    """Return the story of a seed: the same on every machine and in every release of Python."""
+    return draw_story(_SeededChoices(seed), capabilities, profile)
+
+
+def _import_strategies() -> Any:
+    try:
+        from hypothesis import strategies
+    except ImportError:
+        raise UsageError("Hypothesis is missing; install it with `pip install 'pytest-approvals[explore]'`.") from None
+    return strategies
+
+
+class _DrawnChoices:
+    """Choices that Hypothesis makes."""
+
+    def __init__(self, draw: DrawFn, strategies: Any) -> None:
+        self._draw = draw
+        self._integers = strategies.integers
+
+    def below(self, bound: int) -> int:
+        """Return an integer from 0 to *bound* - 1."""
+        return int(self._draw(_integers_below(bound, self._integers)))
+
+
+_BELOW: dict[int, Any] = {}
+
+
+def _integers_below(bound: int, integers: Any) -> Any:
+    # A strategy is built once for each bound: building one costs more than drawing from it.
+    if bound not in _BELOW:
+        _BELOW[bound] = integers(0, bound - 1)
+    return _BELOW[bound]
+
+
+class _SeededChoices:
+    """Choices that follow from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, bound: int) -> int:
+        """Return an integer from 0 to *bound* - 1."""
+        # `random()` is the one method whose values are the same in every release of Python.
+        return int(self._random.random() * bound)

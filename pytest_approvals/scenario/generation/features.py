@@ -1,0 +1,467 @@
+"""Features of stories: their names, which profile draws them, what they need of an agent, and how often pairs occur."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from pytest_approvals.agent_side.contract import MAIN
+from pytest_approvals.agent_side.contract.types import Condition
+from pytest_approvals.errors import UnknownName
+from pytest_approvals.scenario.model import (
+    Call,
+    LeaveStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    RewriteStep,
+    SaveStep,
+    Scenario,
+    ScriptedDecision,
+    ScriptedReply,
+    StageStep,
+    Step,
+    TogetherStep,
+    Tool,
+    TurnStep,
+    all_replies,
+    all_steps,
+)
+from pytest_approvals.scenario.requirements import required_by_content
+
+PROFILES = ("realistic", "adversarial")
+"""Profiles of drawn stories: what providers are known to send and callers to do; everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature of a story.
+
+    Attributes:
+        group: Part of the story: `model`, `tools`, `caller`, `values` or `frame`.
+        source: Documentation of a provider or a framework, or a public issue that shows it in use; empty for a feature
+            of the profile `adversarial` only.
+        needs: Capabilities without which an agent cannot play it.
+        saves: The story needs an agent whose state can be saved between turns.
+    """
+
+    group: str
+    source: str
+    needs: frozenset[str] = frozenset()
+    saves: bool = False
+
+
+def _feature(group: str, source: str = "", *needs: str, saves: bool = False) -> Feature:
+    return Feature(group, source, frozenset(needs), saves)
+
+
+_OPENAI_CALLS = "https://platform.openai.com/docs/guides/function-calling"
+_OPENAI_STREAMS = "https://platform.openai.com/docs/guides/streaming-responses"
+_OPENAI_ERRORS = "https://platform.openai.com/docs/guides/error-codes"
+_OPENAI_ANSWERS = "https://platform.openai.com/docs/guides/structured-outputs"
+_OPENAI_SERVERS = "https://platform.openai.com/docs/guides/tools-connectors-mcp"
+_ANTHROPIC_CALLS = "https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use"
+_ANTHROPIC_ERRORS = "https://docs.anthropic.com/en/api/errors"
+_AGENTS_APPROVALS = "https://openai.github.io/openai-agents-python/human_in_the_loop/"
+_LANGGRAPH_APPROVALS = "https://docs.langchain.com/oss/python/langchain/human-in-the-loop"
+_LANGGRAPH_STATE = "https://docs.langchain.com/oss/python/langgraph/persistence"
+_PYDANTIC_APPROVALS = "https://ai.pydantic.dev/deferred-tools/"
+_MCP_TOOLS = "https://modelcontextprotocol.io/specification/2025-06-18/server/tools"
+_JSON_NUMBERS = "https://datatracker.ietf.org/doc/html/rfc8259#section-6"
+_UNICODE = "https://www.unicode.org/reports/tr15/"
+
+FEATURES: dict[str, Feature] = {
+    # the model's script
+    "several_replies": _feature("model", _OPENAI_CALLS),
+    "parallel": _feature("model", _OPENAI_CALLS, "parallel"),
+    "text_with_calls": _feature("model", "microsoft/agent-framework#5189", "text_with_calls"),
+    "equal_arguments": _feature("model", "pydantic/pydantic-ai#6241"),
+    "invalid_arguments": _feature("model", _ANTHROPIC_CALLS),
+    "broken_arguments": _feature("model", "openai/openai-agents-python#3863", "broken_arguments"),
+    "unknown_tools": _feature("model", _PYDANTIC_APPROVALS, "unknown_tools"),
+    "repeated_ids": _feature("model", "openai/openai-agents-python#4257", "repeated_ids"),
+    "missing_ids": _feature("model", "", "missing_ids"),
+    "model_failure": _feature("model", _OPENAI_ERRORS, "model_failure"),
+    "retry_after": _feature("model", _ANTHROPIC_ERRORS, "model_failure"),
+    "connection_failure": _feature("model", "agno-agi/agno#10461", "model_failure"),
+    "broken_stream": _feature("model", _ANTHROPIC_ERRORS, "model_failure", "broken_stream"),
+    "slow_reply": _feature("model", _OPENAI_STREAMS),
+    "structured_answer": _feature("model", _OPENAI_ANSWERS, "structured_answer"),
+    "invalid_answer": _feature("model", "pydantic/pydantic-ai#6486", "structured_answer"),
+    "script_by_message": _feature("model", _OPENAI_CALLS),
+    # tools
+    "free_tool": _feature("tools", _LANGGRAPH_APPROVALS),
+    "several_tools": _feature("tools", _LANGGRAPH_APPROVALS),
+    "optional_parameter": _feature("tools", _ANTHROPIC_CALLS),
+    "default_parameter": _feature("tools", _ANTHROPIC_CALLS),
+    "condition": _feature("tools", _AGENTS_APPROVALS, "conditional_approval"),
+    "changing_condition": _feature("tools", "openai/openai-agents-js#1418", "conditional_approval"),
+    "raising_conditions": _feature("tools", "", "conditional_approval", "raising_conditions"),
+    "slow_conditions": _feature("tools", _AGENTS_APPROVALS, "conditional_approval", "slow_conditions"),
+    "tool_errors": _feature("tools", _MCP_TOOLS, "tool_errors"),
+    "non_text_results": _feature("tools", _MCP_TOOLS, "non_text_results"),
+    "successive_results": _feature("tools", "langchain-ai/langgraph#6663"),
+    "result_per_call": _feature("tools", _OPENAI_CALLS),
+    "asks_again": _feature("tools", _LANGGRAPH_APPROVALS, "asks_again"),
+    "waits_for_signal": _feature("tools", "microsoft/agent-framework#4618", "concurrent_tools"),
+    "waits_for_call": _feature("tools", "", "parallel", "concurrent_tools"),
+    "mcp": _feature("tools", _MCP_TOOLS, "mcp"),
+    "mcp_stdio": _feature("tools", _MCP_TOOLS, "mcp"),
+    "hosted_mcp": _feature("tools", _OPENAI_SERVERS, "hosted_mcp"),
+    "same_tool_name": _feature("tools", "openai/openai-agents-python#4256", "hosted_mcp"),
+    "nested": _feature("tools", "langchain-ai/langgraph#7361", "nested"),
+    "nested_gate": _feature("tools", "openai/openai-agents-python#4414", "nested", "nested_gate"),
+    "nested_parallel": _feature(
+        "tools", "openai/openai-agents-python#5123", "nested", "parallel", "nested_parallel", "concurrent_tools"
+    ),
+    "hand_offs": _feature("tools", "openai/openai-agents-python#2151", "hand_offs"),
+    "held_back": _feature("tools", "vercel/ai#15947", "tools_change", saves=True),
+    # what the caller does
+    "oracle_only": _feature("caller", _AGENTS_APPROVALS),
+    "oracle_step": _feature("caller", _AGENTS_APPROVALS),
+    "several_turns": _feature("caller", "microsoft/agent-framework#5189"),
+    "reject_reason": _feature("caller", "google/adk-python#7148", "reject_reason"),
+    "edit": _feature("caller", "langchain-ai/langchain#33787", "edit"),
+    "edit_tool": _feature("caller", _LANGGRAPH_APPROVALS, "edit", "edit_tool"),
+    "invalid_edit": _feature("caller", "", "edit"),
+    "unknown_edit_tool": _feature("caller", "", "edit", "edit_tool"),
+    "always": _feature("caller", "openai/openai-agents-python#4429", "always"),
+    "never": _feature("caller", _AGENTS_APPROVALS, "never"),
+    "partial_answers": _feature("caller", "openai/openai-agents-js#1418", "parallel", "partial_answers"),
+    "stage": _feature("caller", "vercel/ai#17033", "stage", "go_on_without_answer"),
+    "save": _feature("caller", _LANGGRAPH_STATE, saves=True),
+    "rewind": _feature("caller", "langchain-ai/langgraph#6663", "rewind", saves=True),
+    "restart": _feature("caller", _LANGGRAPH_STATE, saves=True),
+    "fresh": _feature("caller", _LANGGRAPH_STATE, "fresh", "serialize.json"),
+    "tool_removed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
+    "parameters_changed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
+    "cancel": _feature("caller", _LANGGRAPH_APPROVALS, "cancel"),
+    "trim": _feature("caller", "langchain-ai/langchain#38352", "trim"),
+    "rewrite": _feature("caller", "", "serialize.json", saves=True),
+    "go_on_without_answer": _feature("caller", "agno-agi/agno#10461", "go_on_without_answer"),
+    "message_while_pending": _feature("caller", "pydantic/pydantic-ai#6319", "message_while_pending"),
+    "message_with_answers": _feature("caller", "dotnet/extensions#7617", "message_with_answers"),
+    "hangs_up_at_model": _feature("caller", "charmbracelet/crush#529", "hang_up"),
+    "hangs_up_in_tool": _feature("caller", "pydantic/pydantic-ai#7977", "hang_up"),
+    "malformed_verdict": _feature("caller", "", "malformed_verdict"),
+    "malformed_address": _feature("caller", "", "malformed_address"),
+    "unknown_request": _feature("caller", "", "unknown_request"),
+    "unasked_decision": _feature("caller", "", "unknown_request"),
+    "tampered_arguments": _feature("caller", "", "tampered_request"),
+    "tampered_tool": _feature("caller", "", "tampered_request"),
+    "contradiction": _feature("caller", "", "contradiction"),
+    "repeated_decision": _feature("caller", "langchain-ai/langchain#40206", "parallel", "repeated_decision"),
+    "late_decision": _feature("caller", "google/adk-python#7151", "late_decision"),
+    "decision_source": _feature("caller", _LANGGRAPH_STATE, "answer.rebuilt"),
+    "sessions": _feature("caller", "openai/openai-agents-python#5123", "sessions"),
+    "sessions_together": _feature("caller", "openai/openai-agents-python#5123", "sessions"),
+    "simultaneous": _feature("caller", "microsoft/agent-framework#4618", "simultaneous"),
+    "leave": _feature("caller", _AGENTS_APPROVALS),
+    # values
+    "beyond_2_53": _feature("values", _JSON_NUMBERS),
+    "beyond_2_63": _feature("values"),
+    "negative_number": _feature("values", _JSON_NUMBERS),
+    "fraction": _feature("values", _JSON_NUMBERS),
+    "decomposed_letters": _feature("values", _UNICODE),
+    "right_to_left": _feature("values", _UNICODE),
+    "astral_letters": _feature("values", _UNICODE),
+    "control_characters": _feature("values"),
+    "quotes_and_braces": _feature("values", _OPENAI_CALLS),
+    "long_text": _feature("values", _ANTHROPIC_CALLS),
+    "empty_text": _feature("values", _ANTHROPIC_CALLS),
+    "true_beside_1": _feature("values"),
+    "nested_object": _feature("values", _OPENAI_CALLS),
+    "null": _feature("values", _OPENAI_ANSWERS),
+    "array": _feature("values", _OPENAI_CALLS),
+    # the frame
+    "limit_model_replies": _feature("frame", _AGENTS_APPROVALS, "limit_model_replies"),
+    "limit_tool_calls": _feature("frame", _AGENTS_APPROVALS, "limit_tool_calls"),
+    "pinned_stream": _feature("frame", _OPENAI_STREAMS, "streaming"),
+    "pinned_chunking": _feature("frame", _OPENAI_STREAMS, "streaming"),
+    "pinned_store": _feature("frame", _LANGGRAPH_STATE, "serialize.json", "answer.rebuilt"),
+    "varied": _feature("frame", _LANGGRAPH_STATE),
+    "oracles": _feature("frame", _AGENTS_APPROVALS),
+}
+"""Every feature that can be drawn, by name. Those without a source are drawn in the profile `adversarial` only."""
+
+
+def available_features(capabilities: frozenset[str] | None, profile: str) -> tuple[str, ...]:
+    """Return the features that an agent with *capabilities* can play, in the order of the table.
+
+    Args:
+        capabilities: What the agent claims; None for everything.
+        profile: A name in `PROFILES`.
+
+    Raises:
+        UnknownName: *profile* is none.
+    """
+    if profile not in PROFILES:
+        raise UnknownName("profile", profile, PROFILES)
+    return tuple(
+        name
+        for name, feature in FEATURES.items()
+        if (feature.source or profile == "adversarial") and is_playable(feature, capabilities)
+    )
+
+
+def is_playable(feature: Feature, capabilities: frozenset[str] | None) -> bool:
+    """Return whether an agent with *capabilities*, None for everything, can play a feature."""
+    if capabilities is None:
+        return True
+    return feature.needs <= capabilities and (not feature.saves or can_save(capabilities))
+
+
+def can_save(capabilities: frozenset[str]) -> bool:
+    """Return whether the state of an agent can be saved between turns, and decided upon after."""
+    return bool({"serialize.json", "serialize.copy"} & capabilities) and bool(
+        {"answer.restored", "answer.rebuilt"} & capabilities
+    )
+
+
+# --- finding features -------------------------------------------------------------------------------------------------
+
+
+def find_features(scenario: Scenario) -> frozenset[str]:
+    """Return the features of a story, drawn or written by hand."""
+    needs = required_by_content(scenario)
+    found = {name for name in needs if name in FEATURES}
+    found.update(_by_replies(scenario), _by_tools(scenario), _by_steps(scenario), _by_frame(scenario))
+    for value in _all_values(scenario):
+        found.update(_by_value(value))
+    if _has_true_beside_1(scenario):
+        found.add("true_beside_1")
+    return frozenset(found)
+
+
+def feature_pairs(scenario: Scenario) -> frozenset[tuple[str, str]]:
+    """Return the pairs of features that occur together in a story, each in alphabetical order."""
+    return frozenset(combinations(sorted(find_features(scenario)), 2))
+
+
+def _by_replies(scenario: Scenario) -> Iterator[str]:
+    main = scenario.agents[MAIN]
+    if sum(bool(reply.calls) for reply in main.replies) > 1:
+        yield "several_replies"
+    if main.by_prompt:
+        yield "script_by_message"
+    if scenario.equal_arguments:
+        yield "equal_arguments"
+    for _, reply in all_replies(scenario):
+        yield from _by_reply(reply)
+
+
+def _by_reply(reply: ScriptedReply) -> Iterator[str]:
+    failure = reply.failure
+    if failure is not None:
+        if failure.after_chunks is not None:
+            yield "broken_stream"
+        elif failure.retry_after is not None:
+            yield "retry_after"
+        else:
+            yield "model_failure" if failure.status else "connection_failure"
+    if reply.takes:
+        yield "slow_reply"
+    if reply.invalid:
+        yield "invalid_answer"
+    for call in reply.calls:
+        if call.invalid:
+            yield "invalid_arguments"
+
+
+def _by_tools(scenario: Scenario) -> Iterator[str]:
+    if sum(tool.approval != "never" for tool in scenario.tools) > 1:
+        yield "several_tools"
+    visible = [(tool.agent, tool.visible_name) for tool in scenario.tools]
+    if len(visible) > len(set(visible)):
+        yield "same_tool_name"
+    for tool in scenario.tools:
+        yield from _by_tool(tool, scenario)
+
+
+def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
+    approval = tool.approval
+    if approval == "never" and tool.kind == "function" and tool.runs is None and tool.hands_over_to is None:
+        yield "free_tool"
+    if isinstance(approval, Condition):
+        if approval.answers:
+            yield "changing_condition"
+        elif approval.raises is None:
+            yield "condition"
+    for parameter in tool.parameters.values():
+        if parameter.default is not None:
+            yield "default_parameter"
+        elif not parameter.required:
+            yield "optional_parameter"
+    if tool.kind == "mcp" and scenario.servers.get(tool.server or "") == "stdio":
+        yield "mcp_stdio"
+    if tool.per_call:
+        yield "result_per_call"
+    behaviours = tool.all_behaviours
+    if len(tool.behaviours) > 1 and not any(behaviour.asks_again for behaviour in behaviours):
+        yield "successive_results"
+    for behaviour in behaviours:
+        if behaviour.waits_for is not None:
+            of_call = behaviour.waits_for.startswith(("started ", "ended "))
+            yield "waits_for_call" if of_call else "waits_for_signal"
+
+
+_STEP_FEATURES: dict[type, str] = {
+    LetOracleStep: "oracle_step",
+    SaveStep: "save",
+    RestoreStep: "rewind",
+    RewriteStep: "rewrite",
+    LeaveStep: "leave",
+}
+
+
+def _by_steps(scenario: Scenario) -> Iterator[str]:
+    if scenario.caller is None:
+        yield "oracle_only"
+        return
+    steps = all_steps(scenario)
+    texts = [step for step in steps if isinstance(step, TurnStep) and step.text is not None]
+    if len([step for step in texts if step.session == texts[0].session]) > 1:
+        yield "several_turns"
+    for step in steps:
+        yield from _by_step(step)
+
+
+def _by_step(step: Step) -> Iterator[str]:
+    if type(step) in _STEP_FEATURES:
+        yield _STEP_FEATURES[type(step)]
+    match step:
+        case RestartStep():
+            yield from _by_restart(step)
+        case TogetherStep(steps=steps):
+            turns = [inner.session for inner in steps if isinstance(inner, TurnStep)]
+            if len(set(turns)) > 1:
+                yield "sessions_together"
+        case TurnStep(hangs_up=str(place)):
+            yield "hangs_up_at_model" if place == "model" else "hangs_up_in_tool"
+    if isinstance(step, (TurnStep, StageStep)):
+        for decision in step.answers:
+            yield from _by_decision(decision)
+
+
+def _by_restart(step: RestartStep) -> Iterator[str]:
+    yield "fresh" if step.fresh else "restart"
+    if step.without:
+        yield "tool_removed"
+    if step.with_tools:
+        yield "held_back"
+    if step.parameters:
+        yield "parameters_changed"
+
+
+def _by_decision(decision: ScriptedDecision) -> Iterator[str]:
+    # What `required_by_content` says of a decision too coarsely.
+    if decision.invalid:
+        yield "invalid_edit"
+    if decision.unknown_tool:
+        yield "unknown_edit_tool"
+    if decision.source is not None:
+        yield "decision_source"
+    if decision.unknown_id is None and decision.shows is not None:
+        yield "tampered_arguments"
+    if decision.unknown_id is None and decision.shows_tool is not None:
+        yield "tampered_tool"
+
+
+def _by_frame(scenario: Scenario) -> Iterator[str]:
+    if scenario.only.get("stream") == (True,):
+        yield "pinned_stream"
+    if "chunking" in scenario.only:
+        yield "pinned_chunking"
+    if "serialize" in scenario.only:
+        yield "pinned_store"
+    if scenario.vary:
+        yield "varied"
+    if scenario.oracles:
+        yield "oracles"
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _all_values(scenario: Scenario) -> Iterator[Any]:
+    for call in _all_calls(scenario):
+        yield from _flatten(call.arguments)
+    for step in all_steps(scenario):
+        if isinstance(step, (TurnStep, StageStep)):
+            for decision in step.answers:
+                yield from _flatten(decision.arguments or {})
+    for tool in scenario.tools:
+        for behaviour in tool.all_behaviours:
+            yield from _flatten({"returns": behaviour.returns})
+
+
+def _all_calls(scenario: Scenario) -> Iterator[Call]:
+    for _, reply in all_replies(scenario):
+        yield from reply.calls
+
+
+def _flatten(value: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield a value and all values inside it; an object in another one is yielded as a marker of its own."""
+    if isinstance(value, Mapping):
+        if depth > 1:
+            yield _NESTED
+        for inner in value.values():
+            yield from _flatten(inner, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        yield _ARRAY
+        for inner in value:
+            yield from _flatten(inner, depth + 1)
+    else:
+        yield value
+
+
+_NESTED, _ARRAY = object(), object()
+
+
+def _by_value(value: Any) -> Iterator[str]:
+    if value is _NESTED:
+        yield "nested_object"
+    elif value is _ARRAY:
+        yield "array"
+    elif value is None:
+        yield "null"
+    elif isinstance(value, str):
+        yield from _by_text(value)
+    elif not isinstance(value, bool):
+        if abs(value) >= 2**63:
+            yield "beyond_2_63"
+        elif abs(value) > 2**53:
+            yield "beyond_2_53"
+        if value < 0:
+            yield "negative_number"
+        if isinstance(value, float):
+            yield "fraction"
+
+
+def _by_text(text: str) -> Iterator[str]:
+    if not text:
+        yield "empty_text"
+    if len(text) >= 5000:
+        yield "long_text"
+    if any(letter in text for letter in '"\\<>'):
+        yield "quotes_and_braces"
+    if text.isascii() and text.isprintable():
+        return
+    if unicodedata.normalize("NFC", text) != text:
+        yield "decomposed_letters"
+    kinds = {unicodedata.bidirectional(letter) for letter in text}
+    if kinds & {"R", "AL"}:
+        yield "right_to_left"
+    if max(text, default="") > "\uffff":
+        yield "astral_letters"
+    if any(unicodedata.category(letter) in ("Cc", "Zl", "Zp") for letter in text):
+        yield "control_characters"
+
+
+def _has_true_beside_1(scenario: Scenario) -> bool:
+    """Return whether a story has `true` in one place and the number 1 in another."""
+    values = [value for value in _all_values(scenario) if isinstance(value, (bool, int))]
+    return any(value is True for value in values) and any(value == 1 and value is not True for value in values)

@@ -1,0 +1,1045 @@
+"""Grammar of drawn stories: what a story is made of, choice by choice.
+
+A story is drawn from a sequence of choices, each an integer below a bound. The choice 0 is always the plainest, so
+that whoever makes smaller choices draws a smaller story. Nothing here knows who chooses: Hypothesis, or a seed.
+
+Which features a story has is drawn first. The script of the model is drawn with these features in mind, then the
+caller's steps, along a dry run that knows which requests are open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from pytest_approvals.agent_side.contract import MAIN, Parameter
+from pytest_approvals.agent_side.contract.types import Approval, Condition, Limits
+from pytest_approvals.scenario.dry_run import DryRun
+from pytest_approvals.scenario.generation.features import available_features
+from pytest_approvals.scenario.labels import assign_labels
+from pytest_approvals.scenario.model import (
+    Call,
+    CancelStep,
+    LeaveStep,
+    LetOracleStep,
+    RestartStep,
+    RestoreStep,
+    RewriteStep,
+    SaveStep,
+    Scenario,
+    Script,
+    ScriptedDecision,
+    ScriptedFailure,
+    ScriptedReply,
+    SignalStep,
+    StageStep,
+    Step,
+    TogetherStep,
+    Tool,
+    ToolBehaviour,
+    TrimStep,
+    TurnStep,
+    parse_parameter,
+)
+
+_T = TypeVar("_T")
+
+MAX_FEATURES = 6
+"""Most features that are drawn for one story; what they imply may add others."""
+
+_MAX_STEPS = 12
+_SPARE_REPLIES = 8
+_MESSAGES = ("Thank you.", "And now?", "One more thing.", "Is it done?", "What is next?", "Go on.")
+
+
+class Choices(Protocol):
+    """Whoever makes the choices of a story."""
+
+    def below(self, bound: int) -> int:
+        """Return an integer from 0 to *bound* - 1; 0 is the plainest."""
+        ...
+
+
+def pick(choices: Choices, values: Sequence[_T]) -> _T:
+    """Return one of *values*, the plainest first."""
+    return values[choices.below(len(values))] if len(values) > 1 else values[0]
+
+
+def chance(choices: Choices, percent: int) -> bool:
+    """Return True in about so many of 100 choices."""
+    return choices.below(100) >= 100 - percent
+
+
+def draw_features(choices: Choices, capabilities: frozenset[str] | None, profile: str) -> tuple[str, ...]:
+    """Return the features of a story, each once, in the order of the table."""
+    known = available_features(capabilities, profile)
+    wanted = {pick(choices, known) for _ in range(choices.below(MAX_FEATURES + 1))}
+    return tuple(name for name in known if name in wanted)
+
+
+def draw_story(choices: Choices, capabilities: frozenset[str] | None, profile: str) -> Scenario:
+    """Return a story that an agent with *capabilities*, None for everything, can play.
+
+    Args:
+        choices: Who makes the choices.
+        capabilities: What the agent claims.
+        profile: A name in `PROFILES`.
+    """
+    features = draw_features(choices, capabilities, profile)
+    return _StoryWriter(choices, features, capabilities).write()
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+_WORDS = ("ann", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy")
+
+_EDGES: dict[str, tuple[Any, ...]] = {
+    "beyond_2_53": (2**53 + 1, 2**53 + 3, -(2**53) - 1),
+    "beyond_2_63": (2**63, 2**64 + 1, -(2**63) - 1, 10**30),
+    "negative_number": (-1, -7),
+    "fraction": (0.1, 1e-7, 2.5),
+    "decomposed_letters": ("Zoe\u0308", "e\u0301te\u0301"),
+    "right_to_left": ("\u05e9\u05dc\u05d5\u05dd", "\u0645\u0631\u062d\u0628\u0627"),
+    "astral_letters": ("\U0001f642", "\U0001d54f"),
+    "control_characters": ("a\tb", "a\x00b", "a\u2028b"),
+    "quotes_and_braces": ('say "hi"', "a\\b", "{amount}", "it's </tool>"),
+    "long_text": ("long " * 1000,),
+    "empty_text": ("",),
+    "true_beside_1": (True,),
+    "nested_object": ({"deep": {"deeper": {"deepest": [1, {"x": "y"}]}}},),
+    "null": ({"note": None},),
+    "array": ([1, "two", [3]], []),
+}
+"""Values by feature, the plainest first."""
+
+_EDGE_TYPES: dict[str, str] = {
+    "beyond_2_53": "integer",
+    "beyond_2_63": "integer",
+    "negative_number": "integer",
+    "fraction": "number",
+    "true_beside_1": "boolean",
+    "nested_object": "object",
+    "null": "object",
+    "array": "array",
+}
+"""Types of the parameters that take a feature's values; all others are texts."""
+
+_GATED = (
+    ("pay", {"amount": "integer"}, "paid {amount}"),
+    ("refund", {"order": "integer"}, "refunded {order}"),
+    ("delete_file", {"path": "string"}, "deleted {path}"),
+    ("send_mail", {"to": "string", "body": "string"}, "sent to {to}"),
+    ("book", {"seat": "integer", "price": "number"}, "booked {seat}"),
+    ("cap", {"limit": "integer", "strict": "boolean"}, "capped at {limit}"),
+    ("write_row", {"row": "integer", "fields": "object"}, "wrote {row}"),
+    ("tag", {"name": "string", "labels": "array"}, "tagged {name}"),
+)
+"""Tools: name, parameters, result. The first parameter tells the calls of a tool apart."""
+
+_FREE = (
+    ("look", {"what": "string"}, "saw {what}"),
+    ("list_files", {"folder": "string"}, "a file in {folder}"),
+    ("count", {"since": "integer"}, "counted since {since}"),
+)
+
+_TEMPLATE_OF_TYPE = {"number": 4, "boolean": 5, "object": 6, "array": 7, "string": 2}
+
+_RESULTS: tuple[Any, ...] = ({"status": "ok", "id": 7}, ["a", "b"], 0, False, None, "", {}, 2.5, "a" * 5000)
+
+# A tool does one of these things; a story that wants several has a tool for each.
+_BEHAVIOURS = (
+    "tool_errors",
+    "non_text_results",
+    "successive_results",
+    "result_per_call",
+    "asks_again",
+    "waits_for_signal",
+)
+_GATES = ("condition", "changing_condition", "raising_conditions", "slow_conditions")
+_KINDS = ("mcp", "mcp_stdio", "hosted_mcp")
+
+_BANK, _POLICY = "the bank opens", "the policy"
+
+
+class _StoryWriter:
+    """Writer of one story.
+
+    Attributes:
+        due: Features that the story does not have yet.
+    """
+
+    def __init__(self, choices: Choices, features: Sequence[str], capabilities: frozenset[str] | None) -> None:
+        self.choices = choices
+        self.features = frozenset(features)
+        self.due = dict.fromkeys(features)
+        self.capabilities = capabilities
+        self.tools: dict[str, Tool] = {}
+        self.agents: dict[str, Script] = {}
+        self.numbers = 0
+        self.identities: set[Any] = set()
+        self.broken_texts = ['{"amount": ', "not json", "[1, 2]", "", "null"]
+        self.ids = 0
+        self.edges = [name for name in features if name in _EDGES]
+        self.core = 0
+
+    def write(self) -> Scenario:
+        """Draw the story."""
+        self._draw_tools()
+        replies = self._draw_replies()
+        self.core = len(replies)
+        spare = (self._last_word(_MESSAGES[k % len(_MESSAGES)]) for k in range(_SPARE_REPLIES))
+        scenario = Scenario(
+            id="drawn/story",
+            title="A drawn story",
+            tools=tuple(self.tools.values()),
+            answer={"total": Parameter(type="integer")} if self._has_answer else {},
+            agents={MAIN: Script(replies=(*replies, *spare)), **self.agents},
+            equal_arguments="equal_arguments" in self.features,
+            limits=self._draw_limits(),
+            held_back=("report",) if "held_back" in self.features else (),
+        )
+        scenario = assign_labels(scenario)
+        if "oracle_only" in self.features:
+            scenario = replace(scenario, agents=_shorten(scenario.agents, self.core))
+            tools = tuple(_forget_signals(tool, frozenset()) for tool in scenario.tools)
+            return self._draw_frame(replace(scenario, tools=tools))
+        caller = _CallerWriter(self, scenario)
+        steps = caller.write()
+        scripts = _shorten(scenario.agents, max(self.core, caller.replies_needed()))
+        tools = tuple(_forget_signals(tool, caller.signals) for tool in scenario.tools)
+        return self._draw_frame(replace(scenario, caller=steps, agents=scripts, tools=tools))
+
+    def allows(self, capability: str) -> bool:
+        """Return whether the agent has a capability."""
+        return self.capabilities is None or capability in self.capabilities
+
+    def takes(self, feature: str, percent: int = 30) -> bool:
+        """Return whether to use a feature here: the first time if it is wanted, then by chance."""
+        if feature not in self.features:
+            return False
+        if feature in self.due:
+            del self.due[feature]
+            return True
+        return chance(self.choices, percent)
+
+    # --- tools ---
+
+    def _draw_tools(self) -> None:
+        wanted = [name for name in (*_BEHAVIOURS, *_GATES) if name in self.features]
+        count = max(1, len([name for name in _BEHAVIOURS if name in self.features]))
+        count = max(count, len([name for name in _GATES if name in self.features]))
+        if "several_tools" in self.features or "edit_tool" in self.features or "tampered_tool" in self.features:
+            count = max(count, 2)
+        first = pick(self.choices, range(4)) if not self.edges else self._template_for_edges()
+        behaviours = [name for name in wanted if name in _BEHAVIOURS] or [""]
+        gates = [name for name in wanted if name in _GATES]
+        for number in range(count):
+            name, parameters, result = _GATED[(first + number) % len(_GATED)]
+            behaviour = behaviours[number] if number < len(behaviours) else ""
+            # A call that has to wait for a signal is gated in any case, so that its approval comes together with it.
+            gate = gates.pop(0) if gates and (behaviour != "waits_for_signal" or number == count - 1) else ""
+            self._add_tool(name, parameters, result, self._draw_gate(gate, parameters), behaviour)
+        if {"free_tool", "unasked_decision", "waits_for_call"} & self.features:
+            self.due.pop("free_tool", None)
+            name, parameters, result = pick(self.choices, _FREE)
+            self._add_tool(name, parameters, result, "never", "")
+        for kind in _KINDS:
+            if kind in self.features:
+                self._add_served_tool(kind)
+        if "same_tool_name" in self.features:
+            for server in ("web", "wiki"):
+                self._add_tool(
+                    f"find_on_{server}", {"page": "string"}, "found {page}", "always", "",
+                    called="find", kind="hosted_mcp", server=server,
+                )  # fmt: skip
+        if "held_back" in self.features:
+            self._add_tool("report", {"number": "integer"}, "reported {number}", "always", "")
+        if {"nested", "nested_gate", "nested_parallel"} & self.features:
+            self._add_helper()
+        if "hand_offs" in self.features:
+            self.tools["to_clerk"] = Tool(name="to_clerk", hands_over_to="clerk")
+            self._add_tool("settle", {"bill": "integer"}, "settled {bill}", "always", "", agent="clerk")
+
+    def _template_for_edges(self) -> int:
+        for name in self.edges:
+            kind = _EDGE_TYPES.get(name, "string")
+            if kind in _TEMPLATE_OF_TYPE:
+                return _TEMPLATE_OF_TYPE[kind]
+        return 0
+
+    def _add_tool(
+        self, name: str, types: Mapping[str, str], result: str, approval: Approval, behaviour: str, **more: Any
+    ) -> Tool:
+        parameters = {key: parse_parameter(kind) for key, kind in types.items()}
+        if behaviour != "" or more.get("kind", "function") == "function":
+            if self.takes("optional_parameter", 20):
+                parameters["note"] = parse_parameter("string?")
+            if self.takes("default_parameter", 20):
+                parameters["currency"] = Parameter(type="string", required=False, default="EUR")
+        tool = Tool(
+            name=name,
+            parameters=parameters,
+            approval=approval,
+            behaviours=self._draw_behaviours(behaviour, result),
+            **more,
+        )
+        self.tools[tool.key] = tool
+        return tool
+
+    def _draw_behaviours(self, behaviour: str, result: str) -> tuple[ToolBehaviour, ...]:
+        plain = ToolBehaviour(returns=result)
+        match behaviour:
+            case "tool_errors":
+                return (ToolBehaviour(raises="the service is down"),)
+            case "non_text_results":
+                return (ToolBehaviour(returns=pick(self.choices, _RESULTS)),)
+            case "successive_results":
+                return (plain, ToolBehaviour(returns=f"{result} again"))
+            case "asks_again":
+                return (ToolBehaviour(asks_again="Really?"), plain)
+            case "waits_for_signal":
+                return (ToolBehaviour(waits_for=_BANK, returns=result),)
+        return (plain,)
+
+    def _draw_gate(self, gate: str, parameters: Mapping[str, str]) -> Approval:
+        first = next(iter(parameters))
+        match gate:
+            case "condition":
+                return self._draw_comparison(first, parameters[first])
+            case "changing_condition":
+                return Condition(argument=None, answers=pick(self.choices, ((True, False), (False, True), (True,))))
+            case "raising_conditions":
+                return Condition(raises="the policy is down")
+            case "slow_conditions":
+                return replace(self._draw_comparison(first, parameters[first]), waits_for=_POLICY)
+        return "always"
+
+    def _draw_comparison(self, argument: str, kind: str) -> Condition:
+        if kind == "integer":
+            return pick(
+                self.choices,
+                (
+                    Condition(argument=argument, greater_than=0),
+                    Condition(argument=argument, less_than=100),
+                    Condition(argument=argument, greater_than=1),
+                    Condition(argument=argument, equals=1),
+                    Condition(argument=argument, one_of=(1, 2)),
+                ),
+            )
+        return pick(
+            self.choices,
+            (
+                Condition(argument=argument, starts_with="a"),
+                Condition(argument=argument, equals="bob"),
+                Condition(argument=argument, one_of=("ann", "bob", "carol")),
+            ),
+        )
+
+    def _add_served_tool(self, kind: str) -> None:
+        approval: Approval = "never" if chance(self.choices, 25) else "always"
+        if kind == "hosted_mcp":
+            self._add_tool("search", {"query": "string"}, "found {query}", approval, "", kind=kind, server="web")
+        elif kind == "mcp":
+            self._add_tool("read_page", {"page": "string"}, "text of {page}", approval, "", kind=kind, server="wiki")
+        else:
+            self._add_tool("read_file", {"path": "string"}, "text of {path}", approval, "", kind="mcp", server="disk")
+
+    def _add_helper(self) -> None:
+        gate: Approval = "always" if "nested_gate" in self.features else "never"
+        self.tools["ask_helper"] = Tool(
+            name="ask_helper", runs="helper", approval=gate, parameters={"input": Parameter()}
+        )
+        self._add_tool("wire", {"sum": "integer"}, "wired {sum}", "always", "", agent="helper")
+
+    # --- calls ---
+
+    def next_number(self) -> int:
+        """Return a number that no argument has yet."""
+        self.numbers += 1
+        return self.numbers
+
+    def draw_arguments(self, tool: Tool) -> dict[str, Any]:
+        """Return arguments that fit a tool and that no other call has."""
+        arguments: dict[str, Any] = {}
+        for position, (name, parameter) in enumerate(tool.parameters.items()):
+            if not parameter.required and not chance(self.choices, 40):
+                continue
+            value = self._draw_value(parameter.type, identifies=position == 0)
+            if position == 0:
+                # Edge values with a number may meet others, and an edit may take what no call has.
+                while value in self.identities:
+                    number = self.next_number()
+                    value = value + number if isinstance(value, (int, float)) else f"{value}{number}"
+                self.identities.add(value)
+            arguments[name] = value
+        return arguments
+
+    def _draw_value(self, kind: str, *, identifies: bool) -> Any:
+        edge = next((name for name in self.edges if _EDGE_TYPES.get(name, "string") == kind and name in self.due), None)
+        fitting = [name for name in self.edges if _EDGE_TYPES.get(name, "string") == kind]
+        if edge is None and fitting and chance(self.choices, 40):
+            edge = pick(self.choices, fitting)
+        # One empty text tells a call apart, a second one does not.
+        if edge is not None and not (identifies and edge == "empty_text" and edge not in self.due):
+            self.due.pop(edge, None)
+            value = pick(self.choices, _EDGES[edge])
+            if not identifies:
+                return value
+            number = self.next_number()
+            if kind == "integer":
+                return value + number if value > 0 else value - number
+            return f"{value}{number}" if value else value
+        number = self.next_number()
+        match kind:
+            case "integer":
+                return number
+            case "number":
+                return number
+            case "boolean":
+                return chance(self.choices, 50)
+            case "object":
+                return {"name": _WORDS[number % len(_WORDS)]}
+            case "array":
+                return [_WORDS[number % len(_WORDS)]]
+        round_, place = divmod(number - 1, len(_WORDS))
+        return f"{_WORDS[place]}{round_ + 1 if round_ else ''}"
+
+    def draw_call(self, tool: Tool, *, prefix: str = "c") -> Call:
+        """Return a call of a tool with the next id."""
+        self.ids += 1
+        prefix = "mcpr_" if tool.kind == "hosted_mcp" else prefix
+        name = tool.name if tool.agent in (MAIN, "helper") else tool.key
+        fitting = self.draw_arguments(tool)
+        arguments: Mapping[str, Any] | str = fitting
+        invalid = False
+        if tool.kind == "function" and tool.parameters:
+            if self.broken_texts and self.takes("broken_arguments", 20):
+                arguments = pick(self.choices, self.broken_texts)
+                self.broken_texts.remove(arguments)
+            elif self.takes("invalid_arguments", 20):
+                arguments, invalid = self._spoil(tool, fitting), True
+        return Call(label="", id=f"{prefix}{self.ids}", tool=name, arguments=arguments, invalid=invalid)
+
+    def _spoil(self, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return arguments that do not fit: of another type, one missing, or one too many."""
+        first = next(iter(tool.parameters))
+        match self.choices.below(3):
+            case 0:
+                number = self.next_number()
+                arguments[first] = f"no number {number}" if tool.parameters[first].type == "integer" else number
+            case 1:
+                arguments["surplus"] = self.next_number()
+            case _:
+                del arguments[first]
+                arguments["surplus"] = self.next_number()
+        return arguments
+
+    # --- replies ---
+
+    @property
+    def _has_answer(self) -> bool:
+        return bool({"structured_answer", "invalid_answer"} & self.features)
+
+    def _last_word(self, text: str) -> ScriptedReply:
+        if self._has_answer:
+            return ScriptedReply(answer={"total": self.next_number()})
+        return ScriptedReply(say=text)
+
+    def _draw_replies(self) -> list[ScriptedReply]:
+        groups = self._group(self._draw_calls())
+        if "nested_parallel" in self.features:
+            groups.append(self._draw_delegations(2))
+        elif {"nested", "nested_gate"} & self.features:
+            groups.append(self._draw_delegations(1))
+        if "waits_for_call" in self.features:
+            groups.append(self._draw_waiting_calls())
+        if "hand_offs" in self.features:
+            groups.append([self.draw_call(self.tools["to_clerk"], prefix="t")])
+            groups.append([self.draw_call(self.tools["clerk/settle"])])
+        if "result_per_call" in self.features:
+            self._draw_result_per_call(groups)
+        replies: list[ScriptedReply] = []
+        for number, group in enumerate(groups):
+            text = "Let me see." if self.takes("text_with_calls") else None
+            replies.append(ScriptedReply(say=text, calls=tuple(group)))
+            handed_over = any(call.tool == "to_clerk" for call in group)
+            if number < len(groups) - 1 and not handed_over and chance(self.choices, 30):
+                replies.append(self._last_word("Anything else?"))
+        if "invalid_answer" in self.features:
+            replies.append(ScriptedReply(answer={"total": "much"}, invalid=True))
+        replies.append(self._last_word("Done."))
+        if "slow_reply" in self.features:
+            place = self.choices.below(len(replies))
+            replies[place] = replace(replies[place], takes=0.01)
+        return self._add_failures(replies)
+
+    def _draw_result_per_call(self, groups: list[list[Call]]) -> None:
+        ids = [call.id for group in groups for call in group]
+        own = [
+            call
+            for group in groups
+            for call in group
+            if call.id is not None and ids.count(call.id) == 1 and self._is_called_plainly_by(call)
+        ]
+        if own:
+            call = pick(self.choices, own)
+            tool = self.tools[call.tool]
+            behaviours = (replace(tool.behaviours[-1], waits_for=None, raises=None, returns="a result of its own"),)
+            self.tools[tool.key] = replace(tool, per_call={**tool.per_call, str(call.id): behaviours})
+
+    def _is_called_plainly_by(self, call: Call) -> bool:
+        tool = self.tools.get(call.tool)
+        return tool is not None and self._is_called_plainly(tool) and call.id not in tool.per_call
+
+    def _draw_calls(self) -> list[Call]:
+        usable = [tool for tool in self.tools.values() if self._is_called_plainly(tool)]
+        rest = 1 + self.choices.below(2) if "several_replies" in self.features else self.choices.below(2)
+        if "parallel" in self.features or "partial_answers" in self.features or "repeated_decision" in self.features:
+            rest = max(rest, 2 - len(usable))
+        calls = [self.draw_call(tool) for tool in usable]
+        calls += [self.draw_call(pick(self.choices, usable)) for _ in range(rest)]
+        if "equal_arguments" in self.features:
+            twin = pick(self.choices, calls)
+            self.ids += 1
+            number = f"mcpr_{self.ids}" if (twin.id or "").startswith("mcpr_") else f"c{self.ids}"
+            calls.append(replace(twin, id=number))
+        if "unknown_tools" in self.features:
+            self.ids += 1
+            arguments = {"it": self.next_number()}
+            calls.append(Call(label="", id=f"c{self.ids}", tool="no_such_tool", arguments=arguments, unknown_tool=True))
+        if "repeated_ids" in self.features:
+            again = pick(self.choices, [call for call in calls if call.id is not None])
+            tool = self.tools.get(again.tool)
+            if tool is not None:
+                calls.append(replace(again, arguments=self.draw_arguments(tool), repeats=True, invalid=False))
+        if "missing_ids" in self.features:
+            place = self.choices.below(len(calls))
+            others = [call.id for k, call in enumerate(calls) if k != place]
+            if calls[place].id not in others and not calls[place].repeats:
+                calls[place] = replace(calls[place], id=None, label=f"x{place + 1}")
+        return calls
+
+    @staticmethod
+    def _is_called_plainly(tool: Tool) -> bool:
+        return tool.agent == MAIN and tool.runs is None and tool.hands_over_to is None
+
+    def _group(self, calls: list[Call]) -> list[list[Call]]:
+        """Return the calls of each reply."""
+        groups: list[list[Call]] = [[calls[0]]]
+        several = bool({"parallel", "partial_answers", "repeated_decision"} & self.features)
+        for call in calls[1:]:
+            joins = several and (len(groups[0]) < 2 or chance(self.choices, 50))
+            if joins and len(groups[-1]) < 4:
+                groups[-1].append(call)
+            else:
+                groups.append([call])
+        return groups
+
+    def _draw_delegations(self, count: int) -> list[Call]:
+        self.ids += 1
+        first = self.ids
+        self.ids += count - 1
+        scripts: dict[str, tuple[ScriptedReply, ...]] = {}
+        calls = []
+        for number in range(count):
+            prompt = f"Wire for {_WORDS[(self.next_number() - 1) % len(_WORDS)]}"
+            inner = Call(
+                label="", id=f"h{number + 1}", tool="wire", arguments=self.draw_arguments(self.tools["helper/wire"])
+            )
+            replies = [ScriptedReply(calls=(inner,)), ScriptedReply(say="Wired.")]
+            if chance(self.choices, 20):
+                more = Call(
+                    label="", id=f"k{number + 1}", tool="wire", arguments=self.draw_arguments(self.tools["helper/wire"])
+                )
+                replies.insert(1, ScriptedReply(calls=(more,)))
+            scripts[prompt] = tuple(replies)
+            calls.append(Call(label="", id=f"o{first + number}", tool="ask_helper", arguments={"input": prompt}))
+        if count == 1:
+            self.agents["helper"] = Script(replies=next(iter(scripts.values())))
+        else:
+            self.agents["helper"] = Script(by_prompt=scripts)
+        return calls
+
+    def _draw_waiting_calls(self) -> list[Call]:
+        """Return two calls of a free tool, one of which waits for the other one."""
+        tool = next(tool for tool in self.tools.values() if tool.agent == MAIN and tool.approval == "never")
+        first, second = self.draw_call(tool), self.draw_call(tool)
+        waiting, awaited = (second, first) if chance(self.choices, 50) else (first, second)
+        word = pick(self.choices, ("started", "ended"))
+        behaviour = replace(tool.behaviours[0], waits_for=f"{word} {awaited.id}")
+        per_call = {**tool.per_call, str(waiting.id): (behaviour,)}
+        self.tools[tool.key] = replace(tool, per_call=per_call)
+        return [first, second]
+
+    def _add_failures(self, replies: list[ScriptedReply]) -> list[ScriptedReply]:
+        failures = []
+        if "model_failure" in self.features:
+            failures.append(ScriptedFailure(status=pick(self.choices, (500, 429, 503, 529))))
+        if "retry_after" in self.features:
+            failures.append(ScriptedFailure(status=429, retry_after=pick(self.choices, (0.0, 0.01))))
+        if "connection_failure" in self.features:
+            how = pick(self.choices, ("disconnect", "timeout", "truncated", "garbled"))
+            failures.append(ScriptedFailure(status=0, how=how))
+        for failure in failures:
+            replies.insert(self.choices.below(len(replies) + 1), ScriptedReply(failure=failure))
+        if "broken_stream" in self.features:
+            whole = [k for k, reply in enumerate(replies) if reply.failure is None]
+            place = pick(self.choices, whole)
+            how = pick(self.choices, ("disconnect", "truncated", "garbled"))
+            broken = ScriptedFailure(status=0, how=how, after_chunks=self.choices.below(4))
+            replies[place] = replace(replies[place], failure=broken)
+        return replies
+
+    # --- the frame ---
+
+    def _draw_limits(self) -> Limits:
+        return Limits(
+            model_replies=1 + self.choices.below(3) if "limit_model_replies" in self.features else None,
+            tool_calls=1 + self.choices.below(3) if "limit_tool_calls" in self.features else None,
+        )
+
+    def _draw_frame(self, scenario: Scenario) -> Scenario:
+        only: dict[str, tuple[Any, ...]] = {}
+        vary: list[str] = []
+        if "pinned_stream" in self.features or "pinned_chunking" in self.features:
+            only["stream"] = (True,)
+        if "pinned_chunking" in self.features:
+            only["chunking"] = (pick(self.choices, ("tokens", "ids_first", "split", "interleaved", "empty")),)
+        if "pinned_store" in self.features:
+            only["serialize"] = ("json",)
+            if self.allows("history.append") and chance(self.choices, 50):
+                only["history"] = ("append",)
+        if "varied" in self.features:
+            vary = [word for word in ("history", "resume", "chunking", "source") if word not in only]
+            vary = [pick(self.choices, vary)]
+        oracles: tuple[str, ...] = ()
+        if "oracles" in self.features:
+            oracles = (pick(self.choices, ("approve_all", "reject_all", "random:7", "allowlist:pay,refund")),)
+        held_back = ("report",) if _adds_tool(scenario, "report") else ()
+        servers = {"disk": "stdio"} if "mcp_stdio" in self.features else {}
+        return replace(scenario, only=only, vary=frozenset(vary), oracles=oracles, held_back=held_back, servers=servers)
+
+
+def _adds_tool(scenario: Scenario, name: str) -> bool:
+    return any(isinstance(step, RestartStep) and name in step.with_tools for step in scenario.caller or ())
+
+
+def _forget_signals(tool: Tool, given: Collection[str]) -> Tool:
+    """Return the tool without waiting for signals that no step gives."""
+    missing = {_BANK, _POLICY} - set(given)
+    approval = tool.approval
+    if isinstance(approval, Condition) and approval.waits_for in missing:
+        approval = replace(approval, waits_for=None)
+    behaviours = tuple(
+        replace(behaviour, waits_for=None) if behaviour.waits_for in missing else behaviour
+        for behaviour in tool.behaviours
+    )
+    return replace(tool, approval=approval, behaviours=behaviours)
+
+
+def _shorten(agents: Mapping[str, Script], count: int) -> dict[str, Script]:
+    """Return the scripts with the first *count* replies of the main agent."""
+    return {**agents, MAIN: replace(agents[MAIN], replies=agents[MAIN].replies[:count])}
+
+
+# --- the caller -------------------------------------------------------------------------------------------------------
+
+_ACTIONS = (
+    "message_with_answers",
+    "partial_answers",
+    "oracle_step",
+    "stage",
+    "save",
+    "rewind",
+    "restart",
+    "fresh",
+    "held_back",
+    "tool_removed",
+    "parameters_changed",
+    "cancel",
+    "trim",
+    "rewrite",
+    "go_on_without_answer",
+    "message_while_pending",
+    "hangs_up_at_model",
+    "hangs_up_in_tool",
+    "malformed_verdict",
+    "malformed_address",
+    "unknown_request",
+    "unasked_decision",
+    "contradiction",
+    "repeated_decision",
+    "late_decision",
+    "sessions_together",
+    "simultaneous",
+    "leave",
+)
+"""Features that are a step of their own, or change one."""
+
+_NEEDS_OPEN = frozenset(
+    {
+        "message_with_answers", "partial_answers", "oracle_step", "stage", "rewrite", "go_on_without_answer",
+        "message_while_pending", "hangs_up_in_tool", "malformed_verdict", "contradiction", "simultaneous", "leave",
+        "cancel",
+    }
+)  # fmt: skip
+"""Actions that make sense only while a request is open."""
+
+_REASONS = ("not today", "over the limit", "ask me again tomorrow")
+_MALFORMED_DECISIONS: tuple[Any, ...] = ("approve", None, True, {}, {"approved": "yes"}, 1, [])
+_MALFORMED_ADDRESSES: tuple[Any, ...] = (None, "", 7, {}, [], {"id": None})
+
+
+class _CallerWriter:
+    """Writer of the caller's steps.
+
+    What it writes it plays in a dry run at once, so it knows which requests are open.
+    """
+
+    def __init__(self, story: _StoryWriter, scenario: Scenario) -> None:
+        self.story = story
+        self.choices = story.choices
+        self.scenario = scenario
+        self.dry = DryRun(scenario)
+        self.steps: list[Step] = []
+        self.sessions = [""]
+        if {"sessions", "sessions_together"} & story.features:
+            self.sessions.append("bob")
+        self.begun: set[str] = set()
+        self.saves: dict[str, list[str]] = {}
+        self.texts = 0
+        self.signals: set[str] = set()
+        self.has_removed = False
+
+    def write(self) -> tuple[Step, ...]:
+        """Draw the steps."""
+        turns = 1 + (1 + self.choices.below(2) if "several_turns" in self.story.features else 0)
+        self._begin("")
+        while len(self.steps) < _MAX_STEPS:
+            session = pick(self.choices, self.sessions)
+            actions = [name for name in _ACTIONS if name in self.story.due and self._applies(name, session)]
+            chosen = self.choices.below(len(actions) + 1) if actions else 0
+            if chosen:
+                name = actions[chosen - 1]
+                del self.story.due[name]
+                self._act(name, session)
+                if name == "leave":
+                    break
+            elif not self._progress(session, turns) and not actions:
+                break
+        return tuple(self.steps)
+
+    def replies_needed(self) -> int:
+        """Return how many replies of the main script the steps may play."""
+        texts = sum(isinstance(step, TurnStep) and step.text is not None for step in self._all_turns())
+        return self.dry.replies_played() + (1 if texts else 0)
+
+    def _all_turns(self) -> list[Step]:
+        return [part for step in self.steps for part in (step.steps if isinstance(step, TogetherStep) else (step,))]
+
+    def _add(self, step: Step) -> None:
+        for _ in self.dry.step(step):
+            pass  # what it needs was asked before
+        self.steps.append(step)
+
+    # --- ordinary progress ---
+
+    def _begin(self, session: str) -> None:
+        self.begun.add(session)
+        turn = TurnStep(text="Go ahead." if session == "" else "Hello.", session=session)
+        if "slow_conditions" in self.story.features and _POLICY not in self.signals:
+            self.signals.add(_POLICY)
+            self._add(TogetherStep(steps=(turn, SignalStep(name=_POLICY))))
+        else:
+            self._add(turn)
+
+    def _next_text(self) -> str:
+        self.texts += 1
+        return _MESSAGES[(self.texts - 1) % len(_MESSAGES)]
+
+    def _progress(self, session: str, turns: int) -> bool:
+        """Take the next ordinary step; return False if nothing is left to do in any session."""
+        for name in dict.fromkeys((session, *self.sessions)):
+            if name not in self.begun:
+                self._begin(name)
+                return True
+            if self.dry.open_labels(name):
+                self._decide(name, self.dry.open_labels(name))
+                return True
+        sent = sum(isinstance(step, TurnStep) and step.text is not None for step in self._all_turns())
+        if sent < turns * len(self.sessions) or self._main_position(session) < self.story.core:
+            if sent >= len(self.sessions) * 5:
+                return False
+            self._add(TurnStep(text=self._next_text(), session=session))
+            return True
+        return False
+
+    def _main_position(self, session: str) -> int:
+        return self.dry.position(session)
+
+    def _decide(self, session: str, labels: Sequence[str], *, text: str | None = None) -> None:
+        answers = tuple(self._draw_decision(label) for label in labels)
+        turn = TurnStep(text=text, answers=answers, session=session)
+        if self._waits(labels) and _BANK not in self.signals:
+            self.signals.add(_BANK)
+            self._add(TogetherStep(steps=(turn, SignalStep(name=_BANK))))
+        else:
+            self._add(turn)
+
+    def _waits(self, labels: Sequence[str]) -> bool:
+        """Return whether one of the calls would wait for a signal."""
+        return any(
+            behaviour.waits_for == _BANK
+            for label in labels
+            for tool in [self._tool_of(label)]
+            if tool is not None
+            for behaviour in tool.all_behaviours
+        )
+
+    def _tool_of(self, label: str, session: str = "") -> Tool | None:
+        return self.dry.tool_of(label, session)
+
+    def _draw_decision(self, label: str) -> ScriptedDecision:
+        decision = self._draw_verdict(label)
+        story = self.story
+        if story.takes("decision_source"):
+            decision = replace(decision, source=pick(self.choices, self._sources()))
+        tool = self._tool_of(label)
+        if tool is not None and tool.parameters and tool.runs is None and story.takes("tampered_arguments"):
+            decision = replace(decision, shows=story.draw_arguments(tool))
+        if story.takes("tampered_tool"):
+            decision = replace(decision, shows_tool=pick(self.choices, self._other_tools(label)))
+        return decision
+
+    def _sources(self) -> list[Any]:
+        sources = ["rebuilt", "restored"] if self.story.allows("answer.restored") else ["rebuilt"]
+        return sources if self._saves_state() else ["rebuilt"]
+
+    def _saves_state(self) -> bool:
+        return any(isinstance(step, (SaveStep, RestoreStep, RestartStep)) for step in self.steps)
+
+    def _other_tools(self, label: str) -> list[str]:
+        own = self._tool_of(label)
+        names = [tool.visible_name for tool in self.scenario.tools if tool is not own and tool.runs is None]
+        return names or ["delete_everything"]
+
+    def _draw_verdict(self, label: str) -> ScriptedDecision:
+        story, tool = self.story, self._tool_of(label)
+        is_plain = tool is not None and bool(tool.parameters) and tool.runs is None and tool.hands_over_to is None
+        if tool is not None and is_plain:
+            if story.takes("edit_tool") and (others := self._editable_tools(tool)):
+                other = pick(self.choices, others)
+                return _edit(label, story.draw_arguments(other), tool=other.visible_name)
+            if story.takes("unknown_edit_tool"):
+                return replace(_edit(label, story.draw_arguments(tool), tool="no_such_tool"), unknown_tool=True)
+            if story.takes("invalid_edit"):
+                arguments = {**story.draw_arguments(tool), "surplus": story.next_number()}
+                return replace(_edit(label, arguments), invalid=True)
+            if story.takes("edit"):
+                return _edit(label, story.draw_arguments(tool))
+        if story.takes("always"):
+            return ScriptedDecision(label=label, verdict="always")
+        if story.takes("never"):
+            reason = pick(self.choices, _REASONS) if story.allows("reject_reason") else None
+            return ScriptedDecision(label=label, verdict="never", reason=reason)
+        if story.takes("reject_reason"):
+            return ScriptedDecision(label=label, verdict="reject", reason=pick(self.choices, _REASONS))
+        return ScriptedDecision(label=label, verdict="reject" if chance(self.choices, 25) else "approve")
+
+    def _editable_tools(self, own: Tool) -> list[Tool]:
+        return [
+            tool
+            for tool in self.scenario.tools
+            if tool is not own and tool.agent == own.agent and tool.kind == own.kind and tool.parameters
+            and tool.runs is None and tool.called is None and tool.name != "report"
+            and not any(behaviour.waits_for for behaviour in tool.all_behaviours)
+        ]  # fmt: skip
+
+    # --- actions ---
+
+    def _applies(self, name: str, session: str) -> bool:
+        """Return whether an action makes sense now in a session."""
+        if session not in self.begun:
+            return name == "sessions_together" and len(self.begun) < len(self.sessions)
+        labels = self.dry.open_labels(session)
+        # A call that waits for a signal is decided together with it.
+        if name in _NEEDS_OPEN and (not labels or (self._waits(labels) and _BANK not in self.signals)):
+            return False
+        match name:
+            case "partial_answers":
+                return len(labels) > 1
+            case "repeated_decision":
+                return bool(self.dry.settled_labels(session)) and bool(labels)
+            case "late_decision":
+                return bool(self.dry.settled_labels(session)) and not labels
+            case "unasked_decision":
+                return bool(self.dry.ungated_labels(session))
+            case "sessions_together":
+                return False
+            case "hangs_up_at_model":
+                return not labels or not self._waits(labels) or _BANK in self.signals
+        return True
+
+    def _act(self, name: str, session: str) -> None:
+        labels = self.dry.open_labels(session)
+        match name:
+            case "message_with_answers":
+                self._decide(session, labels, text=self._next_text())
+            case "partial_answers":
+                first = self.choices.below(len(labels))
+                count = 1 + self.choices.below(len(labels) - 1)
+                chosen = {(first + k) % len(labels) for k in range(count)}
+                self._decide(session, [label for k, label in enumerate(labels) if k in chosen])
+            case "oracle_step":
+                rounds = pick(self.choices, (None, 1, 2))
+                self._add(LetOracleStep(rounds=rounds, session=session))
+            case "stage":
+                self._add(StageStep(answers=tuple(map(self._draw_decision, labels)), session=session))
+                if chance(self.choices, 20):
+                    self._add(RestartStep(session=session)) if self._may_save() else None
+                self._add(TurnStep(session=session))
+            case "save":
+                self._save(session)
+            case "rewind":
+                self._rewind(session)
+            case "restart" | "fresh" | "held_back" | "tool_removed" | "parameters_changed":
+                self._restart(name, session)
+            case "cancel":
+                self._add(CancelStep(session=session))
+            case "trim":
+                self._add(TrimStep(keep=1 + self.choices.below(4), session=session))
+            case "rewrite":
+                self._rewrite(session, labels)
+            case "go_on_without_answer":
+                self._add(TurnStep(session=session))
+            case "message_while_pending":
+                self._add(TurnStep(text=self._next_text(), session=session))
+            case "hangs_up_at_model" | "hangs_up_in_tool":
+                self._hang_up(name, session, labels)
+            case "sessions_together" | "simultaneous":
+                self._together(name, session, labels)
+            case "leave":
+                self._add(LeaveStep())
+            case _:
+                self._misbehave(name, session, labels)
+
+    def _may_save(self) -> bool:
+        return "restart" in available_features(self.story.capabilities, "realistic")
+
+    def _save(self, session: str) -> str:
+        names = self.saves.setdefault(session, [])
+        names.append(f"save{len(names) + 1}" if session == "" else f"{session}{len(names) + 1}")
+        self._add(SaveStep(name=names[-1], session=session))
+        return names[-1]
+
+    def _rewind(self, session: str) -> None:
+        """Save, do one or two things, and restore the save."""
+        name = self._save(session)
+        for _ in range(1 + self.choices.below(2)):
+            self._progress(session, 1)
+        self._add(RestoreStep(name=name, session=session))
+
+    def _restart(self, name: str, session: str) -> None:
+        without: tuple[str, ...] = ()
+        with_tools: tuple[str, ...] = ()
+        parameters: dict[str, Mapping[str, Parameter]] = {}
+        plain = [
+            tool
+            for tool in self.scenario.tools
+            if tool.agent == MAIN and tool.runs is None and tool.hands_over_to is None and tool.name != "report"
+        ]
+        match name:
+            case "held_back":
+                with_tools = ("report",)
+            case "tool_removed":
+                without = (pick(self.choices, plain).key,)
+            case "parameters_changed":
+                tool = pick(self.choices, plain)
+                first = next(iter(tool.parameters))
+                kind = "string" if tool.parameters[first].type != "string" else "integer"
+                changed = {**tool.parameters, first: Parameter(type=kind)}
+                if chance(self.choices, 50):
+                    changed = {**tool.parameters, "approver": Parameter()}
+                parameters = {tool.key: changed}
+        fresh = name == "fresh" or ("fresh" in self.story.features and chance(self.choices, 20))
+        self._add(
+            RestartStep(fresh=fresh, without=without, with_tools=with_tools, parameters=parameters, session=session)
+        )
+
+    def _rewrite(self, session: str, labels: Sequence[str]) -> None:
+        tool = self._tool_of(labels[0], session)
+        word = tool.visible_name if tool is not None else "pay"
+        others = [other.visible_name for other in self.scenario.tools if other.visible_name != word]
+        names = tuple(tool.parameters) if tool is not None else ()
+        swaps = [(word, others[0] if others else "steal"), *((name, f"{name}_too") for name in names), (word, "steal")]
+        old, new = pick(self.choices, swaps)
+        where = pick(self.choices, ("every", "shown", "hidden"))
+        self._add(RewriteStep(old=old, new=new, where=where, session=session))  # type: ignore[arg-type]
+
+    def _hang_up(self, name: str, session: str, labels: Sequence[str]) -> None:
+        place = "model" if name == "hangs_up_at_model" else f"started {pick(self.choices, labels)}"
+        if not labels:
+            self._add(TurnStep(text=self._next_text(), session=session, hangs_up=place))
+            return
+        if name == "hangs_up_in_tool":
+            label = place.partition(" ")[2]
+            answers = tuple(
+                ScriptedDecision(label=other) if other == label else self._draw_decision(other) for other in labels
+            )
+        else:
+            answers = tuple(map(self._draw_decision, labels))
+        self._add(TurnStep(answers=answers, session=session, hangs_up=place))
+
+    def _together(self, name: str, session: str, labels: Sequence[str]) -> None:
+        if name == "sessions_together":
+            first = TurnStep(text="Good morning.", session=self.sessions[1])
+            self.begun.add(self.sessions[1])
+            pending = self.dry.open_labels("")
+            if pending and not (self._waits(pending) and _BANK not in self.signals):
+                other = TurnStep(answers=tuple(map(self._draw_decision, pending)))
+            else:
+                other = TurnStep(text=self._next_text())
+            if self.dry.open_labels("") and other.text is not None:
+                self._add(first)
+            else:
+                self._add(TogetherStep(steps=(other, first)))
+            return
+        one = TurnStep(answers=tuple(map(self._draw_decision, labels)), session=session)
+        if self.story.allows("message_while_pending") and chance(self.choices, 40):
+            other = TurnStep(text=self._next_text(), session=session)
+        else:
+            other = TurnStep(answers=tuple(map(self._draw_decision, labels)), session=session)
+        self._add(TogetherStep(steps=(one, other)))
+
+    def _misbehave(self, name: str, session: str, labels: Sequence[str]) -> None:
+        match name:
+            case "malformed_verdict":
+                label = pick(self.choices, labels)
+                value = pick(self.choices, _MALFORMED_DECISIONS)
+                rest = () if self.story.allows("partial_answers") else tuple(x for x in labels if x != label)
+                answers = [ScriptedDecision(label=label, verdict="raw", raw=value), *map(self._draw_decision, rest)]
+            case "malformed_address":
+                value = pick(self.choices, _MALFORMED_ADDRESSES)
+                answers = [ScriptedDecision(malformed_address=True, address=value)]
+            case "unknown_request":
+                answers = [ScriptedDecision(unknown_id="req-unknown", verdict=self._approve_or_reject())]
+            case "unasked_decision":
+                answers = [ScriptedDecision(label=pick(self.choices, self.dry.ungated_labels(session)))]
+            case "contradiction":
+                label = pick(self.choices, labels)
+                pair = [ScriptedDecision(label=label), ScriptedDecision(label=label, verdict="reject")]
+                answers = pair if chance(self.choices, 50) else pair[::-1]
+                if not self.story.allows("partial_answers"):
+                    answers += [self._draw_decision(other) for other in labels if other != label]
+            case _:
+                label = pick(self.choices, self.dry.settled_labels(session))
+                answers = [ScriptedDecision(label=label, verdict=self._approve_or_reject())]
+        self._add(TurnStep(answers=tuple(answers), session=session))
+
+    def _approve_or_reject(self) -> Any:
+        return pick(self.choices, ("approve", "reject"))
+
+
+def _edit(label: str, arguments: Mapping[str, Any], *, tool: str | None = None) -> ScriptedDecision:
+    return ScriptedDecision(label=label, verdict="edit", arguments=arguments, tool=tool)
