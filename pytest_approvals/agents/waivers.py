@@ -2,20 +2,24 @@
 
 They are in the folder of the adapter, in `NAME.waivers.yaml`, as a list:
 
-    - scenario: parallel/*                  # an id, or a pattern with * and ?
-      check: decision-survives
+    - scenario: parallel/*                  # an id, or a pattern with * and ?; or `scenarios:`, a list of them
+      check: decision-survives              # or `checks:`, a list
+      call: c2 *                            # may be left out: every call that the check can fail for
+      actual: "*a new agent*"               # may be left out: whatever was seen
       variant: json-*-held                  # may be left out: every variant
       version: ">=0.20,<0.25"               # may be left out: every version
       sometimes: Two threads race for it.   # may be left out: it fails in every run
       reason: The restored state has new agent objects, so that a decision on a held item is lost.
       issue: https://github.com/owner/repository/issues/1
 
-An issue that was not reported yet is `unreported: docs/findings/NAME.md`. A waiver is stale if all that it covers ran
-without the failure, unless it says why the failure occurs only `sometimes`.
+An issue that was not reported yet is `unreported: docs/findings/NAME.md`. An entry with lists stands for one waiver of
+each check in each scenario. A waiver is stale if all that it covers ran without the failure, unless it says why the
+failure occurs only `sometimes`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +29,12 @@ from typing import Any
 
 from pytest_approvals.errors import UnknownName, UsageError, WaiverError
 
-_KEYS = ("scenario", "check", "variant", "flavour", "version", "sometimes", "reason", "issue")
-_REQUIRED_KEYS = ("scenario", "check", "reason", "issue")
+_LISTS = {"scenario": "scenarios", "check": "checks"}
+"""The keys that may have a list instead, and the name of the list."""
+
+_TEXTS = ("call", "actual", "variant", "flavour", "version", "sometimes", "reason", "issue")
+_KEYS = (*_LISTS, *_LISTS.values(), *_TEXTS)
+_LINE_LENGTH = 118
 _ISSUE = re.compile(r"https?://\S+|unreported: docs/findings/\S+\.md")
 
 
@@ -36,6 +44,8 @@ class Waiver:
 
     Attributes:
         scenario: The id of a scenario, or a pattern.
+        call: The call of the verdict as findings show it, or a pattern.
+        actual: What the verdict says was seen, or a pattern.
         variant: The id of a variant, or a pattern.
         flavour: The flavour of the adapter, or a pattern; None for every flavour.
         version: Version specifiers of the framework; empty for every version.
@@ -47,6 +57,8 @@ class Waiver:
     check: str
     reason: str
     issue: str
+    call: str = "*"
+    actual: str = "*"
     variant: str = "*"
     flavour: str | None = None
     version: str = ""
@@ -56,6 +68,11 @@ class Waiver:
 
     def covers(self, outcome: CheckOutcome) -> bool:
         """Return whether it applies to *outcome*, failed or not."""
+        return self._concerns(outcome) and (
+            not outcome.failed or (fnmatchcase(outcome.call, self.call) and fnmatchcase(outcome.actual, self.actual))
+        )
+
+    def _concerns(self, outcome: CheckOutcome) -> bool:
         return (
             self.check == outcome.check
             and fnmatchcase(outcome.scenario, self.scenario)
@@ -71,7 +88,11 @@ class Waiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """Outcome of one check on one run; if *failed*, it needs a waiver."""
+    """Outcome of one check on one run; if *failed*, it needs a waiver.
+
+    Attributes:
+        call, actual: Those of the verdict; empty where it has none.
+    """
 
     scenario: str
     variant: str
@@ -79,6 +100,8 @@ class CheckOutcome:
     failed: bool
     flavour: str = ""
     version: str | None = None
+    call: str = ""
+    actual: str = ""
 
 
 def get_waiver_file(name: str) -> Path:
@@ -119,8 +142,9 @@ def load_waivers(path: Path, checks: Collection[str]) -> tuple[Waiver, ...]:
     if not isinstance(document.value, list):
         raise WaiverError(display_path, 1, "Invalid file: expected a list of waivers")
     return tuple(
-        _parse_waiver(entry, _WaiverLocation(display_path, index, document.lines), checks)
+        waiver
         for index, entry in enumerate(document.value)
+        for waiver in _parse_entry(entry, _WaiverLocation(display_path, index, document.lines), checks)
     )
 
 
@@ -162,10 +186,61 @@ def rewrite_waivers(text: str, stale: Iterable[Waiver], new: Iterable[CheckOutco
     the file fails.
     """
     lines = text.splitlines()
+    by_line: dict[int, list[Waiver]] = {}
+    for waiver in stale:
+        by_line.setdefault(waiver.line, []).append(waiver)
+    entries = _find_entries(text) if by_line else {}
     # From the end, so that the line numbers of earlier waivers stay valid.
-    for waiver in sorted(stale, key=lambda waiver: -waiver.line):
-        del lines[waiver.line - 1 : _find_entry_end(lines, waiver.line)]
+    for line in sorted(by_line, reverse=True):
+        end = _find_entry_end(lines, line)
+        lines[line - 1 : end] = _format_remaining(lines[line - 1 : end], entries[line], by_line[line])
     return "\n".join([*lines, *_format_new_entries(new)]) + "\n"
+
+
+def _find_entries(text: str) -> dict[int, dict[str, Any]]:
+    from pytest_approvals.yaml_files.document import parse_yaml
+
+    document = parse_yaml(text)
+    return {document.lines[str(index)]: entry for index, entry in enumerate(document.value)}
+
+
+def _format_remaining(lines: Sequence[str], entry: Mapping[str, Any], stale: Iterable[Waiver]) -> list[str]:
+    """Return the lines of an entry without what is stale of it: none, or as many entries as it takes."""
+    gone = {(waiver.scenario, waiver.check) for waiver in stale}
+    scenarios, checks = (_list_names(entry, key) for key in _LISTS)
+    by_checks: dict[tuple[str, ...], list[str]] = {}
+    for scenario in scenarios:
+        left = tuple(check for check in checks if (scenario, check) not in gone)
+        if left:
+            by_checks.setdefault(left, []).append(scenario)
+    rest = _drop_keys(lines, {*_LISTS, *_LISTS.values()})
+    remaining: list[str] = []
+    for left, names in by_checks.items():
+        remaining += ["- " + _format_names("scenario", names), "  " + _format_names("check", left), *rest]
+    return remaining
+
+
+def _list_names(entry: Mapping[str, Any], key: str) -> list[str]:
+    return [entry[key]] if key in entry else list(entry[_LISTS[key]])
+
+
+def _drop_keys(lines: Sequence[str], keys: Collection[str]) -> list[str]:
+    """Return the lines of an entry without those of some keys, and without the dash."""
+    kept: list[str] = []
+    keeps = True
+    for line in ("  " + lines[0].removeprefix("-").lstrip(), *lines[1:]):
+        key = re.match(r"  (\w+):", line)
+        keeps = key[1] not in keys if key else keeps
+        kept += [line] if keeps else []
+    return kept
+
+
+def _format_names(key: str, names: Sequence[str]) -> str:
+    written = [name if re.fullmatch(r"[\w./-][\w./?*-]*", name) else json.dumps(name) for name in names]
+    if len(written) == 1:
+        return f"{key}: {written[0]}"
+    line = f"{_LISTS[key]}: [{', '.join(written)}]"
+    return line if len(line) < _LINE_LENGTH else "\n".join([f"{_LISTS[key]}:", *(f"    - {name}" for name in written)])
 
 
 def _format_new_entries(new: Iterable[CheckOutcome]) -> list[str]:
@@ -210,26 +285,47 @@ class _WaiverLocation:
         return WaiverError(self.path, self.line(key), message)
 
 
-def _parse_waiver(entry: Any, place: _WaiverLocation, checks: Collection[str]) -> Waiver:
+def _parse_entry(entry: Any, place: _WaiverLocation, checks: Collection[str]) -> list[Waiver]:
     if not isinstance(entry, dict):
         raise place.error("Invalid waiver: expected a mapping with scenario, check, reason and issue")
     for key, value in entry.items():
         if key not in _KEYS:
             raise place.error(str(UnknownName("key of a waiver", key, _KEYS)), key)
-        if not isinstance(value, str):
+        if key in _LISTS.values():
+            _validate_list(key, value, place)
+        elif not isinstance(value, str):
             raise place.error(f"Invalid {key}: expected text; put it into quotes", key)
-    for key in _REQUIRED_KEYS:
+    for key, several in _LISTS.items():
+        if key in entry and several in entry:
+            raise place.error(f"Invalid {several}: there is a {key}, too; keep one of the two", several)
+        if key not in entry and several not in entry:
+            raise place.error(f"Missing {key}")
+    for key in ("reason", "issue"):
         if key not in entry:
             raise place.error(f"Missing {key}")
-    for key in (*_REQUIRED_KEYS, "sometimes"):
-        if key in entry and not entry[key].strip():
+    for key in (*_LISTS, *_TEXTS):
+        if key in entry and key not in ("version", "flavour") and not entry[key].strip():
             raise place.error(f"Invalid {key}: expected a text that is not empty", key)
-    if entry["check"] not in checks:
-        raise place.error(str(UnknownName("check", entry["check"], checks)), "check")
+    for check in _list_names(entry, "check"):
+        if check not in checks:
+            raise place.error(str(UnknownName("check", check, checks)), "check" if "check" in entry else "checks")
     if not _ISSUE.fullmatch(entry["issue"]):
         raise place.error("Invalid issue: expected a URL, or `unreported: docs/findings/NAME.md`", "issue")
     _validate_specifier(entry.get("version", ""), place)
-    return Waiver(**{key: str(value) for key, value in entry.items()}, path=place.path, line=place.line())
+    others = {key: str(entry[key]) for key in _TEXTS if key in entry}
+    return [
+        Waiver(scenario=str(scenario), check=str(check), **others, path=place.path, line=place.line())
+        for scenario in _list_names(entry, "scenario")
+        for check in _list_names(entry, "check")
+    ]
+
+
+def _validate_list(key: str, value: Any, place: _WaiverLocation) -> None:
+    if not isinstance(value, list) or not value or not all(isinstance(name, str) and name.strip() for name in value):
+        raise place.error(f"Invalid {key}: expected a list of texts that are not empty", key)
+    twice = [name for index, name in enumerate(value) if name in value[:index]]
+    if twice:
+        raise place.error(f"Invalid {key}: {twice[0]} is there twice", key)
 
 
 def _validate_specifier(text: str, place: _WaiverLocation) -> None:

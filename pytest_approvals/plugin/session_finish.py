@@ -132,7 +132,7 @@ def print_summary(state: PluginState, terminal: pytest.TerminalReporter) -> None
     if state.is_worker or not (state.results.ran or state.results.missing or state.chosen):
         return
     report = _build_report(state)
-    memory = () if state.memory is None else state.memory.describe(state.results.remembered_runs)
+    memory = () if state.memory is None else state.memory.describe(len(state.results.remembered))
     blocks = [*_unreported_errors(state, terminal), format_summary(report), *memory, format_matrix(report)]
     terminal.write_sep("=", "approvals")
     terminal.write_line(escape_lines("\n\n".join(blocks)))
@@ -170,6 +170,8 @@ def _check_waivers(state: PluginState, agent: AgentUnderTest) -> None:
             line,
             agent.local.spec.flavour,
             failed=line.status in SHOWN_STATUSES or line.status == "waived",
+            call=line.call or "",
+            actual=line.actual or "",
         )
         for line in results.lines
         if line.agent == agent.name and line.implied_by is None

@@ -62,7 +62,7 @@ class JudgedRun:
     Attributes:
         history: What was judged; None if it is all variants of a scenario together.
         findings: The failures that do not follow from another one.
-        waived: The waiver of each check that failed and is covered by one.
+        waived: The waiver of each check that failed and whose failures are all covered by one.
         strict: Whether a `should` that does not hold fails the run.
     """
 
@@ -183,13 +183,23 @@ def _apply_waivers(
     strict: bool,
 ) -> JudgedRun:
     findings = tuple(root_findings(verdicts))
-    waived = {
-        finding.verdict.check: waiver
-        for finding in findings
-        if (waiver := find_waiver(outcome_of(finding.verdict.check, subject, flavour), waivers)) is not None
-    }
+    waived: dict[str, Waiver] = {}
+    uncovered: set[str] = set()
+    for finding in findings:
+        verdict = finding.verdict
+        outcome = outcome_of(verdict.check, subject, flavour, call=verdict.call, actual=verdict.actual)
+        if (waiver := find_waiver(outcome, waivers)) is not None:
+            waived.setdefault(verdict.check, waiver)
+        else:
+            uncovered.add(verdict.check)
     return JudgedRun(
-        subject=subject, history=history, verdicts=verdicts, findings=findings, waived=waived, strict=strict
+        subject=subject,
+        history=history,
+        verdicts=verdicts,
+        findings=findings,
+        # A check fails for each call apart, and is waived only if each of its failures is covered.
+        waived={check: waiver for check, waiver in waived.items() if check not in uncovered},
+        strict=strict,
     )
 
 
@@ -199,7 +209,9 @@ def load_extension_checks() -> None:
     extensions.load_all("checks")
 
 
-def outcome_of(check: str, place: RunPlace, flavour: str, *, failed: bool = True) -> CheckOutcome:
+def outcome_of(
+    check: str, place: RunPlace, flavour: str, *, failed: bool = True, call: str = "", actual: str = ""
+) -> CheckOutcome:
     """Return what waivers have to know of a verdict.
 
     Args:
@@ -207,6 +219,8 @@ def outcome_of(check: str, place: RunPlace, flavour: str, *, failed: bool = True
         place: The run that the verdict is about.
         flavour: The flavour of the agent.
         failed: Whether the verdict needs a waiver.
+        call: The call of the verdict.
+        actual: What the verdict says was seen.
     """
     return CheckOutcome(
         scenario=place.scenario,
@@ -215,4 +229,6 @@ def outcome_of(check: str, place: RunPlace, flavour: str, *, failed: bool = True
         failed=failed,
         flavour=flavour,
         version=place.version,
+        call=call,
+        actual=actual,
     )

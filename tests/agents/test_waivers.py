@@ -119,6 +119,22 @@ def test_a_missing_file_holds_no_waivers(tmp_path: Path) -> None:
             '- scenario: a/b\n  check: runs-at-most-once\n  reason: r\n  issue: https://e.org/1\n  sometimes: ""\n',
             "5: Invalid sometimes: expected a text that is not empty",
         ),
+        (
+            "- scenarios: [a/b, a/b]\n  check: runs-at-most-once\n  reason: r\n  issue: https://e.org/1\n",
+            "1: Invalid scenarios: a/b is there twice",
+        ),
+        (
+            "- scenario: a/b\n  checks: []\n  reason: r\n  issue: https://e.org/1\n",
+            "2: Invalid checks: expected a list of texts that are not empty",
+        ),
+        (
+            "- scenario: a/b\n  checks: [runs-at-most-once]\n  check: runs-at-most-once\n",
+            "2: Invalid checks: there is a check, too; keep one of the two",
+        ),
+        (
+            "- scenario: a/b\n  checks: [run-at-most-once]\n  reason: r\n  issue: https://e.org/1\n",
+            "2: Unknown check 'run-at-most-once'; did you mean 'runs-at-most-once'?",
+        ),
         ("- scenario: [a]\n", "1: Invalid scenario: expected text; put it into quotes"),
         ("- scenario: 'a\n", "2: invalid YAML: while scanning a quoted scalar: found unexpected end of stream"),
     ],
@@ -231,6 +247,75 @@ def test_a_new_waiver_is_refused_until_it_has_a_reason(tmp_path: Path) -> None:
     ) == text.removeprefix(GOOD)
     with pytest.raises(WaiverError, match="Invalid reason: expected a text"):
         load_waivers(written(tmp_path, text), CHECKS)
+
+
+LISTS = """\
+- scenarios: [a/one, a/two]
+  flavour: chat
+  checks:
+    - decision-survives
+    - runs-at-most-once
+  reason: >-
+    Two
+    lines.
+  issue: https://example.org/issues/1
+# next
+"""
+
+
+def test_an_entry_with_lists_is_a_waiver_of_each_check_in_each_scenario(tmp_path: Path) -> None:
+    """All share the rest of the entry, and its line."""
+    waivers = load_waivers(written(tmp_path, LISTS), CHECKS)
+
+    assert [(scenario, check, "chat", 1) for scenario in ("a/one", "a/two") for check in CHECKS] == [
+        (waiver.scenario, waiver.check, waiver.flavour, waiver.line) for waiver in waivers
+    ]
+
+
+def test_updating_keeps_what_is_not_stale_of_a_list(tmp_path: Path) -> None:
+    """Scenarios with the same checks stay together; the rest of the entry stays as it was written."""
+    path = written(tmp_path, LISTS)
+    waivers = load_waivers(path, CHECKS)
+    rest = "  flavour: chat\n  reason: >-\n    Two\n    lines.\n  issue: https://example.org/issues/1\n"
+
+    assert (
+        "- scenario: a/one\n  check: runs-at-most-once\n" + rest + "- scenario: a/two\n"
+        "  checks: [decision-survives, runs-at-most-once]\n" + rest + "# next\n"
+    ) == rewrite_waivers(LISTS, waivers[:1], [])
+    assert "# next\n" == rewrite_waivers(LISTS, waivers, [])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "covered"),
+    [
+        ("call: c2 *", True),
+        ("call: c1 *", False),
+        ('actual: "it runs twice*"', True),
+        ("actual: it never runs", False),
+    ],
+)
+def test_a_waiver_may_name_the_call_and_what_was_seen(tmp_path: Path, pattern: str, covered: bool) -> None:
+    """A failure of the same check that says something else is not covered."""
+    text = f"- scenario: a/b\n  check: runs-at-most-once\n  {pattern}\n  reason: r\n  issue: https://e.org/1\n"
+    failed = CheckOutcome(
+        scenario="a/b",
+        variant="none-held",
+        check="runs-at-most-once",
+        failed=True,
+        call="c2 pay(amount=5)",
+        actual="it runs twice: in turn 2, and in turn 3",
+    )
+
+    assert covered == bool(find_waiver(failed, load_waivers(written(tmp_path, text), CHECKS)))
+
+
+def test_a_waiver_whose_failure_says_something_else_is_stale() -> None:
+    """Its own failure did not come."""
+    waiver = Waiver(scenario="a/b", check="runs-at-most-once", reason="r", issue="i", actual="it runs twice")
+    passed = outcome("a/b", check="runs-at-most-once", failed=False)
+    other = CheckOutcome(scenario="a/b", variant="x", check="runs-at-most-once", failed=True, actual="it runs thrice")
+
+    assert (waiver,) == find_stale_waivers([waiver], [passed, other], ["a/b"], ["a/b"])
 
 
 def test_a_waiver_reads_as_one_line() -> None:

@@ -65,6 +65,31 @@ def test_a_waiver_of_something_else_changes_nothing() -> None:
         judge(UNASKED, "every-gated-call-asked").raise_findings()
 
 
+BOTH_UNASKED = """
+tool pay(amount: integer) always
+send Pay
+model c1 pay(amount=5); c2 pay(amount=6)
+run c1 -> paid 5
+run c2 -> paid 6
+model says Done.
+done
+"""
+
+
+@pytest.mark.parametrize(("call", "waived"), [("*", True), ("c1 *", False)])
+def test_a_check_is_waived_if_a_waiver_covers_each_of_its_failures(call: str, waived: bool) -> None:
+    """One failure more than those that are known is not known."""
+    events = parse_notation(BOTH_UNASKED)
+    assert isinstance(events[0], Header)
+    waivers = [
+        Waiver(scenario="*", check=check, call=call, reason="known", issue="https://e.org/1")
+        for check in ("every-gated-call-asked", "approval-before-execution")
+    ]
+    judged = judge_run(events, Subject.of(events[0]), waivers=waivers)
+
+    assert waived == (not judged.failing)
+
+
 def test_a_should_warns() -> None:
     """It is a warning, or a failure where that is wanted."""
     (warning,) = judge(ASKED_IN_VAIN).warnings()
