@@ -215,7 +215,7 @@ class SessionResults:
         files: The file of the scenario of each group, as node ids name it.
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
-        remembered_runs: How many runs were made in earlier sessions.
+        remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
         traits: The design choices that each agent showed.
         complete: Whether the session came to its end, and every run reported.
         stream: The report file that each verdict is added to; None without one.
@@ -235,7 +235,7 @@ class SessionResults:
     files: dict[Group, str] = field(default_factory=dict)
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
-    remembered_runs: int = 0
+    remembered: set[tuple[str, str, str]] = field(default_factory=set)
     traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     complete: bool = True
     stream: ReportStream | None = None
@@ -273,10 +273,18 @@ class SessionResults:
         self.agents.setdefault(record.about.agent, record.about)
         self.titles.setdefault(record.scenario, record.title)
         self.lines += record.lines
+        key = (record.scenario, record.agent, record.variant)
+        if record.is_remembered:
+            self.remembered.add(key)
         if self.stream is not None:
             self.stream.add_agent(record.about)
-            key = (record.scenario, record.agent, record.variant)
-            self.stream.add(key, record.lines, transcript=record.transcript, title=record.title)
+            self.stream.add(
+                key,
+                record.lines,
+                transcript=record.transcript,
+                title=record.title,
+                remembered=record.is_remembered,
+            )
         if record.transcript is not None:
             self.transcripts.append(
                 TranscriptLine(
@@ -290,7 +298,6 @@ class SessionResults:
             self.ran.setdefault(group, []).append(record.variant)
             if record.traits:
                 self.traits[record.agent] = merge_traits([self.traits.get(record.agent, {}), record.traits])
-            self.remembered_runs += record.is_remembered
             clean = self._clean.setdefault(group, [])
             if record.history is not None:
                 clean.append(CleanRun(record.key, record.history))
@@ -339,6 +346,7 @@ class SessionResults:
             stale=self.stale,
             absent=[AbsentLine(agent=agent, why=why) for agent, why in self.absent.items()],
             traits=[TraitsLine(agent=agent, traits=traits) for agent, traits in self.traits.items()],
+            remembered=self.remembered,
             complete=self.complete,
         )
 

@@ -132,6 +132,7 @@ class RunEntry(ReportPart):
         version: The version of the framework, if it is not that of the agent's entry.
         holds: The checks that hold, as the number of a set.
         transcript: The number of its transcript, if the report has it.
+        remembered: Whether it was made in an earlier session, and not played again.
         verdicts: The other verdicts.
     """
 
@@ -145,6 +146,7 @@ class RunEntry(ReportPart):
     transcript: Number | None = None
     mode: str | None = None
     rerun: str | None = None
+    remembered: bool = False
     verdicts: tuple[CompactVerdict, ...] = ()
 
 
@@ -271,7 +273,14 @@ class ReportEncoder:
         """Return the entry of a scenario, if it is new."""
         return self._entry("scenario", self._scenarios, name, {"scenario": name, "title": title})
 
-    def add_run(self, key: RunKey, verdicts: Iterable[VerdictLine], transcript: Sequence[str] | None) -> bytes:
+    def add_run(
+        self,
+        key: RunKey,
+        verdicts: Iterable[VerdictLine],
+        transcript: Sequence[str] | None,
+        *,
+        remembered: bool = False,
+    ) -> bytes:
         """Return the line of a run."""
         scenario, agent, variant = key
         before: list[bytes] = [self._name_agent(agent), self._name_scenario(scenario)]
@@ -295,6 +304,8 @@ class ReportEncoder:
             run["holds"] = self._holds[holds]
         if transcript is not None:
             told = list(transcript)
+        if remembered:
+            run["remembered"] = True
             digest = hashlib.sha256(encode_json(told)).digest()
             before.append(self._entry("transcript", self._transcripts, digest, {"lines": told}))
             run["transcript"] = self._transcripts[digest]
@@ -388,7 +399,7 @@ def encode_report(report: Report) -> bytes:
     for key in sorted(verdicts.keys() | transcripts.keys()):
         # A test that makes the same run twice has one list of verdicts, and two transcripts.
         for lines, told in zip_longest([verdicts.get(key, [])], transcripts.get(key, [None]), fillvalue=None):
-            parts.append(encoder.add_run(key, lines or [], told))
+            parts.append(encoder.add_run(key, lines or [], told, remembered=key in report.remembered))
     parts += [encoder.add_line(line) for line in body if isinstance(line, (StaleLine, AbsentLine, TraitsLine))]
     if report.complete:
         footer = report.footer()
@@ -440,6 +451,8 @@ class ReportDecoder:
                 self._add_entry(self._holds, line)
             case TranscriptEntry():
                 self._add_entry(self._transcripts, line)
+                if line.remembered:
+                    self.report.remembered.add(self._locate_run(line))
             case RunEntry():
                 self._check_number("run", line.n, self._runs)
                 self._runs += 1
@@ -460,6 +473,10 @@ class ReportDecoder:
     def _add_entry(self, table: list[Any], entry: Any) -> None:
         self._check_number(entry.event, entry.n, len(table))
         table.append(entry)
+    def _locate_run(self, run: RunEntry) -> RunKey:
+        scenario = _get(self._scenarios, run.scenario, "scenario").scenario
+        return scenario, _get(self._agents, run.agent, "agent").agent, run.variant
+
 
     def _check_number(self, what: str, number: int, expected: int) -> None:
         if number != expected:
@@ -468,11 +485,7 @@ class ReportDecoder:
     def _expand_run(self, run: RunEntry) -> Iterator[VerdictLine | TranscriptLine]:
         agent = _get(self._agents, run.agent, "agent")
         version = run.version if run.version is not None else agent.version
-        place = {
-            "scenario": _get(self._scenarios, run.scenario, "scenario").scenario,
-            "agent": agent.agent,
-            "variant": run.variant,
-        }
+        place: dict[str, Any] = dict(zip(("scenario", "agent", "variant"), self._locate_run(run), strict=True))
         if run.holds is not None:
             for number in _get(self._holds, run.holds, "holds").checks:
                 slug = _get(self._checks, number, "check").check

@@ -90,11 +90,17 @@ class ReportStream:
             raise _write_error(path, error) from None
 
     def add(
-        self, key: RunKey, lines: Iterable[VerdictLine], *, transcript: Sequence[str] | None = None, title: str = ""
+        self,
+        key: RunKey,
+        lines: Iterable[VerdictLine],
+        *,
+        transcript: Sequence[str] | None = None,
+        title: str = "",
+        remembered: bool = False,
     ) -> None:
         """Write a run, or what was judged of all variants together."""
         parts = [self._encoder.add_scenario(key[0], title)] if title else []
-        self._write(b"".join([*parts, self._encoder.add_run(key, lines, transcript)]))
+        self._write(b"".join([*parts, self._encoder.add_run(key, lines, transcript, remembered=remembered)]))
 
     def add_agent(self, agent: ReportedAgent) -> None:
         """Write what is known of an agent, unless that was written before."""

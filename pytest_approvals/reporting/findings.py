@@ -276,11 +276,12 @@ def collect_findings(report: Report, agent: str) -> list[PrintedFinding]:
 
 
 def format_counts(report: Report) -> str:
-    """Return the number of runs, and of verdicts by status: `812 runs · 31,002 pass · 3 fail`."""
+    """Return the number of runs, and of verdicts by status: `812 runs · 700 remembered · 31,002 pass · 3 fail`."""
     footer = report.footer()
     order = ["pass", *SEVERITIES, "stale", "absent", "not-applicable", "not-observable"]
     known = sorted(footer.counts, key=lambda status: order.index(status) if status in order else len(order))
     words = [f"{footer.runs:,} run{'' if footer.runs == 1 else 's'}"]
+    words += [f"{len(report.remembered):,} remembered"] if report.remembered else []
     words += [f"{footer.counts[status]:,} {status}" for status in known]
     return " · ".join(words) + ("" if report.complete else " · the report was cut off")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.reporting.files import read_report
 from tests.plugin.conftest import SCENARIO, Project, without_times
 
 ADAPTER = """
@@ -72,6 +73,12 @@ def runs(project: Project, monkeypatch: pytest.MonkeyPatch) -> Runs:
     return Runs(project)
 
 
+def without_mark(out: str) -> str:
+    """Return what was printed without times, and without the mark that two runs were remembered."""
+    assert "2 runs · 2 remembered · " in out
+    return without_times(out.replace(f"\n2 {SAID}\n", "").replace(" · 2 remembered", ""))
+
+
 def change_rows(runs: Runs, change: Callable[[dict[str, object]], None]) -> None:
     """Change what is remembered of each run, as if another session had written it."""
     connection = sqlite3.connect(runs.project.path / "runs" / "runs.sqlite3")
@@ -91,11 +98,12 @@ def test_nothing_is_played_when_nothing_changed(runs: Runs) -> None:
     first = runs.run("--approvals-report=first.jsonl")
     assert 2 <= runs.count_builds()
     second = runs.run("--approvals-report=second.jsonl")
-    report = [(runs.project.path / f"{name}.jsonl").read_bytes() for name in ("first", "second")]
+    reports = [read_report(runs.project.path / f"{name}.jsonl") for name in ("first", "second")]
 
     assert 0 == runs.count_builds()
-    assert without_times(first) == without_times(second.replace(f"\n2 {SAID}\n", ""))
-    assert report[0] == report[1]
+    assert without_times(first) == without_mark(second)
+    assert [0, 2] == [len(report.remembered) for report in reports]
+    assert [*reports[0].body()] == [*reports[1].body()]
 
 
 def test_all_is_played_on_demand(runs: Runs) -> None:

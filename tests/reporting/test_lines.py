@@ -61,6 +61,20 @@ class TestFile:
         assert [*report.body()] == [*stored.body()]
         assert (report.header, report.footer(), True) == (stored.header, stored.footer(), stored.complete)
 
+    def test_a_remembered_run_is_marked_in_every_form(self, report: Report, tmp_path: Path) -> None:
+        """Of a merged report it is the last report with the run that counts."""
+        run, *others = sorted({(line.scenario, line.agent, line.variant) for line in report.verdicts})
+        remembered = report.model_copy(update={"remembered": {run, others[0]}})
+        later = Report(header=report.header, verdicts=[line for line in report.verdicts if run[0] == line.scenario])
+        for form in ("jsonl", "md", "html"):
+            write_report(tmp_path / f"report.{form}", remembered)
+
+        assert {run, others[0]} == read_report(tmp_path / "report.jsonl").remembered
+        assert {run, others[0]} == merge_reports([report, remembered]).remembered
+        assert run not in merge_reports([remembered, later]).remembered
+        assert "27 runs · 2 remembered · " in (tmp_path / "report.md").read_text()
+        assert "27 runs · 2 remembered · " in (tmp_path / "report.html").read_text()
+
     def test_traits_come_back_and_stand_in_every_form(self, report: Report, tmp_path: Path) -> None:
         """Reports of both halves are merged; Markdown and HTML list the choices of the agent."""
         other = report.model_copy(update={"traits": [TraitsLine(agent="reference", traits={"raising-tool": ("ask",)})]})
