@@ -304,13 +304,13 @@ class ReportEncoder:
             run["holds"] = self._holds[holds]
         if transcript is not None:
             told = list(transcript)
-        if remembered:
-            run["remembered"] = True
             digest = hashlib.sha256(encode_json(told)).digest()
             before.append(self._entry("transcript", self._transcripts, digest, {"lines": told}))
             run["transcript"] = self._transcripts[digest]
         shared = {"version": version, **{name: _common_value(listed, name) for name in ("mode", "rerun")}}
         run |= {name: shared[name] for name in ("mode", "rerun") if shared[name] is not None}
+        if remembered:
+            run["remembered"] = True
         if listed:
             run["verdicts"] = [self._dump_verdict(line, shared) for line in listed]
         before.append(self._finish([{"event": "run", "n": self._runs, **run}]))
@@ -451,13 +451,13 @@ class ReportDecoder:
                 self._add_entry(self._holds, line)
             case TranscriptEntry():
                 self._add_entry(self._transcripts, line)
-                if line.remembered:
-                    self.report.remembered.add(self._locate_run(line))
             case RunEntry():
                 self._check_number("run", line.n, self._runs)
                 self._runs += 1
                 for part in self._expand_run(line):
                     self.report.add(part)
+                if line.remembered:
+                    self.report.remembered.add(self._locate_run(line))
             case NotApplicableEntry():
                 scenario = _get(self._scenarios, line.scenario, "scenario").scenario
                 agent = _get(self._agents, line.agent, "agent").agent
@@ -473,14 +473,14 @@ class ReportDecoder:
     def _add_entry(self, table: list[Any], entry: Any) -> None:
         self._check_number(entry.event, entry.n, len(table))
         table.append(entry)
-    def _locate_run(self, run: RunEntry) -> RunKey:
-        scenario = _get(self._scenarios, run.scenario, "scenario").scenario
-        return scenario, _get(self._agents, run.agent, "agent").agent, run.variant
-
 
     def _check_number(self, what: str, number: int, expected: int) -> None:
         if number != expected:
             raise Mistake(f"{what} {number} is out of order: expected {what} {expected}")
+
+    def _locate_run(self, run: RunEntry) -> RunKey:
+        scenario = _get(self._scenarios, run.scenario, "scenario").scenario
+        return scenario, _get(self._agents, run.agent, "agent").agent, run.variant
 
     def _expand_run(self, run: RunEntry) -> Iterator[VerdictLine | TranscriptLine]:
         agent = _get(self._agents, run.agent, "agent")

@@ -192,6 +192,7 @@ class Report(BaseModel):
     """A whole report.
 
     Attributes:
+        remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
         complete: Whether it has its footer.
     """
 
@@ -204,6 +205,7 @@ class Report(BaseModel):
     stale: list[StaleLine] = Field(default_factory=list)
     absent: list[AbsentLine] = Field(default_factory=list)
     traits: list[TraitsLine] = Field(default_factory=list)
+    remembered: set[tuple[str, str, str]] = Field(default_factory=set)
     complete: bool = True
 
     def add(self, line: ReportLine) -> None:
@@ -215,7 +217,6 @@ class Report(BaseModel):
                 self.transcripts.append(line)
             case NotApplicableLine():
                 self.not_applicable.append(line)
-        remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
             case StaleLine():
                 self.stale.append(line)
             case AbsentLine():
@@ -228,7 +229,6 @@ class Report(BaseModel):
         yield from sorted(self.not_applicable, key=lambda line: (line.scenario, line.agent))
         yield from sorted(self.verdicts, key=lambda line: (*_verdict_sort_key(line), line.status))
         yield from sorted(self.transcripts, key=lambda line: (line.scenario, line.agent, line.variant))
-    remembered: set[tuple[str, str, str]] = Field(default_factory=set)
         yield from sorted(self.stale, key=lambda line: (line.agent, line.waiver))
         yield from sorted(self.absent, key=lambda line: line.agent)
         yield from sorted(self.traits, key=lambda line: line.agent)
@@ -288,6 +288,9 @@ def merge_reports(reports: Iterable[Report]) -> Report:
         whole.add(line)
     # Of traits the later line does not replace the earlier one: their values add up.
     whole.traits = _merge_traits_lines(line for report in several for line in report.traits)
+    for report in several:
+        whole.remembered -= {(line.scenario, line.agent, line.variant) for line in report.verdicts}
+        whole.remembered |= report.remembered
     return whole
 
 
@@ -311,7 +314,4 @@ def _line_identity(line: ReportLine) -> tuple[Any, ...]:
     # The model holds a dict, so it cannot be hashed as a whole.
     if isinstance(line, TraitsLine):
         return line.event, line.agent
-    for report in several:
-        whole.remembered -= {(line.scenario, line.agent, line.variant) for line in report.verdicts}
-        whole.remembered |= report.remembered
     return (line,)
