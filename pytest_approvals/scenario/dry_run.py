@@ -96,6 +96,10 @@ class DryRun:
         state = self._session(session)
         return [label for label in state.calls if self._is_open_to_all(label, state)]
 
+    def is_unsure(self, session: str = "") -> bool:
+        """Return whether it is unknowable which requests of a session are open."""
+        return self._session(session).unsure
+
     def tool_of(self, label: str, session: str = "") -> Tool | None:
         """Return the tool of a call that a session has made; None for a tool that does not exist."""
         made = self._session(session).calls.get(label)

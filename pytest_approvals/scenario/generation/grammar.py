@@ -171,6 +171,9 @@ class _StoryWriter:
 
     def __init__(self, choices: Choices, features: Sequence[str], capabilities: frozenset[str] | None) -> None:
         self.choices = choices
+        # Where a limit keeps the second call from being made, the first one would wait for ever.
+        limited = {"limit_model_replies", "limit_tool_calls"} & set(features)
+        features = [name for name in features if not (limited and name == "waits_for_call")]
         self.features = frozenset(features)
         self.due = dict.fromkeys(features)
         self.capabilities = capabilities
@@ -226,19 +229,22 @@ class _StoryWriter:
     # --- tools ---
 
     def _draw_tools(self) -> None:
-        wanted = [name for name in (*_BEHAVIOURS, *_GATES) if name in self.features]
-        count = max(1, len([name for name in _BEHAVIOURS if name in self.features]))
-        count = max(count, len([name for name in _GATES if name in self.features]))
-        if "several_tools" in self.features or "edit_tool" in self.features or "tampered_tool" in self.features:
+        behaviours = [name for name in _BEHAVIOURS if name in self.features]
+        gates = [name for name in _GATES if name in self.features]
+        # A call that waits for a signal is gated in any case, so that its approval can come together with it.
+        waiting = "waits_for_signal" in behaviours
+        count = max(1, len(behaviours), len(gates) + waiting)
+        if {"several_tools", "edit_tool", "tampered_tool"} & self.features:
             count = max(count, 2)
         first = pick(self.choices, range(4)) if not self.edges else self._template_for_edges()
-        behaviours = [name for name in wanted if name in _BEHAVIOURS] or [""]
-        gates = [name for name in wanted if name in _GATES]
+        if waiting:
+            behaviours.remove("waits_for_signal")
         for number in range(count):
             name, parameters, result = _GATED[(first + number) % len(_GATED)]
             behaviour = behaviours[number] if number < len(behaviours) else ""
-            # A call that has to wait for a signal is gated in any case, so that its approval comes together with it.
-            gate = gates.pop(0) if gates and (behaviour != "waits_for_signal" or number == count - 1) else ""
+            gate = gates[number] if number < len(gates) else ""
+            if waiting and number == count - 1:
+                behaviour, gate = "waits_for_signal", ""
             self._add_tool(name, parameters, result, self._draw_gate(gate, parameters), behaviour)
         if {"free_tool", "unasked_decision", "waits_for_call"} & self.features:
             self.due.pop("free_tool", None)
@@ -606,7 +612,7 @@ class _StoryWriter:
             only["stream"] = (True,)
         if "pinned_chunking" in self.features:
             only["chunking"] = (pick(self.choices, ("tokens", "ids_first", "split", "interleaved", "empty")),)
-        if "pinned_store" in self.features:
+        if "pinned_store" in self.features or _rewrites(scenario):
             only["serialize"] = ("json",)
             if self.allows("history.append") and chance(self.choices, 50):
                 only["history"] = ("append",)
@@ -619,6 +625,11 @@ class _StoryWriter:
         held_back = ("report",) if _adds_tool(scenario, "report") else ()
         servers = {"disk": "stdio"} if "mcp_stdio" in self.features else {}
         return replace(scenario, only=only, vary=frozenset(vary), oracles=oracles, held_back=held_back, servers=servers)
+
+
+def _rewrites(scenario: Scenario) -> bool:
+    """Return whether the caller changes the text of a save, which only one serialize mode has."""
+    return any(isinstance(step, RewriteStep) for step in scenario.caller or ())
 
 
 def _adds_tool(scenario: Scenario, name: str) -> bool:
@@ -764,8 +775,13 @@ class _CallerWriter:
             if name not in self.begun:
                 self._begin(name)
                 return True
-            if self.dry.open_labels(name):
-                self._decide(name, self.dry.open_labels(name))
+            labels = self.dry.open_labels(name)
+            if labels and self.dry.is_unsure(name) and chance(self.choices, 75):
+                # Nobody knows what is open: whoever writes such a story lets the oracle answer what is.
+                self._let_oracle(pick(self.choices, (None, 1)), name)
+                return True
+            if labels:
+                self._decide(name, labels)
                 return True
         sent = sum(isinstance(step, TurnStep) and step.text is not None for step in self._all_turns())
         if sent < turns * len(self.sessions) or self._main_position(session) < self.story.core:
@@ -775,41 +791,48 @@ class _CallerWriter:
             return True
         return False
 
+    def _let_oracle(self, rounds: int | None, session: str) -> None:
+        # The oracle may approve a call that waits, so what it waits for is given before.
+        if "waits_for_signal" in self.story.features and _BANK not in self.signals:
+            self.signals.add(_BANK)
+            self._add(SignalStep(name=_BANK))
+        self._add(LetOracleStep(rounds=rounds, session=session))
+
     def _main_position(self, session: str) -> int:
         return self.dry.position(session)
 
     def _decide(self, session: str, labels: Sequence[str], *, text: str | None = None) -> None:
-        answers = tuple(self._draw_decision(label) for label in labels)
+        answers = self._draw_decisions(labels, session)
         turn = TurnStep(text=text, answers=answers, session=session)
-        if self._waits(labels) and _BANK not in self.signals:
+        if self._waits(labels, session) and _BANK not in self.signals:
             self.signals.add(_BANK)
             self._add(TogetherStep(steps=(turn, SignalStep(name=_BANK))))
         else:
             self._add(turn)
 
-    def _waits(self, labels: Sequence[str]) -> bool:
+    def _waits(self, labels: Sequence[str], session: str) -> bool:
         """Return whether one of the calls would wait for a signal."""
         return any(
             behaviour.waits_for == _BANK
             for label in labels
-            for tool in [self._tool_of(label)]
+            for tool in [self.dry.tool_of(label, session)]
             if tool is not None
             for behaviour in tool.all_behaviours
         )
 
-    def _tool_of(self, label: str, session: str = "") -> Tool | None:
-        return self.dry.tool_of(label, session)
+    def _draw_decisions(self, labels: Sequence[str], session: str) -> tuple[ScriptedDecision, ...]:
+        return tuple(self._draw_decision(label, session) for label in labels)
 
-    def _draw_decision(self, label: str) -> ScriptedDecision:
-        decision = self._draw_verdict(label)
+    def _draw_decision(self, label: str, session: str) -> ScriptedDecision:
+        decision = self._draw_verdict(label, session)
         story = self.story
         if story.takes("decision_source"):
             decision = replace(decision, source=pick(self.choices, self._sources()))
-        tool = self._tool_of(label)
+        tool = self.dry.tool_of(label, session)
         if tool is not None and tool.parameters and tool.runs is None and story.takes("tampered_arguments"):
             decision = replace(decision, shows=story.draw_arguments(tool))
         if story.takes("tampered_tool"):
-            decision = replace(decision, shows_tool=pick(self.choices, self._other_tools(label)))
+            decision = replace(decision, shows_tool=pick(self.choices, self._other_tools(tool)))
         return decision
 
     def _sources(self) -> list[Any]:
@@ -819,13 +842,12 @@ class _CallerWriter:
     def _saves_state(self) -> bool:
         return any(isinstance(step, (SaveStep, RestoreStep, RestartStep)) for step in self.steps)
 
-    def _other_tools(self, label: str) -> list[str]:
-        own = self._tool_of(label)
+    def _other_tools(self, own: Tool | None) -> list[str]:
         names = [tool.visible_name for tool in self.scenario.tools if tool is not own and tool.runs is None]
         return names or ["delete_everything"]
 
-    def _draw_verdict(self, label: str) -> ScriptedDecision:
-        story, tool = self.story, self._tool_of(label)
+    def _draw_verdict(self, label: str, session: str) -> ScriptedDecision:
+        story, tool = self.story, self.dry.tool_of(label, session)
         is_plain = tool is not None and bool(tool.parameters) and tool.runs is None and tool.hands_over_to is None
         if tool is not None and is_plain:
             if story.takes("edit_tool") and (others := self._editable_tools(tool)):
@@ -864,7 +886,7 @@ class _CallerWriter:
             return name == "sessions_together" and len(self.begun) < len(self.sessions)
         labels = self.dry.open_labels(session)
         # A call that waits for a signal is decided together with it.
-        if name in _NEEDS_OPEN and (not labels or (self._waits(labels) and _BANK not in self.signals)):
+        if name in _NEEDS_OPEN and (not labels or (self._waits(labels, session) and _BANK not in self.signals)):
             return False
         match name:
             case "partial_answers":
@@ -878,7 +900,7 @@ class _CallerWriter:
             case "sessions_together":
                 return False
             case "hangs_up_at_model":
-                return not labels or not self._waits(labels) or _BANK in self.signals
+                return not labels or not self._waits(labels, session) or _BANK in self.signals
         return True
 
     def _act(self, name: str, session: str) -> None:
@@ -893,9 +915,9 @@ class _CallerWriter:
                 self._decide(session, [label for k, label in enumerate(labels) if k in chosen])
             case "oracle_step":
                 rounds = pick(self.choices, (None, 1, 2))
-                self._add(LetOracleStep(rounds=rounds, session=session))
+                self._let_oracle(rounds, session)
             case "stage":
-                self._add(StageStep(answers=tuple(map(self._draw_decision, labels)), session=session))
+                self._add(StageStep(answers=self._draw_decisions(labels, session), session=session))
                 if chance(self.choices, 20):
                     self._add(RestartStep(session=session)) if self._may_save() else None
                 self._add(TurnStep(session=session))
@@ -968,7 +990,7 @@ class _CallerWriter:
         )
 
     def _rewrite(self, session: str, labels: Sequence[str]) -> None:
-        tool = self._tool_of(labels[0], session)
+        tool = self.dry.tool_of(labels[0], session)
         word = tool.visible_name if tool is not None else "pay"
         others = [other.visible_name for other in self.scenario.tools if other.visible_name != word]
         names = tuple(tool.parameters) if tool is not None else ()
@@ -985,10 +1007,11 @@ class _CallerWriter:
         if name == "hangs_up_in_tool":
             label = place.partition(" ")[2]
             answers = tuple(
-                ScriptedDecision(label=other) if other == label else self._draw_decision(other) for other in labels
+                ScriptedDecision(label=other) if other == label else self._draw_decision(other, session)
+                for other in labels
             )
         else:
-            answers = tuple(map(self._draw_decision, labels))
+            answers = self._draw_decisions(labels, session)
         self._add(TurnStep(answers=answers, session=session, hangs_up=place))
 
     def _together(self, name: str, session: str, labels: Sequence[str]) -> None:
@@ -996,8 +1019,8 @@ class _CallerWriter:
             first = TurnStep(text="Good morning.", session=self.sessions[1])
             self.begun.add(self.sessions[1])
             pending = self.dry.open_labels("")
-            if pending and not (self._waits(pending) and _BANK not in self.signals):
-                other = TurnStep(answers=tuple(map(self._draw_decision, pending)))
+            if pending and not (self._waits(pending, "") and _BANK not in self.signals):
+                other = TurnStep(answers=self._draw_decisions(pending, ""))
             else:
                 other = TurnStep(text=self._next_text())
             if self.dry.open_labels("") and other.text is not None:
@@ -1005,11 +1028,11 @@ class _CallerWriter:
             else:
                 self._add(TogetherStep(steps=(other, first)))
             return
-        one = TurnStep(answers=tuple(map(self._draw_decision, labels)), session=session)
+        one = TurnStep(answers=self._draw_decisions(labels, session), session=session)
         if self.story.allows("message_while_pending") and chance(self.choices, 40):
             other = TurnStep(text=self._next_text(), session=session)
         else:
-            other = TurnStep(answers=tuple(map(self._draw_decision, labels)), session=session)
+            other = TurnStep(answers=self._draw_decisions(labels, session), session=session)
         self._add(TogetherStep(steps=(one, other)))
 
     def _misbehave(self, name: str, session: str, labels: Sequence[str]) -> None:
@@ -1018,7 +1041,10 @@ class _CallerWriter:
                 label = pick(self.choices, labels)
                 value = pick(self.choices, _MALFORMED_DECISIONS)
                 rest = () if self.story.allows("partial_answers") else tuple(x for x in labels if x != label)
-                answers = [ScriptedDecision(label=label, verdict="raw", raw=value), *map(self._draw_decision, rest)]
+                answers = [
+                    ScriptedDecision(label=label, verdict="raw", raw=value),
+                    *self._draw_decisions(rest, session),
+                ]
             case "malformed_address":
                 value = pick(self.choices, _MALFORMED_ADDRESSES)
                 answers = [ScriptedDecision(malformed_address=True, address=value)]
@@ -1031,7 +1057,7 @@ class _CallerWriter:
                 pair = [ScriptedDecision(label=label), ScriptedDecision(label=label, verdict="reject")]
                 answers = pair if chance(self.choices, 50) else pair[::-1]
                 if not self.story.allows("partial_answers"):
-                    answers += [self._draw_decision(other) for other in labels if other != label]
+                    answers += self._draw_decisions([other for other in labels if other != label], session)
             case _:
                 label = pick(self.choices, self.dry.settled_labels(session))
                 answers = [ScriptedDecision(label=label, verdict=self._approve_or_reject())]
