@@ -6,14 +6,21 @@ The pinned releases are those that this package is developed with: its stored tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_approvals.agents.package_registries import PYPI, get_registry
-from pytest_approvals.agents.versions import is_in_range
+from pytest_approvals.agents.versions import is_in_range, parse_specifier
+from pytest_approvals.errors import FileError, UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from pytest_approvals.yaml_files import Diagnostic, KeyPath
+
+T = TypeVar("T")
 
 PINS_FILE = Path(__file__).parents[1] / "agent_side" / "adapters" / "pins.yaml"
 """The file of all pins."""
@@ -91,11 +98,33 @@ class Pin:
 @cache
 def load_pins() -> Mapping[str, Pin]:
     """Return all pins, by distribution."""
-    import yaml
+    return parse_pins(PINS_FILE)
 
-    return {
-        name: _parse_pin(name, entry) for name, entry in yaml.safe_load(PINS_FILE.read_text(encoding="utf-8")).items()
-    }
+
+def parse_pins(path: Path) -> Mapping[str, Pin]:
+    """Parse a file of pins.
+
+    Raises:
+        FileError: The file cannot be read, or has a mistake; file and line are named.
+    """
+    from pytest_approvals.yaml_files import Diagnostic, find_line
+    from pytest_approvals.yaml_files.document import parse_yaml
+
+    try:
+        document = parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(str(path), None, f"cannot read file: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise FileError(str(path), None, f"invalid UTF-8: {error.reason} at byte {error.start}") from None
+    except Diagnostic as diagnostic:
+        raise FileError(str(path), diagnostic.line, diagnostic.message) from None
+    pins = {}
+    try:
+        for name, entry in _require(document.value, dict, (), "a mapping of distributions").items():
+            pins[name] = _parse_pin(name, entry)
+    except Diagnostic as diagnostic:
+        raise FileError(str(path), find_line(diagnostic.path, document.lines), diagnostic.message) from None
+    return pins
 
 
 def get_pin(distribution: str, registry: str = PYPI.name) -> Pin:
@@ -109,14 +138,64 @@ def get_pinned_release(distribution: str, registry: str = PYPI.name) -> str | No
     return get_pin(distribution, registry).release
 
 
-def _parse_pin(distribution: str, entry: Mapping[str, Any]) -> Pin:
+_KEYS = ("pin", "registry", "beside")
+_CONSTRAINT_KEYS = ("versions", "extras", "with")
+
+
+def _parse_pin(distribution: str, entry: Any) -> Pin:
+    place = (distribution,)
+    keys = _require_keys(entry, _KEYS, place, "a mapping with `pin`")
+    try:
+        registry = get_registry(_require(keys.get("registry", PYPI.name), str, (*place, "registry"), "text")).name
+    except UnknownName as error:
+        raise _diagnostic((*place, "registry"), str(error)) from None
     constraints = tuple(
-        PinConstraint(
-            versions=constraint["versions"],
-            extras=tuple(constraint.get("extras", ())),
-            requirements=tuple(constraint.get("with", ())),
-        )
-        for constraint in entry.get("beside", ())
+        _parse_constraint(constraint, (*place, "beside", at))
+        for at, constraint in enumerate(_require(keys.get("beside", []), list, (*place, "beside"), "a list"))
     )
-    registry = entry.get("registry", PYPI.name)
-    return Pin(distribution=distribution, release=entry["pin"], constraints=constraints, registry=registry)
+    release = _require(keys.get("pin"), str, (*place, "pin"), "a release in quotes")
+    return Pin(distribution=distribution, release=release, constraints=constraints, registry=registry)
+
+
+def _parse_constraint(entry: Any, place: KeyPath) -> PinConstraint:
+    keys = _require_keys(entry, _CONSTRAINT_KEYS, place, "a mapping with `versions`")
+    versions = _require(keys.get("versions"), str, (*place, "versions"), "version specifiers in quotes")
+    extras, requirements = (
+        tuple(
+            _require(text, str, (*place, key, at), "text")
+            for at, text in enumerate(_require(keys.get(key, []), list, (*place, key), "a list"))
+        )
+        for key in ("extras", "with")
+    )
+    try:
+        parse_specifier(versions)
+    except UsageError as error:
+        raise _diagnostic((*place, "versions"), str(error)) from None
+    for at, text in enumerate(requirements):
+        if re.search("[{}]", text.replace("{version}", "")):
+            raise _diagnostic(
+                (*place, "with", at), f"Invalid requirement {text!r}: the only placeholder is {{version}}"
+            )
+    return PinConstraint(versions=versions, extras=extras, requirements=requirements)
+
+
+def _require_keys(value: Any, keys: Collection[str], place: KeyPath, expected: str) -> dict[str, Any]:
+    mapping = _require(value, dict, place, expected)
+    for key in mapping:
+        if key not in keys:
+            raise _diagnostic((*place, key), str(UnknownName("key", key, keys)))
+    return mapping
+
+
+def _require(value: Any, kind: type[T], place: KeyPath, expected: str) -> T:
+    if isinstance(value, kind):
+        return value
+    from pytest_approvals.yaml_files import format_key_path
+
+    raise _diagnostic(place, f"Invalid {format_key_path(place) or 'file'}: expected {expected}")
+
+
+def _diagnostic(place: KeyPath, message: str) -> Diagnostic:
+    from pytest_approvals.yaml_files import Diagnostic
+
+    return Diagnostic(place, message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,11 +63,12 @@ def _select_rows(rows: Sequence[KnownBug], only: Iterable[str] | None) -> list[K
 
 def _write_results(path: Path, answers: Sequence[SearchResult]) -> None:
     from pytest_approvals.reporting.files import write_text
+    from pytest_approvals.reporting.report import dump_json
 
     lines: list[dict[str, Any]] = [_result_line(answer) for answer in answers]
     count = sum(answer.found for answer in answers)
     lines.append({"event": "footer", "found": count, "rows": len(answers)})
-    write_text(path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
+    write_text(path, "".join(f"{dump_json(line)}\n" for line in lines))
 
 
 def _result_line(answer: SearchResult) -> dict[str, Any]:

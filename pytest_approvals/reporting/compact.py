@@ -16,7 +16,6 @@ dropped, doubled or moved is noticed even in a file without a footer. The footer
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -38,6 +37,7 @@ from pytest_approvals.reporting.report import (
     TranscriptLine,
     VerdictLine,
     WitnessLine,
+    dump_json,
 )
 
 FORMAT = 2
@@ -215,12 +215,7 @@ def compact_schema() -> dict[str, Any]:
 
 def encode_json(value: Any) -> bytes:
     """Return a value as one line of JSON, with its line feed."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        # Halves of surrogate pairs, which agents may say, have escapes in JSON and no bytes in UTF-8.
-        text = json.dumps(value, separators=(",", ":")).encode()
-    return text + b"\n"
+    return dump_json(value).encode() + b"\n"
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ report file, which is still read; `compact.py` has the format that is written.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
@@ -27,7 +28,8 @@ ReportedStatus = Literal[
 class ReportPart(BaseModel):
     """Base of all models of the report."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when they are first used: most runs need the models of agents and verdicts alone.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class ReportedAgent(ReportPart):
@@ -156,7 +158,9 @@ ReportLine = (
     ReportHeader | VerdictLine | TranscriptLine | NotApplicableLine | StaleLine | AbsentLine | TraitsLine | ReportFooter
 )
 
-LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(Annotated[ReportLine, Field(discriminator="event")])
+LINE_ADAPTER: TypeAdapter[Any] = TypeAdapter(
+    Annotated[ReportLine, Field(discriminator="event")], config=ConfigDict(defer_build=True)
+)
 """Adapter that reads a line of any kind."""
 
 LINE_TYPES: dict[str, type[ReportPart]] = {
@@ -172,6 +176,31 @@ LINE_TYPES: dict[str, type[ReportPart]] = {
 """The kinds of lines by their events."""
 
 
+# Listed here, because what Python calls printable differs between its releases, and a report must not.
+_ACTS = re.compile(
+    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    r"\U000e0000-\U000e007f]|(?<=##)\[|(?<=##vso)\[|(?<=##teamcity)\["
+)
+
+
+def dump_json(value: Any) -> str:
+    r"""Return a value as one line of JSON, with escapes for what terminals or CI systems act on or UTF-8 lacks.
+
+    Those are control characters, marks of the writing direction, characters without a width, commands in a line, and
+    halves of surrogate pairs.
+
+    >>> print(dump_json({"a": "b\x9b\u202e\ud800é ##[error]"}))
+    {"a":"b\u009b\u202e\ud800é ##\u005berror]"}
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _ACTS.sub(lambda found: _escape_in_json(found[0]), text)
+
+
+def _escape_in_json(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+
+
 def dump_line(line: ReportLine) -> str:
     """Return a line as JSON, without its line feed."""
     if isinstance(line, (ReportHeader, ReportFooter)):
@@ -179,13 +208,7 @@ def dump_line(line: ReportLine) -> str:
     else:
         # The event is a default, too, but readers tell lines apart by it.
         body = {"event": line.event, **line.model_dump(mode="json", exclude_defaults=True)}
-    try:
-        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        text.encode()
-    except UnicodeEncodeError:
-        # Halves of surrogate pairs, which agents may say, have escapes in JSON and no bytes in UTF-8.
-        text = json.dumps(body, separators=(",", ":"))
-    return text
+    return dump_json(body)
 
 
 class Report(BaseModel):
@@ -196,7 +219,7 @@ class Report(BaseModel):
         complete: Whether it has its footer.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     header: ReportHeader
     verdicts: list[VerdictLine] = Field(default_factory=list)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +124,9 @@ class ScriptState:
         text = json.dumps(arguments, ensure_ascii=False)
         for old, new in self.rewritten:
             text = text.replace(old, new)
-            yield json.loads(text)
+            # A change of quotes or braces in the state need not leave JSON of the arguments.
+            with suppress(ValueError):
+                yield json.loads(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from pytest_approvals.agents.adapters import list_adapter_names, load_flavours
-from pytest_approvals.agents.pins import PINS_FILE, get_pin, get_pinned_release, load_pins
+from pytest_approvals.agents.pins import PINS_FILE, get_pin, get_pinned_release, load_pins, parse_pins
+from pytest_approvals.errors import FileError
 
 CONSTRAINTS = Path(__file__).parents[2] / "requirements" / "constraints.txt"
 
@@ -80,3 +83,37 @@ def test_every_framework_is_locked_somewhere() -> None:
     here = {"openai_agents", "pydantic_ai"}
 
     assert python - here == {file.stem for file in (CONSTRAINTS.parent / "adapters").glob("*.txt")}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[]", "1: Invalid file: expected a mapping of distributions"),
+        ("frame: 1.0", "1: Invalid frame: expected a mapping with `pin`"),
+        ("frame:\n  pin: 1.10", "2: Invalid frame.pin: expected a release in quotes"),
+        ("frame: {registry: npm}", "1: Invalid frame.pin: expected a release in quotes"),
+        ("frame:\n  pin: 1.0.0\n  besides: []", "3: Unknown key 'besides'; did you mean 'beside'?"),
+        ("frame:\n  pin: 1.0.0\n  registry: nmp", "3: Unknown registry 'nmp'; did you mean 'npm'?"),
+        (
+            "frame:\n  pin: 1.0.0\n  beside:\n    - versions: '>=0'\n      with: core<2",
+            "5: Invalid frame.beside[0].with: expected a list",
+        ),
+        (
+            "frame: {pin: 1.0.0, beside: [{versions: '=>2'}]}",
+            "1: Invalid version range '=>2': expected '>=0.8', '>=1.0,<2' or '==1.*', say",
+        ),
+        (
+            "frame: {pin: 1.0.0, beside: [{versions: '>=0', with: ['core=={release}']}]}",
+            "1: Invalid requirement 'core=={release}': the only placeholder is {version}",
+        ),
+        ("frame: !!python/name:os.system", "1: "),
+    ],
+    ids=["list", "number", "float", "missing", "key", "registry", "text", "specifier", "placeholder", "tag"],
+)
+def test_a_mistake_in_a_file_of_pins_is_named(tmp_path: Path, text: str, error: str) -> None:
+    """With its line, as in other files of YAML."""
+    path = tmp_path / "pins.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(FileError, match=re.escape(f"{path}:{error}")):
+        parse_pins(path)

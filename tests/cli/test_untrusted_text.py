@@ -12,14 +12,17 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
+from urllib.error import HTTPError
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -27,11 +30,16 @@ import yaml
 from pydantic import ValidationError
 
 import pytest_approvals.devtools
+from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
+from pytest_approvals.agents.environments.cache import COMPLETION_MARK
 from pytest_approvals.cli import COMMANDS
 from pytest_approvals.cli.output import PrintableStream, print_command, printable_output
 from pytest_approvals.errors import ScenarioError
 from pytest_approvals.journal.files import Journal
 from pytest_approvals.journal.notation import parse_notation
+from pytest_approvals.model_server.conversation import ConversationOptions
+from pytest_approvals.model_server.server import ScriptedModelServer
+from pytest_approvals.reporting.compact import encode_report
 from pytest_approvals.reporting.comparison import compare_reports
 from pytest_approvals.reporting.findings import format_summary
 from pytest_approvals.reporting.html import render_html
@@ -49,6 +57,7 @@ from pytest_approvals.reporting.report import (
     TraitsLine,
     TranscriptLine,
     VerdictLine,
+    dump_line,
 )
 from pytest_approvals.scenario.load import load_scenario
 
@@ -156,6 +165,18 @@ def plantings(document: Any, mark: str) -> Iterator[Any]:
             yield document
             holder.clear()
             holder.update(before)
+
+
+def marked_scenario() -> Any:
+    """Return a scenario with marks in its title, its messages, its call and what that returns."""
+    document = yaml.safe_load(SCENARIO)
+    for key in ("title", "about"):
+        document[key] += MARK
+    document["tools"]["delete_file"]["returns"] += MARK
+    document["model"][0]["calls"][0]["arguments"]["path"] += MARK
+    document["caller"][0]["send"] += MARK
+    document["caller"][1]["decide"]["c1"]["reject"] += MARK
+    return document
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -336,7 +357,7 @@ def plain(value: Any) -> str:
 
 
 def test_no_text_of_a_report_acts(command_line: CommandLine) -> None:
-    """In the summary, in matrices, HTML, Markdown, JUnit's XML, and in what differs from another report."""
+    """In its lines, the summary, matrices, HTML, Markdown, JUnit's XML, and in what differs from another report."""
     lines = [REPORT.header, *REPORT.body()]
     read = 0
     for number, line in enumerate(lines):
@@ -347,6 +368,8 @@ def test_no_text_of_a_report_acts(command_line: CommandLine) -> None:
                 for other in others[1:]:
                     report.add(other)
                 read += 1
+                for written in (encode_report(report).decode(), *map(dump_line, report.body())):
+                    assert [] == acts(written), document
                 for render in (format_summary, format_matrix):
                     assert [] == acts(render(report)), document
                 check_page(render_html(report))
@@ -445,6 +468,95 @@ def test_no_text_of_a_table_of_known_bugs_acts(command_line: CommandLine) -> Non
         assert said.code
 
 
+def test_no_text_of_an_agent_acts_in_the_results_of_recall(command_line: CommandLine) -> None:
+    """Printed, and in the file of its report, which holds the text."""
+    command_line.write("raising_adapter.py", f"raise ImportError({MARK + SURROGATE!r})")
+    row = {"id": "one", "title": f"T{MARK}", "source": "owner/repository#1", "bad": {"agent": "raising"}, "good": None}
+    write_json(command_line.folder / "table.yaml", [{**row, "checks": ["rejected-never-runs"]}])
+    said = command_line("recall", "table.yaml", "--report", "recall.jsonl")
+    written = (command_line.folder / "recall.jsonl").read_text(encoding="utf-8")
+
+    assert_harmless(said)
+    assert f"T{MARK}" == json.loads(written.splitlines()[0])["title"]
+    assert "ImportError: Q\\x1b]52" in json.loads(written.splitlines()[0])["why"]
+    assert [] == acts(written)
+
+
+RELEASED = """\
+from pytest_approvals.simulation import ReferenceAgent
+from pytest_approvals.simulation.faults import FAMILIES, build_faulty_agent
+
+FAULT = next(one for one in FAMILIES["execution"].values() if one.caught_by == "rejected-never-runs")
+GOOD = type("Good", (ReferenceAgent,), {{"release": "1"}})
+BAD = type("Bad", (build_faulty_agent(FAULT),), {{"release": "3"}})
+
+class Lost(ReferenceAgent):
+    release = "2"
+    def __init__(self, *args):
+        raise RuntimeError({mark!r})
+
+FLAVOURS = {{"": type("Released", (ReferenceAgent,), {{"releases": (GOOD, Lost, BAD)}})}}
+"""
+
+
+def test_no_text_acts_while_releases_are_compared(command_line: CommandLine) -> None:
+    """In a matrix of a project's scenarios, whose report quotes an agent that cannot be built, and in a bisection."""
+    write_json(command_line.folder / "scenarios" / "a" / "b.approval.yaml", marked_scenario())
+    command_line.write("released_adapter.py", RELEASED.format(mark=MARK))
+    chosen = ("--agent", "released", "--scenario", "a/b")
+    said = command_line("bisect", *chosen, "--check", "rejected-never-runs", "--good", "1", "--bad", "3")
+    refused = command_line("bisect", *chosen, "--check", f"x{MARK}", "--good", f"1{MARK}", "--bad", "3")
+    matrix = command_line("matrix", *chosen, "--versions", ">=1", "--report", "report.jsonl")
+
+    assert "came with released==3" in said.out
+    assert "released==2" in matrix.out
+    assert_harmless(said, refused, matrix)
+    assert [] == acts((command_line.folder / "report.jsonl").read_text(encoding="utf-8"))
+
+
+def test_no_text_acts_while_a_state_is_stored(command_line: CommandLine) -> None:
+    """Neither what an agent lacks, nor why it does not pause."""
+    write_json(command_line.folder / "scenarios" / "a" / "b.approval.yaml", marked_scenario())
+    command_line.write("marked_adapter.py", ADAPTER.format(mark=MARK))
+    command_line.write("failing_adapter.py", FAILING.format(mark=MARK))
+    said = [
+        command_line("keep-state", "a/b", "--agent", f"{agent}==1", "--serialize", mode)
+        for agent, mode in (("marked", f"native.{MARK}"), ("marked", "json"), ("failing", "json"))
+    ]
+
+    assert_harmless(*said)
+
+
+FAILING = """\
+from pytest_approvals.simulation import ReferenceAgent
+
+class Failing(ReferenceAgent):
+    release = "1"
+    async def turn(self, text, decisions, *, stream):
+        raise ValueError({mark!r})
+
+class Several(ReferenceAgent):
+    releases = (Failing,)
+
+FLAVOURS = {{"": Several}}
+"""
+
+
+def test_no_text_of_an_environment_acts(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of its folder and its recipe, in the list and while it is removed."""
+    monkeypatch.setenv(CACHE_FOLDER_VARIABLE, str(command_line.folder / "cache"))
+    for name, record in (("whole", {"recipe": f"frame=={MARK}{SURROGATE}"}), (MARK.replace("/", "-")[:90], "{")):
+        folder = command_line.folder / "cache" / "environments" / name
+        write_json(folder / COMPLETION_MARK, record)
+        os.utime(folder / COMPLETION_MARK, (1000, 1000))
+        os.utime(folder, (1000, 1000))
+    said = command_line("environments"), command_line("environments", "--prune", "--yes")
+
+    assert "frame==Q\\x1b]52;c;eA==\\x07" in said[0].out
+    assert "2 removed" in said[1].out
+    assert_harmless(*said)
+
+
 def test_no_text_of_an_adapter_acts(command_line: CommandLine) -> None:
     """In what `agents` says of it, and in the exception of its import."""
     command_line.write("marked_adapter.py", ADAPTER.format(mark=MARK))
@@ -498,8 +610,16 @@ def test_no_name_of_a_file_acts(command_line: CommandLine) -> None:
     assert command_line("show").code
 
 
-@pytest.mark.parametrize("command", ["list", "show", "check", "lint", "reproduce", "recall", "agents", "keep-state"])
-def test_no_word_of_the_command_line_acts(command_line: CommandLine, command: str) -> None:
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Commands that serve take the signal with which they are ended."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("new-adapter", "conformance")])
+def test_no_word_of_the_command_line_acts(command_line: CommandLine, signals: None, command: str) -> None:
     """Nor makes it a long message."""
     for words in ((command, f"{MARK}\udcff"), (command, f"--{MARK}"), (command, LONG), (f"{command}{MARK}",)):
         said = command_line(*words)
@@ -572,14 +692,7 @@ def run_process(folder: Path, *words: str) -> str:
 @pytest.fixture
 def project(command_line: CommandLine) -> Path:
     """A folder with a scenario full of marks, an agent that fails with a mark, and its waivers."""
-    document = yaml.safe_load(SCENARIO)
-    for key in ("title", "about"):
-        document[key] += MARK
-    document["tools"]["delete_file"]["returns"] += MARK
-    document["model"][0]["calls"][0]["arguments"]["path"] += MARK
-    document["caller"][0]["send"] += MARK
-    document["caller"][1]["decide"]["c1"]["reject"] += MARK
-    write_json(command_line.folder / "scenarios" / "a" / "b.approval.yaml", document)
+    write_json(command_line.folder / "scenarios" / "a" / "b.approval.yaml", marked_scenario())
     command_line.write(
         "scenarios/a/approved.approval.yaml", SCENARIO.replace("{reject: keep it}", "approve").partition("expect:")[0]
     )
@@ -666,3 +779,97 @@ def test_refund():
     warnings.warn(RequirementWarning(MARK))
     raise AgentFailed(MARK, "ValueError", MARK)
 """
+
+
+DYING = """\
+import os, sys
+from pytest_approvals.simulation import ReferenceAgent
+
+class Dying(ReferenceAgent):
+    async def load(self, parts):
+        # Only the process of an agent has no pytest.
+        if "pytest" not in sys.modules:
+            os.write(2, {mark!r}.encode())
+            os._exit(3)
+        await super().load(parts)
+
+FLAVOURS = {{"": Dying}}
+"""
+
+
+def test_no_last_word_of_an_agent_process_acts(project: Path) -> None:
+    """What it wrote to its standard error before it died is shown with the run that it broke."""
+    (project / "dying_adapter.py").write_text(DYING.format(mark=MARK), encoding="utf-8")
+    words = ("a/b", "--agent", "dying", "--serialize", "json", "--resume", "fresh", "--stream", "off")
+    printed = run_process(
+        project, "pytest_approvals.cli", "run", *words, "-rA", "--report", "report.html", "--junitxml=junit.xml"
+    )
+
+    assert "exit code 3" in printed
+    assert "Q\\x1b]52;c;eA==\\x07\\x1b[31m\\x9b1m" in printed.partition("exit code 3")[2]
+    assert [] == acts(printed)
+    check_files(project)
+
+
+# --- commands that serve ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def serving(folder: Path, *words: str) -> Iterator[tuple[str, list[str]]]:
+    """Run a command that serves; yield the address that it prints, and a list that gets all its output at its end."""
+    said: list[str] = []
+    started = subprocess.Popen(
+        [sys.executable, "-m", "pytest_approvals.cli", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+    )
+    try:
+        assert started.stdout is not None
+        lines = iter(started.stdout.readline, "")
+        for line in lines:
+            said.append(line)
+            if found := re.search(r"http://127\.0\.0\.1:\d+/\S+", line):
+                yield found[0], said
+                break
+    finally:
+        started.send_signal(signal.SIGTERM)
+        said.append(started.communicate(timeout=20)[0])
+
+
+def post(url: str, content: object) -> bytes:
+    """Send a request in which every text has a mark, and return what is answered, an error included."""
+    body = {"model": f"m{MARK}", "messages": [{"role": "user", "content": content}], MARK: MARK}
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"x-mark": MARK.encode("unicode_escape").decode()})
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=20) as answer:
+        return bytes(answer.read())
+
+
+def test_no_text_of_a_request_acts_while_a_scenario_is_served(project: Path) -> None:
+    """Nor of the scenario."""
+    with serving(project, "serve", "a/b", "--lenient") as (url, said):
+        assert MARK_IN_JSON[:20].encode() in post(f"{url}/chat/completions", MARK)
+        with pytest.raises(HTTPError):
+            post(f"{url}/%1b]52;c;eA==%07", MARK)
+
+    assert "stopped\n" == said[-1]
+    assert [] == acts("".join(said))
+
+
+def test_no_text_of_an_exchange_acts_while_it_is_recorded(project: Path) -> None:
+    """Nor in what is said of requests that are not recorded, nor in the file, which holds the texts."""
+    with ScriptedModelServer().running() as server:
+        scenario = load_scenario(project / "scenarios" / "a" / "b.approval.yaml", root=project / "scenarios")
+        upstream = server.url(server.begin(scenario, ConversationOptions(lenient=True)).name)
+        with serving(project, "record", "--upstream", upstream, "--out", "kept") as (url, said):
+            post(f"{url}/chat/completions", MARK)
+            with pytest.raises(HTTPError):
+                post(f"{url}/%1b]52;c;eA==%07", MARK)
+            post(f"{url}/chat/completions", {MARK: MARK})
+    written = (project / "kept.approval.yaml").read_text(encoding="utf-8")
+
+    assert "wrote kept.approval.yaml\n" in said[-1]
+    assert [] == acts("".join(said))
+    assert written.replace("\n", "").isprintable()
+    assert "Q\x1b]52;c;eA==\x07" in plain(yaml.load(written, yaml.CSafeLoader))

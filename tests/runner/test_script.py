@@ -90,3 +90,12 @@ def test_a_sub_agent_that_keeps_its_conversation_continues_in_the_newest_part() 
     asked(scenario(), progress, *kept())
 
     assert ("c2/helper", 2) == asked(scenario(), progress, *kept(CALL))
+
+
+def test_a_change_of_the_state_that_leaves_no_json_matches_no_call() -> None:
+    """It may replace a quote or a brace; the call is still found by its own arguments."""
+    progress = paid()
+    progress.rewritten = (("{", "<"), ("<", "{"), ("5", "6"))
+
+    assert progress.calls == list(progress.match_calls("pay", {"amount": 5}, "h1"))
+    assert progress.calls == list(progress.match_calls("pay", {"amount": 6}, None))

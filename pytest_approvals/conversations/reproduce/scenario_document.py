@@ -280,7 +280,8 @@ def _has_equal_calls(draft: ScenarioDraft, tools: Mapping[str, _ToolUse]) -> boo
 WIDTH = 118
 
 _PLAIN_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-]|,(?= ))*(?<! )")
-_PLAIN_INLINE_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-])*(?<! )")
+# Without `?`, which PyYAML without libyaml takes for a key inside of `{}` and `[]`.
+_PLAIN_INLINE_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!()+;$@-])*(?<! )")
 # YAML 1.1 reads these words as booleans or null.
 _RESERVED_WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off"))
 _BLOCK_KEYS = {"model", "caller", "tools"}

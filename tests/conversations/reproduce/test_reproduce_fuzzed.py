@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ ODD = [
     "\u2028",
     "'",
     '"',
+    "integer?",
 ]
 TEXTS = st.sampled_from(ODD) | st.text(max_size=12)
 NAMES = st.sampled_from(["pay", "look", "2much", "from", "fake", "ä", "x y"]) | TEXTS
@@ -114,6 +116,16 @@ def test_what_is_written_is_what_is_read(value: Any) -> None:
     """As plain values, without guessing."""
     document = {"title": "T", "model": [{"say": "x", "inside": value}]}
     assert _plain(document) == _plain(parse_yaml(format_yaml(document)).value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(value=VALUES)
+def test_what_is_written_is_read_alike_with_and_without_libyaml(value: Any) -> None:
+    """PyYAML itself refuses some of what libyaml reads."""
+    tools = {"pay": {"parameters": {"a": "integer?"}}}
+    text = format_yaml({"title": "T", "tools": tools, "model": [{"inside": value}]})
+
+    assert yaml.load(text, yaml.CSafeLoader) == yaml.load(text, yaml.SafeLoader)
 
 
 def _plain(value: Any) -> Any:
