@@ -16,8 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.devtools.load_equality import running_stressors
-
 ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.txt")
 """The reasons for which a test may be skipped: one pattern a line, as of `fnmatch`; `#` starts a comment."""
 
@@ -48,6 +46,9 @@ def _not_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def shared_processor() -> Iterator[None]:
     """Put this process on one processor together with four others that never wait."""
+    # Every pytest in this checkout loads this file, also one that `pytest-approvals run` starts.
+    from pytest_approvals.devtools.load_equality import running_stressors
+
     if not Path("/proc/self/schedstat").exists():
         pytest.skip("the kernel does not count waits")
     allowed = os.sched_getaffinity(0)

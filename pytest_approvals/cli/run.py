@@ -42,7 +42,7 @@ _REQUIREMENT_WARNING_FILTER = "default::pytest_approvals.errors.RequirementWarni
 """A `should` that does not hold is in the summary; only `--strict` makes it a failure."""
 
 
-_UNUSED_PLUGINS = ("anyio", "faker", "respx")
+_UNUSED_PLUGINS = ("anyio", "faker", "pytest_httpx2", "respx")
 """Pytest plugins that hold nothing but fixtures and async tests, and take longer to import than the first run."""
 
 
