@@ -15,7 +15,6 @@ from typing import Any
 from pytest_approvals.agent_side.contract.types import Item
 from pytest_approvals.conversations.recording.recorded_conversation import RecordedConversation, opening_text
 from pytest_approvals.conversations.recording.redaction import redact
-from pytest_approvals.conversations.reproduce.scenario_document import format_yaml
 from pytest_approvals.errors import ScenarioError
 from pytest_approvals.protocols import PROTOCOL_PATHS, create_codec
 from pytest_approvals.protocols.chat.requests import read_items as chat_items
@@ -27,6 +26,7 @@ from pytest_approvals.protocols.responses.stored_items import resolve_request
 from pytest_approvals.protocols.text import list_objects
 from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.to_file import format_yaml
 
 Body = dict[str, Any]
 

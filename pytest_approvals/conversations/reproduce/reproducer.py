@@ -13,7 +13,7 @@ from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.checks import CHECKS, Verdict, judge, judge_group
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
-from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
+from pytest_approvals.conversations.reproduce.scenario_document import build_document
 from pytest_approvals.conversations.reproduce.shrink import shrink
 from pytest_approvals.errors import AgentUnavailable, ScenarioError, UsageError
 from pytest_approvals.journal.coverage import count_reached
@@ -23,6 +23,7 @@ from pytest_approvals.scenario.catalogue import SCENARIO_SUFFIX
 from pytest_approvals.scenario.load import parse_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.requirements import required_by_content
+from pytest_approvals.scenario.to_file import format_yaml
 
 SCENARIO_NAME = "reproduced/conversation"
 _LIMIT = RunLimits(seconds=10)

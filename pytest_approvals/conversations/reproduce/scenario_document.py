@@ -11,9 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from itertools import groupby
-from textwrap import wrap
 from typing import Any
 
 from pytest_approvals.conversations.histories.journal import schema_type
@@ -275,109 +273,3 @@ def _replace_braces(text: str) -> str:
 def _has_equal_calls(draft: ScenarioDraft, tools: Mapping[str, _ToolUse]) -> bool:
     seen = [(call.tool, json.dumps(_coerce_arguments(call, tools), sort_keys=True)) for call in draft.calls()]
     return len(set(seen)) < len(seen)
-
-
-WIDTH = 118
-
-_PLAIN_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!?()+;$@-]|,(?= ))*(?<! )")
-# Without `?`, which PyYAML without libyaml takes for a key inside of `{}` and `[]`.
-_PLAIN_INLINE_TEXT = re.compile(r"[A-Za-z_](?:[A-Za-z0-9 _./'!()+;$@-])*(?<! )")
-# YAML 1.1 reads these words as booleans or null.
-_RESERVED_WORDS = frozenset(("true", "false", "null", "yes", "no", "on", "off"))
-_BLOCK_KEYS = {"model", "caller", "tools"}
-
-
-def format_yaml(document: Mapping[str, Any]) -> str:
-    """Return a document as YAML."""
-    lines: list[str] = []
-    for key, value in document.items():
-        if key == "about":
-            lines += ["about: >", *(f"  {line}" for line in _wrap_prose(value))]
-        elif isinstance(value, Mapping) and key in _BLOCK_KEYS:
-            lines += [f"{key}:", *(f"  {line}" for line in _format_mapping(value))]
-        elif isinstance(value, list) and key in _BLOCK_KEYS:
-            lines += [f"{key}:", *(f"  {line}" for element in value for line in _format_element(element))]
-        else:
-            lines.append(
-                f"{key}: {_format_inline(value) if isinstance(value, Mapping | list) else _format_scalar(value)}"
-            )
-    return "\n".join(lines) + "\n"
-
-
-def _wrap_prose(text: str) -> list[str]:
-    """Wrap prose into lines, none of which looks like anything but prose."""
-    return wrap(" ".join(escape_unprintable(text).split()), WIDTH - 2, break_long_words=False, break_on_hyphens=False)
-
-
-def _format_mapping(value: Mapping[str, Any]) -> list[str]:
-    lines: list[str] = []
-    for key, inner in value.items():
-        name = _format_scalar(str(key), in_line=True)
-        line = (
-            f"{name}: {_format_inline(inner)}"
-            if isinstance(inner, Mapping | list)
-            else f"{name}: {_format_scalar(inner)}"
-        )
-        if len(line) <= WIDTH or not inner or not isinstance(inner, Mapping | list):
-            lines.append(line)
-        elif isinstance(inner, Mapping):
-            lines += [f"{name}:", *(f"  {inner_line}" for inner_line in _format_mapping(inner))]
-        else:
-            lines += [f"{name}:", *(f"  {inner_line}" for element in inner for inner_line in _format_element(element))]
-    return lines
-
-
-def _format_element(value: Any) -> list[str]:
-    """Return an element of a list: `- ` and the lines of a mapping, or one line."""
-    if not isinstance(value, Mapping) or not value:
-        return [f"- {_format_inline(value)}"]
-    lines = _format_mapping(value)
-    if "tool" in value and len(_format_inline(value)) <= WIDTH:
-        return [f"- {_format_inline(value)}"]
-    return [f"{'  ' if number else '- '}{line}" for number, line in enumerate(lines)]
-
-
-def _format_inline(value: Any) -> str:
-    match value:
-        case Mapping():
-            pairs = (
-                f"{_format_scalar(str(key), in_line=True)}: {_format_inline(inner)}" for key, inner in value.items()
-            )
-            return f"{{{', '.join(pairs)}}}"
-        case str():
-            return _format_scalar(value, in_line=True)
-        case Sequence():
-            return f"[{', '.join(map(_format_inline, value))}]"
-        case _:
-            return _format_scalar(value)
-
-
-def _format_scalar(value: Any, *, in_line: bool = False) -> str:
-    match value:
-        case str():
-            plain = _PLAIN_INLINE_TEXT if in_line else _PLAIN_TEXT
-            return value if plain.fullmatch(value) and value.lower() not in _RESERVED_WORDS else _quote(value)
-        case float():
-            # Without an exponent, which not every reader of YAML takes for a number.
-            digits = format(Decimal(repr(value)), "f")
-            return digits if "." in digits else f"{digits}.0"
-        case _:
-            return json.dumps(value)
-
-
-def _quote(text: str) -> str:
-    return '"' + escape_unprintable(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
-
-
-def escape_unprintable(text: str) -> str:
-    r"""Return a text with unprintable characters escaped, as in double quotes of YAML and JSON.
-
-    >>> print(escape_unprintable("a\x1b[2J"))
-    a\u001b[2J
-    """
-    return "".join(letter if letter.isprintable() else _escape_letter(letter) for letter in text)
-
-
-def _escape_letter(letter: str) -> str:
-    short = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(letter)
-    return short or (f"\\u{ord(letter):04x}" if ord(letter) < 0x10000 else f"\\U{ord(letter):08x}")

@@ -188,7 +188,8 @@ def _open_history(folder: Path) -> ReadInput:
     from pytest_approvals.conversations.lint.linter import FORMATTERS, Linter
     from pytest_approvals.conversations.reproduce.anonymize import anonymize
     from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS, build_draft
-    from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
+    from pytest_approvals.conversations.reproduce.scenario_document import build_document
+    from pytest_approvals.scenario.to_file import format_yaml
 
     path = folder / "conversation.json"
 

@@ -7,7 +7,8 @@ from typing import Any
 from pytest_approvals.conversations.reproduce.anonymize import anonymize
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import GENERATED_TEXTS
-from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
+from pytest_approvals.conversations.reproduce.scenario_document import build_document
+from pytest_approvals.scenario.to_file import format_yaml
 
 
 def test_nothing_of_the_conversation_is_left(stored: ScenarioDraft) -> None:

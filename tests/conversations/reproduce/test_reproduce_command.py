@@ -12,9 +12,9 @@ import pytest
 
 from pytest_approvals.cli import main
 from pytest_approvals.conversations.reproduce.reproducer import TrialAgent
-from pytest_approvals.conversations.reproduce.scenario_document import format_yaml
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario
+from pytest_approvals.scenario.to_file import format_yaml
 
 SMALL = """\
 title: A call of refund is rejected, two messages follow

@@ -13,8 +13,9 @@ from pytest_approvals.conversations.reproduce.anonymize import anonymize
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import build_draft
 from pytest_approvals.conversations.reproduce.reproducer import build_scenario
-from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
+from pytest_approvals.conversations.reproduce.scenario_document import build_document
 from pytest_approvals.errors import ApprovalsError
+from pytest_approvals.scenario.to_file import format_yaml
 from pytest_approvals.yaml_files.document import parse_yaml
 
 ODD = [

@@ -10,8 +10,9 @@ from pytest_approvals.conversations.histories.readers import FormatDetector
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.from_conversation import build_draft
 from pytest_approvals.conversations.reproduce.reproducer import build_scenario
-from pytest_approvals.conversations.reproduce.scenario_document import build_document, format_yaml
+from pytest_approvals.conversations.reproduce.scenario_document import build_document
 from pytest_approvals.errors import HistoryError
+from pytest_approvals.scenario.to_file import format_yaml
 
 WHOLE = """\
 title: A call of refund is rejected, a message follows, what is pending is answered, two messages follow
