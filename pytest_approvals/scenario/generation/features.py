@@ -11,6 +11,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.agent_side.contract.types import Condition
 from pytest_approvals.errors import UnknownName
+from pytest_approvals.scenario.dry_run import find_step_capabilities
 from pytest_approvals.scenario.model import (
     Call,
     LeaveStep,
@@ -153,7 +154,7 @@ FEATURES: dict[str, Feature] = {
     "tampered_arguments": _feature("caller", "", "tampered_request"),
     "tampered_tool": _feature("caller", "", "tampered_request"),
     "contradiction": _feature("caller", "", "contradiction"),
-    "repeated_decision": _feature("caller", "langchain-ai/langchain#40206", "parallel", "repeated_decision"),
+    "repeated_decision": _feature("caller", "langchain-ai/langchain#40206", "repeated_decision"),
     "late_decision": _feature("caller", "google/adk-python#7151", "late_decision"),
     "decision_source": _feature("caller", _LANGGRAPH_STATE, "answer.rebuilt"),
     "sessions": _feature("caller", "openai/openai-agents-python#5123", "sessions"),
@@ -231,9 +232,19 @@ def find_features(scenario: Scenario) -> frozenset[str]:
     found.update(_by_replies(scenario), _by_tools(scenario), _by_steps(scenario), _by_frame(scenario))
     for value in _all_values(scenario):
         found.update(_by_value(value))
+    if "unknown_request" in found:
+        found -= {"unknown_request"} - {"unknown_request" for _ in _forged_ids(scenario)}
+        if "unknown_request" in find_step_capabilities(scenario):
+            found.add("unasked_decision")
     if _has_true_beside_1(scenario):
         found.add("true_beside_1")
     return frozenset(found)
+
+
+def _forged_ids(scenario: Scenario) -> Iterator[str]:
+    for step in all_steps(scenario):
+        if isinstance(step, (TurnStep, StageStep)):
+            yield from (decision.unknown_id for decision in step.answers if decision.unknown_id is not None)
 
 
 def feature_pairs(scenario: Scenario) -> frozenset[tuple[str, str]]:

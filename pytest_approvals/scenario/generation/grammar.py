@@ -45,11 +45,14 @@ from pytest_approvals.scenario.model import (
 
 _T = TypeVar("_T")
 
-MAX_FEATURES = 6
+MAX_FEATURES = 8
 """Most features that are drawn for one story; what they imply may add others."""
 
 _MAX_STEPS = 12
 _SPARE_REPLIES = 8
+_FIRST_MESSAGES = {"": "Go ahead.", "bob": "Hello."}
+"""First message of each session."""
+
 _MESSAGES = ("Thank you.", "And now?", "One more thing.", "Is it done?", "What is next?", "Go on.")
 
 
@@ -103,7 +106,7 @@ _EDGES: dict[str, tuple[Any, ...]] = {
     "right_to_left": ("\u05e9\u05dc\u05d5\u05dd", "\u0645\u0631\u062d\u0628\u0627"),
     "astral_letters": ("\U0001f642", "\U0001d54f"),
     "control_characters": ("a\tb", "a\x00b", "a\u2028b"),
-    "quotes_and_braces": ('say "hi"', "a\\b", "{amount}", "it's </tool>"),
+    "quotes_and_braces": ('say "hi"', "a\\b", '{"a": 1}', "it's </tool>"),
     "long_text": ("long " * 1000,),
     "empty_text": ("",),
     "true_beside_1": (True,),
@@ -145,7 +148,7 @@ _FREE = (
 
 _TEMPLATE_OF_TYPE = {"number": 4, "boolean": 5, "object": 6, "array": 7, "string": 2}
 
-_RESULTS: tuple[Any, ...] = ({"status": "ok", "id": 7}, ["a", "b"], 0, False, None, "", {}, 2.5, "a" * 5000)
+_RESULTS: tuple[Any, ...] = ({"status": "ok", "id": 7}, ["a", "b"], 0, False, None, {}, 2.5, [], 2**53 + 1)
 
 # A tool does one of these things; a story that wants several has a tool for each.
 _BEHAVIOURS = (
@@ -197,21 +200,32 @@ class _StoryWriter:
             title="A drawn story",
             tools=tuple(self.tools.values()),
             answer={"total": Parameter(type="integer")} if self._has_answer else {},
-            agents={MAIN: Script(replies=(*replies, *spare)), **self.agents},
+            agents={MAIN: self._draw_script((*replies, *spare)), **self.agents},
             equal_arguments="equal_arguments" in self.features,
             limits=self._draw_limits(),
             held_back=("report",) if "held_back" in self.features else (),
         )
         scenario = assign_labels(scenario)
         if "oracle_only" in self.features:
-            scenario = replace(scenario, agents=_shorten(scenario.agents, self.core))
+            scenario = replace(scenario, agents=_shorten(scenario.agents, self.core, [_FIRST_MESSAGES[""]]))
             tools = tuple(_forget_signals(tool, frozenset()) for tool in scenario.tools)
             return self._draw_frame(replace(scenario, tools=tools))
         caller = _CallerWriter(self, scenario)
         steps = caller.write()
-        scripts = _shorten(scenario.agents, max(self.core, caller.replies_needed()))
+        messages = [_FIRST_MESSAGES[session] for session in caller.begun]
+        scripts = _shorten(scenario.agents, max(self.core, caller.replies_needed()), messages)
         tools = tuple(_forget_signals(tool, caller.signals) for tool in scenario.tools)
         return self._draw_frame(replace(scenario, caller=steps, agents=scripts, tools=tools))
+
+    def _draw_script(self, replies: tuple[ScriptedReply, ...]) -> Script:
+        if "script_by_message" not in self.features:
+            return Script(replies=replies)
+        scripts = {_FIRST_MESSAGES[""]: replies}
+        if {"sessions", "sessions_together"} & self.features:
+            tool = next(tool for tool in self.tools.values() if self._is_called_plainly(tool))
+            other = (ScriptedReply(calls=(self.draw_call(tool),)), *(self._last_word(text) for text in _MESSAGES))
+            scripts[_FIRST_MESSAGES["bob"]] = other
+        return Script(by_prompt=scripts)
 
     def allows(self, capability: str) -> bool:
         """Return whether the agent has a capability."""
@@ -233,7 +247,11 @@ class _StoryWriter:
         gates = [name for name in _GATES if name in self.features]
         # A call that waits for a signal is gated in any case, so that its approval can come together with it.
         waiting = "waits_for_signal" in behaviours
+        # Beside gates that nobody can foresee there is one whose request the caller can count on.
+        unforeseen = len(gates) if not {"condition", "slow_conditions"} & self.features else 0
         count = max(1, len(behaviours), len(gates) + waiting)
+        if unforeseen and self.features & _NEEDS_REQUESTS:
+            count = max(count, unforeseen + waiting + 1)
         if {"several_tools", "edit_tool", "tampered_tool"} & self.features:
             count = max(count, 2)
         first = pick(self.choices, range(4)) if not self.edges else self._template_for_edges()
@@ -246,6 +264,7 @@ class _StoryWriter:
             if waiting and number == count - 1:
                 behaviour, gate = "waits_for_signal", ""
             self._add_tool(name, parameters, result, self._draw_gate(gate, parameters), behaviour)
+        self._add_tools_for_edges()
         if {"free_tool", "unasked_decision", "waits_for_call"} & self.features:
             self.due.pop("free_tool", None)
             name, parameters, result = pick(self.choices, _FREE)
@@ -266,6 +285,16 @@ class _StoryWriter:
         if "hand_offs" in self.features:
             self.tools["to_clerk"] = Tool(name="to_clerk", hands_over_to="clerk")
             self._add_tool("settle", {"bill": "integer"}, "settled {bill}", "always", "", agent="clerk")
+
+    def _add_tools_for_edges(self) -> None:
+        """Add a tool for each type of value that no tool takes yet."""
+        for edge in self.edges:
+            kind = _EDGE_TYPES.get(edge, "string")
+            if not any(
+                parameter.type == kind for tool in self.tools.values() for parameter in tool.parameters.values()
+            ):
+                name, parameters, result = _GATED[_TEMPLATE_OF_TYPE.get(kind, 0)]
+                self._add_tool(name, parameters, result, "always", "")
 
     def _template_for_edges(self) -> int:
         for name in self.edges:
@@ -396,6 +425,8 @@ class _StoryWriter:
             if kind == "integer":
                 return value + number if value > 0 else value - number
             return f"{value}{number}" if value else value
+        if kind == "integer" and "true_beside_1" in self.features and 1 not in self.identities:
+            return 1
         number = self.next_number()
         match kind:
             case "integer":
@@ -420,10 +451,12 @@ class _StoryWriter:
         arguments: Mapping[str, Any] | str = fitting
         invalid = False
         if tool.kind == "function" and tool.parameters:
-            if self.broken_texts and self.takes("broken_arguments", 20):
+            # The request about the first call can be counted on.
+            is_spoilt = self.ids > 1 or not self.features & _NEEDS_REQUESTS
+            if is_spoilt and self.broken_texts and self.takes("broken_arguments", 20):
                 arguments = pick(self.choices, self.broken_texts)
                 self.broken_texts.remove(arguments)
-            elif self.takes("invalid_arguments", 20):
+            elif is_spoilt and self.takes("invalid_arguments", 20):
                 arguments, invalid = self._spoil(tool, fitting), True
         return Call(label="", id=f"{prefix}{self.ids}", tool=name, arguments=arguments, invalid=invalid)
 
@@ -504,7 +537,16 @@ class _StoryWriter:
         if "parallel" in self.features or "partial_answers" in self.features or "repeated_decision" in self.features:
             rest = max(rest, 2 - len(usable))
         calls = [self.draw_call(tool) for tool in usable]
-        calls += [self.draw_call(pick(self.choices, usable)) for _ in range(rest)]
+        gated = [tool for tool in usable if tool.approval != "never"]
+        rest = max(rest, (len(self.features & _NEEDS_REQUESTS) + 1) // 2 - len(gated))
+        calls += [self.draw_call(pick(self.choices, gated)) for _ in range(rest)]
+        for edge in [name for name in self.edges if name in self.due]:
+            kind = _EDGE_TYPES.get(edge, "string")
+            fitting = [tool for tool in usable if any(parameter.type == kind for parameter in tool.parameters.values())]
+            if edge in self.due and fitting:
+                calls.append(self.draw_call(fitting[0]))
+        if {"broken_arguments", "invalid_arguments"} & set(self.due):
+            calls.append(self.draw_call(next(tool for tool in gated if tool.kind == "function")))
         if "equal_arguments" in self.features:
             twin = pick(self.choices, calls)
             self.ids += 1
@@ -532,6 +574,8 @@ class _StoryWriter:
 
     def _group(self, calls: list[Call]) -> list[list[Call]]:
         """Return the calls of each reply."""
+        # The first two calls are gated, so that two requests can be open at once.
+        calls = sorted(calls, key=lambda call: self._is_free(call))
         groups: list[list[Call]] = [[calls[0]]]
         several = bool({"parallel", "partial_answers", "repeated_decision"} & self.features)
         for call in calls[1:]:
@@ -541,6 +585,10 @@ class _StoryWriter:
             else:
                 groups.append([call])
         return groups
+
+    def _is_free(self, call: Call) -> bool:
+        tool = self.tools.get(call.tool)
+        return tool is None or tool.approval == "never"
 
     def _draw_delegations(self, count: int) -> list[Call]:
         self.ids += 1
@@ -649,9 +697,11 @@ def _forget_signals(tool: Tool, given: Collection[str]) -> Tool:
     return replace(tool, approval=approval, behaviours=behaviours)
 
 
-def _shorten(agents: Mapping[str, Script], count: int) -> dict[str, Script]:
-    """Return the scripts with the first *count* replies of the main agent."""
-    return {**agents, MAIN: replace(agents[MAIN], replies=agents[MAIN].replies[:count])}
+def _shorten(agents: Mapping[str, Script], count: int, messages: Collection[str]) -> dict[str, Script]:
+    """Return the scripts with the first *count* replies of the main agent, and those for *messages* only."""
+    main = agents[MAIN]
+    by_prompt = {text: replies[:count] for text, replies in main.by_prompt.items() if text in messages}
+    return {**agents, MAIN: replace(main, replies=main.replies[:count], by_prompt=by_prompt)}
 
 
 # --- the caller -------------------------------------------------------------------------------------------------------
@@ -697,6 +747,12 @@ _NEEDS_OPEN = frozenset(
 )  # fmt: skip
 """Actions that make sense only while a request is open."""
 
+_NEEDS_REQUESTS = _NEEDS_OPEN | {
+    "repeated_decision", "late_decision", "edit", "edit_tool", "invalid_edit", "unknown_edit_tool", "always", "never",
+    "reject_reason", "decision_source", "tampered_arguments", "tampered_tool",
+}  # fmt: skip
+"""Features for which a request is answered, or stays open."""
+
 _REASONS = ("not today", "over the limit", "ask me again tomorrow")
 _MALFORMED_DECISIONS: tuple[Any, ...] = ("approve", None, True, {}, {"approved": "yes"}, 1, [])
 _MALFORMED_ADDRESSES: tuple[Any, ...] = (None, "", 7, {}, [], {"id": None})
@@ -730,9 +786,14 @@ class _CallerWriter:
         while len(self.steps) < _MAX_STEPS:
             session = pick(self.choices, self.sessions)
             actions = [name for name in _ACTIONS if name in self.story.due and self._applies(name, session)]
-            chosen = self.choices.below(len(actions) + 1) if actions else 0
+            # Nothing follows a caller who leaves.
+            actions = [name for name in actions if name != "leave"] or actions
+            # An action is twice as likely as ordinary progress, which may close the request that it needs.
+            chosen = self.choices.below(2 * len(actions) + 1) if actions else 0
+            if actions and not chosen and _NEEDS_OPEN & set(actions) and not self._has_more_calls(session):
+                chosen = 1
             if chosen:
-                name = actions[chosen - 1]
+                name = actions[(chosen - 1) % len(actions)]
                 del self.story.due[name]
                 self._act(name, session)
                 if name == "leave":
@@ -740,6 +801,12 @@ class _CallerWriter:
             elif not self._progress(session, turns) and not actions:
                 break
         return tuple(self.steps)
+
+    def _has_more_calls(self, session: str) -> bool:
+        """Return whether the script of a session has calls that were not made yet."""
+        script = self.scenario.agents[MAIN]
+        replies = script.by_prompt.get(_FIRST_MESSAGES[session], script.replies)
+        return any(reply.calls for reply in replies[self.dry.position(session) :])
 
     def replies_needed(self) -> int:
         """Return how many replies of the main script the steps may play."""
@@ -758,7 +825,7 @@ class _CallerWriter:
 
     def _begin(self, session: str) -> None:
         self.begun.add(session)
-        turn = TurnStep(text="Go ahead." if session == "" else "Hello.", session=session)
+        turn = TurnStep(text=_FIRST_MESSAGES[session], session=session)
         if "slow_conditions" in self.story.features and _POLICY not in self.signals:
             self.signals.add(_POLICY)
             self._add(TogetherStep(steps=(turn, SignalStep(name=_POLICY))))
@@ -776,7 +843,8 @@ class _CallerWriter:
                 self._begin(name)
                 return True
             labels = self.dry.open_labels(name)
-            if labels and self.dry.is_unsure(name) and chance(self.choices, 75):
+            wanted = _NEEDS_REQUESTS & set(self.story.due)
+            if labels and self.dry.is_unsure(name) and chance(self.choices, 40 if wanted else 75):
                 # Nobody knows what is open: whoever writes such a story lets the oracle answer what is.
                 self._let_oracle(pick(self.choices, (None, 1)), name)
                 return True
@@ -784,7 +852,7 @@ class _CallerWriter:
                 self._decide(name, labels)
                 return True
         sent = sum(isinstance(step, TurnStep) and step.text is not None for step in self._all_turns())
-        if sent < turns * len(self.sessions) or self._main_position(session) < self.story.core:
+        if sent < turns * len(self.sessions) or self.dry.position(session) < self._core(session):
             if sent >= len(self.sessions) * 5:
                 return False
             self._add(TurnStep(text=self._next_text(), session=session))
@@ -798,8 +866,10 @@ class _CallerWriter:
             self._add(SignalStep(name=_BANK))
         self._add(LetOracleStep(rounds=rounds, session=session))
 
-    def _main_position(self, session: str) -> int:
-        return self.dry.position(session)
+    def _core(self, session: str) -> int:
+        """Return the number of replies that a session has to play for the whole story."""
+        own = self.scenario.agents[MAIN].by_prompt.get(_FIRST_MESSAGES[session], ())
+        return len(own) if session and own else self.story.core
 
     def _decide(self, session: str, labels: Sequence[str], *, text: str | None = None) -> None:
         answers = self._draw_decisions(labels, session)
@@ -882,8 +952,10 @@ class _CallerWriter:
 
     def _applies(self, name: str, session: str) -> bool:
         """Return whether an action makes sense now in a session."""
+        if name == "sessions_together":
+            return True
         if session not in self.begun:
-            return name == "sessions_together" and len(self.begun) < len(self.sessions)
+            return False
         labels = self.dry.open_labels(session)
         # A call that waits for a signal is decided together with it.
         if name in _NEEDS_OPEN and (not labels or (self._waits(labels, session) and _BANK not in self.signals)):
@@ -892,13 +964,13 @@ class _CallerWriter:
             case "partial_answers":
                 return len(labels) > 1
             case "repeated_decision":
-                return bool(self.dry.settled_labels(session)) and bool(labels)
+                return bool(self.dry.settled_labels(session) and labels) or (
+                    len(labels) > 1 and self.story.allows("partial_answers") and not self._waits(labels, session)
+                )
             case "late_decision":
                 return bool(self.dry.settled_labels(session)) and not labels
             case "unasked_decision":
                 return bool(self.dry.ungated_labels(session))
-            case "sessions_together":
-                return False
             case "hangs_up_at_model":
                 return not labels or not self._waits(labels, session) or _BANK in self.signals
         return True
@@ -1016,17 +1088,7 @@ class _CallerWriter:
 
     def _together(self, name: str, session: str, labels: Sequence[str]) -> None:
         if name == "sessions_together":
-            first = TurnStep(text="Good morning.", session=self.sessions[1])
-            self.begun.add(self.sessions[1])
-            pending = self.dry.open_labels("")
-            if pending and not (self._waits(pending, "") and _BANK not in self.signals):
-                other = TurnStep(answers=self._draw_decisions(pending, ""))
-            else:
-                other = TurnStep(text=self._next_text())
-            if self.dry.open_labels("") and other.text is not None:
-                self._add(first)
-            else:
-                self._add(TogetherStep(steps=(other, first)))
+            self._add(TogetherStep(steps=tuple(map(self._next_turn, self.sessions))))
             return
         one = TurnStep(answers=self._draw_decisions(labels, session), session=session)
         if self.story.allows("message_while_pending") and chance(self.choices, 40):
@@ -1034,6 +1096,19 @@ class _CallerWriter:
         else:
             other = TurnStep(answers=self._draw_decisions(labels, session), session=session)
         self._add(TogetherStep(steps=(one, other)))
+
+    def _next_turn(self, session: str) -> TurnStep:
+        """Return the next ordinary turn of a session, which waits for no signal."""
+        if session not in self.begun:
+            self.begun.add(session)
+            return TurnStep(text=_FIRST_MESSAGES[session], session=session)
+        labels = self.dry.open_labels(session)
+        if labels and self._waits(labels, session) and _BANK not in self.signals:
+            answers = tuple(ScriptedDecision(label=label, verdict="reject") for label in labels)
+            return TurnStep(answers=answers, session=session)
+        if labels:
+            return TurnStep(answers=self._draw_decisions(labels, session), session=session)
+        return TurnStep(text=self._next_text(), session=session)
 
     def _misbehave(self, name: str, session: str, labels: Sequence[str]) -> None:
         match name:
@@ -1059,7 +1134,9 @@ class _CallerWriter:
                 if not self.story.allows("partial_answers"):
                     answers += self._draw_decisions([other for other in labels if other != label], session)
             case _:
-                label = pick(self.choices, self.dry.settled_labels(session))
+                if not self.dry.settled_labels(session):
+                    self._decide(session, labels[:1])
+                label = pick(self.choices, self.dry.settled_labels(session) or labels[:1])
                 answers = [ScriptedDecision(label=label, verdict=self._approve_or_reject())]
         self._add(TurnStep(answers=tuple(answers), session=session))
 
