@@ -1,4 +1,4 @@
-"""Proof that verdicts do not depend on load: the same runs on a quiet and on a loaded machine.
+"""Proof that verdicts depend neither on load nor on what is remembered of earlier runs.
 
 `python -m pytest_approvals.devtools.load_equality --runs 1000 --stressors 10 --agent reference` plays runs of the whole
 catalogue, first as the machine is, then beside processes that never wait, and compares verdicts and journals. A run
@@ -7,6 +7,9 @@ a verdict depends on load.
 
 Frameworks put random ids and the time into states and messages. Their journals are compared without the digests and
 sizes of states, and if they still differ, as transcripts, in which made-up values have placeholders.
+
+With `--remembered` the runs are those of `pytest-approvals run`, of all scenarios or those named by `--scenario`:
+played without a store, played for an empty one, and taken from that. The exit code is 1 if a verdict is another one.
 """
 
 from __future__ import annotations
@@ -18,15 +21,22 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
 from pytest_approvals.checks import judge
 from pytest_approvals.errors import ApprovalsError, UsageError
+from pytest_approvals.journal.files import read_journals
 from pytest_approvals.journal.transcript import Transcript
+from pytest_approvals.reporting.files import read_report
+from pytest_approvals.reporting.report import Report
+from pytest_approvals.reporting.subject import Subject
+from pytest_approvals.runner.remembered_runs import FOLDER_VARIABLE, RememberedRuns
 from pytest_approvals.scenario.catalogue import find_scenarios, stock_folder
 from pytest_approvals.scenario.load import load_scenario
 from pytest_approvals.scenario.model import Scenario, Variant
@@ -107,8 +117,8 @@ class Comparison:
     Attributes:
         runs: How many runs were compared.
         same: How many were equal in each attribute of `RunResult`.
-        load: What differs, but only under load: the runs with their verdicts or transcripts.
-        chance: What differs without load, too.
+        load: What differs, but only under load, or when it is remembered: the runs with their verdicts or transcripts.
+        chance: What differs without that, too.
     """
 
     runs: int = 0
@@ -212,10 +222,115 @@ class CataloguePlayer:
         )
 
 
+# --- remembered runs --------------------------------------------------------------------------------------------------
+
+RunId = tuple[str, str, str]
+"""The scenario, the agent and the variant of a run."""
+
+
+def compare_remembered(words: Sequence[str], report: Callable[[str], object] = print) -> tuple[int, Comparison]:
+    """Play runs with and without a store of remembered runs, and return how many were remembered and what is equal.
+
+    Args:
+        words: The arguments of `pytest-approvals run`.
+        report: Shows a line about the progress.
+
+    Raises:
+        UsageError: They did not run.
+    """
+    with TemporaryDirectory() as name:
+        folder, store = Path(name), Path(name, "runs")
+        played = _run_session(words, folder / "played.jsonl", "off", report, "--journals", str(folder / "journals"))
+        kept = _run_session(words, folder / "kept.jsonl", str(store), report)
+        again = _run_session(words, folder / "again.jsonl", str(store), report)
+        transcripts = _read_transcripts(folder / "journals")
+        first = _collect_results(played, transcripts)
+        second = _collect_results(kept, transcripts)
+        kept_transcripts = _read_kept_transcripts(store)
+        # Of a run that was played again the report has the transcript only if it has a finding.
+        unknown = {run: text for run, text in transcripts.items() if run not in again.remembered}
+        third = _collect_results(again, {**kept_transcripts, **unknown})
+    return len(again.remembered), compare_results(first, second, third)
+
+
+def compare_results(
+    first: Mapping[RunId, RunResult], second: Mapping[RunId, RunResult], remembered: Mapping[RunId, RunResult]
+) -> Comparison:
+    """Compare runs that were played twice with what is remembered of them.
+
+    A run that is not in all of them has another verdict; so has a remembered run without a transcript.
+    """
+    comparison = Comparison(same={"verdicts": 0, "transcript": 0})
+    missing = RunResult(verdicts=(("not run", "", None),), journal="", facts="", transcript="")
+    for run in sorted({*first, *second, *remembered}):
+        comparison.runs += 1
+        one, other, third = (results.get(run, missing) for results in (first, second, remembered))
+        differs = set(one.differences(third))
+        for name in comparison.same.keys() - differs:
+            comparison.same[name] += 1
+        if differs:
+            by_chance = differs.issubset(one.differences(other))
+            line = f"{run[0]} on {run[1]} in {run[2]}: {_describe_difference(one, third)}"
+            (comparison.chance if by_chance else comparison.load).append(line)
+            comparison.verdicts_differ |= "verdicts" in differs and not by_chance
+    return comparison
+
+
+def _run_session(words: Sequence[str], path: Path, store: str, report: Callable[[str], object], *more: str) -> Report:
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pytest_approvals.cli", "run", *words, "--report", str(path), *more]
+    environment = {**os.environ, FOLDER_VARIABLE: store}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    whole = read_report(path) if path.exists() else None
+    if done.returncode > 1 or whole is None or not whole.verdicts:
+        raise UsageError((done.stderr or done.stdout).strip().removeprefix("pytest-approvals: "))
+    number, known = whole.footer().runs, len(whole.remembered)
+    report(f"{path.stem}: {number:,} runs, {known:,} of them remembered, in {time.monotonic() - began:.0f} s")
+    return whole
+
+
+def _read_transcripts(folder: Path) -> dict[RunId, str]:
+    """Return the transcripts of all journals in a folder."""
+    found: dict[RunId, str] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for stored in read_journals(path):
+            subject = Subject.of(stored.header)
+            found[subject.scenario, subject.agent, subject.variant] = str(Transcript.of(stored.events))
+    return found
+
+
+def _read_kept_transcripts(folder: Path) -> dict[RunId, str]:
+    """Return the transcripts of all remembered runs."""
+    store = RememberedRuns(folder)
+    kept = [value["verdict"] for value in store.values() if isinstance(value, dict)]
+    store.close()
+    records = [(verdict["record"], str(Transcript.parse(verdict["transcript"]))) for verdict in kept]
+    return {(record["scenario"], record["agent"], record["variant"]): text for record, text in records}
+
+
+def _collect_results(report: Report, transcripts: Mapping[RunId, str]) -> dict[RunId, RunResult]:
+    """Return the results of the runs of a report; where it has a transcript, that one counts."""
+    verdicts: dict[RunId, set[tuple[str, str, str | None]]] = {}
+    for line in report.verdicts:
+        verdicts.setdefault((line.scenario, line.agent, line.variant), set()).add((line.check, line.status, line.label))
+    told = {(line.scenario, line.agent, line.variant): str(Transcript(line.lines)) for line in report.transcripts}
+    return {
+        run: RunResult(
+            verdicts=tuple(sorted(several, key=str)),
+            journal="",
+            facts="",
+            transcript=told.get(run, transcripts.get(run, "")),
+        )
+        for run, several in verdicts.items()
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare runs and print the result; return 1 if a verdict depends on load."""
+    """Compare runs and print the result; return 1 if a verdict depends on load, or on what is remembered."""
     args = _parse_arguments(arguments)
     try:
+        if args.remembered:
+            return _print_remembered(args)
         if args.runs < 1 or args.stressors < 1:
             raise UsageError("Invalid number: --runs and --stressors must be at least 1")
         player = CataloguePlayer(args.agent or ["reference"], args.time_limit)
@@ -235,13 +350,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(one.verdicts_differ for one in results.values()))
 
 
+def _print_remembered(args: argparse.Namespace) -> int:
+    agents = [word for agent in args.agent or ["reference"] for word in ("--agent", agent)]
+    words = [*args.scenario, *agents, *(("--strength", args.strength) if args.strength else ())]
+    remembered, found = compare_remembered([*words, "--time-limit", str(args.time_limit), "-n", str(args.processes)])
+    names = (("verdicts", found.same["verdicts"]), ("transcripts", found.same["transcript"]))
+    equal = ", ".join(f"{count:,} equal {name}" for name, count in names)
+    print(f"{found.runs:,} runs and groups of them, {remembered:,} remembered: {equal}")
+    for word, lines in (("when it is remembered", found.load), ("when it is played, too", found.chance)):
+        for line in lines:
+            print(f"differs {word}: {line}")
+    return int(found.verdicts_differ or not remembered)
+
+
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=_COMMAND, description="Compare runs on a quiet and on a loaded machine.")
+    parser = argparse.ArgumentParser(
+        prog=_COMMAND, description="Compare runs on a quiet and on a loaded machine, or with remembered runs."
+    )
     parser.add_argument("--runs", type=int, default=1000, metavar="N", help="how many, of all agents (default: 1000)")
     parser.add_argument("--stressors", type=int, default=10, metavar="K", help="processes as load (default: 10)")
     parser.add_argument(
         "--agent", action="append", metavar="AGENT", help="an agent; may be repeated (default: reference)"
     )
+    parser.add_argument("--remembered", action="store_true", help="compare with remembered runs, not with load")
+    parser.add_argument(
+        "--scenario", action="append", default=[], metavar="SCENARIO", help="with --remembered: what is played"
+    )
+    parser.add_argument("--strength", metavar="1|2|3|full", help="with --remembered: as for `pytest-approvals run`")
+    parser.add_argument("--processes", default="0", metavar="N", help="with --remembered: as -n of pytest-xdist")
     parser.add_argument("--time-limit", type=float, default=30.0, metavar="S", help="seconds for a run (default: 30)")
     return parser.parse_args(arguments)
 

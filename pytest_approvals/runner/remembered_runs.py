@@ -15,7 +15,7 @@ import sqlite3
 import stat
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,13 @@ class RememberedRuns:
         with suppress(ValueError, zlib.error):
             return json.loads(zlib.decompress(body))
         return None
+
+    def values(self) -> Iterator[Any]:
+        """Yield all that can be believed of what was written."""
+        if self._connection is not None:
+            for (key,) in self._connection.execute("SELECT key FROM runs ORDER BY key").fetchall():
+                if (value := self.find(key)) is not None:
+                    yield value
 
     def keep(self, key: str, value: Any) -> None:
         """Keep a value that JSON can hold under a key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pytest_approvals.devtools.load_equality import (
     Comparison,
     PlannedRun,
     RunResult,
+    compare_results,
     compare_under_load,
     main,
     running_stressors,
@@ -92,3 +94,44 @@ def test_a_mistake_in_the_command_is_a_message(capsys: pytest.CaptureFixture[str
     """Exit code 2, and what to write."""
     assert 2 == main(["--runs", "0"])
     assert "Invalid number" in capsys.readouterr().err
+
+
+RUN_ID = ("toys/one", "toy", "none-held")
+
+
+def test_a_verdict_that_was_remembered_wrongly_is_found() -> None:
+    """Unless playing the run twice makes the same difference; a run that is missing has no verdict at all."""
+    results = ((RESULT, TIMEOUT), (TIMEOUT, TIMEOUT), (RESULT, None))
+    found = [
+        compare_results({RUN_ID: RESULT}, {RUN_ID: played}, {} if known is None else {RUN_ID: known})
+        for played, known in results
+    ]
+
+    assert [True, False, True] == [one.verdicts_differ for one in found]
+    assert [(1, 0), (0, 1), (1, 0)] == [(len(one.load), len(one.chance)) for one in found]
+    assert ["toys/one on toy in none-held: verdicts run-ends fail, run-ends pass"] == found[0].load
+
+
+def test_a_transcript_that_was_remembered_wrongly_is_named() -> None:
+    """It is no other verdict."""
+    changed = replace(RESULT, transcript="Another.\n")
+    found = compare_results({RUN_ID: RESULT}, {RUN_ID: RESULT}, {RUN_ID: changed})
+
+    assert ({"verdicts": 1, "transcript": 0}, False, 1) == (found.same, found.verdicts_differ, len(found.load))
+
+
+def test_remembered_runs_are_as_if_they_were_played(capsys: pytest.CaptureFixture[str]) -> None:
+    """A scenario on the reference agent, by the command."""
+    words = ["--remembered", "--scenario", "basics/approved", "--strength", "1"]
+
+    assert 0 == main(words)
+    *_, again, last = capsys.readouterr().out.splitlines()
+    assert again.startswith("again: 5 runs, 5 of them remembered, ")
+    assert re.fullmatch(r"(\d) runs and groups of them, 5 remembered: \1 equal verdicts, \1 equal transcripts", last)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+def test_all_remembered_runs_are_as_if_they_were_played() -> None:
+    """All scenarios on the reference agent."""
+    assert 0 == main(["--remembered"])

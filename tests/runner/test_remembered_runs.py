@@ -180,3 +180,15 @@ def test_the_folder_is_in_the_cache_unless_it_is_named(monkeypatch: pytest.Monke
         found.append(get_runs_folder())
 
     assert [tmp_path / "runs", Path("/elsewhere"), None] == found
+
+
+def test_all_that_can_be_believed_is_listed(store: RememberedRuns, folder: Path) -> None:
+    """In the order of the keys; a damaged row is left out."""
+    for key in "cab":
+        store.keep(key, key)
+    store.close()
+    change_rows(folder, "UPDATE runs SET body = x'00' WHERE key = 'b'")
+    again = RememberedRuns(folder)
+
+    assert ["a", "c"] == list(again.values())
+    again.close()
