@@ -7,17 +7,31 @@ can also be drawn from a seed alone, with `story_from_seed`.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pytest_approvals.errors import UsageError
 from pytest_approvals.scenario.generation.features import FEATURES, PROFILES, available_features
-from pytest_approvals.scenario.generation.grammar import draw_story
+from pytest_approvals.scenario.generation.features import feature_pairs as feature_pairs
+from pytest_approvals.scenario.generation.features import find_features as find_features
+from pytest_approvals.scenario.generation.grafts import cross, vary
+from pytest_approvals.scenario.generation.grammar import Choices, draw_story
 from pytest_approvals.scenario.model import Scenario
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-__all__ = ["FEATURES", "PROFILES", "stories", "story_from_seed"]
+__all__ = [
+    "FEATURES",
+    "PROFILES",
+    "choices_from_seed",
+    "crossings",
+    "feature_pairs",
+    "find_features",
+    "neighbours",
+    "stories",
+    "story_from_seed",
+]
 
 
 def stories(capabilities: frozenset[str] | None = None, *, profile: str = "adversarial") -> SearchStrategy[Scenario]:
@@ -32,18 +46,56 @@ def stories(capabilities: frozenset[str] | None = None, *, profile: str = "adver
         UnknownName: The profile is unknown.
     """
     available_features(capabilities, profile)
-    strategies = _import_strategies()
+    return _build_strategy(lambda choices: draw_story(choices, capabilities, profile))
 
-    def draw_one(draw: DrawFn) -> Scenario:
-        return draw_story(_DrawnChoices(draw, strategies), capabilities, profile)
 
-    strategy: SearchStrategy[Scenario] = strategies.composite(draw_one)()
-    return strategy
+def crossings(catalogue: Iterable[Scenario], capabilities: frozenset[str] | None = None) -> SearchStrategy[Scenario]:
+    """Return a strategy of catalogue stories that have a feature of another one.
+
+    Args:
+        catalogue: The stories to cross, at least one.
+        capabilities: What the agent claims; no feature is added that it cannot play.
+
+    Raises:
+        UsageError: Hypothesis is not installed, or there is no story.
+    """
+    known = tuple(catalogue)
+    if not known:
+        raise UsageError("No stories to cross; give at least one.")
+    return _build_strategy(lambda choices: cross(choices, known, capabilities))
+
+
+def neighbours(scenario: Scenario, capabilities: frozenset[str] | None = None) -> SearchStrategy[Scenario]:
+    """Return a strategy of stories that differ from *scenario* in one to three places.
+
+    Args:
+        scenario: The story.
+        capabilities: What the agent claims; nothing is added that it cannot play.
+
+    Raises:
+        UsageError: Hypothesis is not installed.
+    """
+    return _build_strategy(lambda choices: vary(choices, scenario, capabilities))
 
 
 def story_from_seed(seed: int, capabilities: frozenset[str] | None = None, *, profile: str = "adversarial") -> Scenario:
     """Return the story of a seed: the same on every machine and in every release of Python."""
-    return draw_story(_SeededChoices(seed), capabilities, profile)
+    return draw_story(choices_from_seed(seed), capabilities, profile)
+
+
+def choices_from_seed(seed: int) -> Choices:
+    """Return the choices that follow from a seed, for `draw_story`, `cross` and `vary`."""
+    return _SeededChoices(seed)
+
+
+def _build_strategy(draw_from: Callable[[Choices], Scenario]) -> SearchStrategy[Scenario]:
+    strategies = _import_strategies()
+
+    def draw_one(draw: DrawFn) -> Scenario:
+        return draw_from(_DrawnChoices(draw, strategies))
+
+    strategy: SearchStrategy[Scenario] = strategies.composite(draw_one)()
+    return strategy
 
 
 def _import_strategies() -> Any:
