@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "serialize_mode" in metafunc.fixturenames:
+    if "serialize_mode" in metafunc.fixturenames and not _sets_own_mode(metafunc):
         pinned = get_state(metafunc.config).settings.pinned.get("serialize")
         metafunc.parametrize("serialize_mode", pinned or ("none", "json"), indirect=True)
 
@@ -157,6 +157,14 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         if session.exitstatus == pytest.ExitCode.INTERRUPTED:
             warnings.simplefilter("default")
         return (yield)
+
+
+def _sets_own_mode(metafunc: pytest.Metafunc) -> bool:
+    """Return whether a project has a fixture `serialize_mode` of its own, or a test is parametrized with modes."""
+    if any("serialize_mode" in str(mark.args[:1]) for mark in metafunc.definition.iter_markers("parametrize")):
+        return True
+    # Private, and without it a fixture of the project's own is called once with each mode, as ours is.
+    return len(getattr(metafunc, "_arg2fixturedefs", {}).get("serialize_mode", ())) > 1
 
 
 def _validate_marker(item: pytest.Item, mark: pytest.Mark) -> None:
@@ -251,8 +259,16 @@ def approval_oracle() -> Oracle:
 
 @pytest.fixture
 def serialize_mode(request: pytest.FixtureRequest) -> str:
-    """Serialize mode: what the state goes through between turns; a test that uses it runs once with each mode."""
-    return str(request.param)
+    """Serialize mode of the runs of a test, which runs once with `none` and once with `json`; a mode is never ignored.
+
+    `--approvals-serialize` names other modes, and so does `@pytest.mark.parametrize("serialize_mode", [...])`. A mode
+    that the agent cannot do is skipped.
+    """
+    if "approvals" not in request.fixturenames:
+        from pytest_approvals.errors import UsageError
+
+        raise UsageError("the fixture serialize_mode has no effect without the fixture approvals, whose runs it sets")
+    return str(getattr(request, "param", "none"))
 
 
 @pytest.fixture
@@ -306,7 +322,10 @@ def approvals(
     """Run a user's own agent on a scripted model, record it and judge it."""
     from pytest_approvals.plugin.user_runs import Approvals
 
-    return Approvals(get_state(request.config), request.node, approvals_config, approval_oracle)
+    mode = request.getfixturevalue("serialize_mode") if "serialize_mode" in request.fixturenames else None
+    made = Approvals(get_state(request.config), request.node, approvals_config, approval_oracle, mode)
+    request.node.stash.setdefault(FINAL_CHECKS_KEY, []).append(made.require_mode)
+    return made
 
 
 @pytest.fixture

@@ -5,16 +5,18 @@ What stands closer to the run takes precedence, in that order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypedDict
+
+import pytest
 
 from pytest_approvals.errors import UnknownName, UsageError
-from pytest_approvals.scenario.model import AnswerSource, Variant
+from pytest_approvals.scenario.model import AnswerSource, Scenario, Variant
+from pytest_approvals.scenario.requirements import VariantRequirements
 from pytest_approvals.scenario.vocabulary import DIMENSIONS
 
 if TYPE_CHECKING:
-    import pytest
-
+    from pytest_approvals.agent_side.contract.metadata import Facts
     from pytest_approvals.plugin.settings import Settings
     from pytest_approvals.runner.oracles import Oracle
 
@@ -75,6 +77,8 @@ def validate_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any
     Raises:
         UsageError: A name or a value is invalid; the message suggests the nearest valid one.
     """
+    if not isinstance(options, Mapping):
+        raise UsageError(f"Invalid value {options!r} of {where}: expected a mapping of settings")
     for name, value in options.items():
         if name not in RUN_OPTION_DEFAULTS:
             raise UnknownName("setting", name, RUN_OPTION_DEFAULTS, where)
@@ -84,15 +88,142 @@ def validate_options(options: Mapping[str, Any], where: str) -> Mapping[str, Any
 
 def resolve_options(node: pytest.Item, config: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Return the options of a test, which the arguments of its calls take precedence over."""
-    options = dict(RUN_OPTION_DEFAULTS)
-    options |= {"seed": settings.seed, "time_limit": settings.time_limit}
+    return {name: value for layer in list_layers(node, config, settings) for name, value in layer.options.items()}
+
+
+class OptionLayer(NamedTuple):
+    """Options that were said in one place."""
+
+    where: str
+    options: Mapping[str, Any]
+
+
+Layers: TypeAlias = Sequence[OptionLayer]
+"""What was said, the place that is closest to the run last."""
+
+MODE_FIXTURE = "the fixture serialize_mode"
+
+
+def list_layers(
+    node: pytest.Item, config: Mapping[str, Any], settings: Settings, mode: str | None = None
+) -> list[OptionLayer]:
+    """Return what was said about the runs of a test, without the arguments of its calls.
+
+    Args:
+        node: The test.
+        config: What the fixture `approvals_config` says.
+        settings: The settings of the session.
+        mode: What the fixture `serialize_mode` says; None if the test does not use it.
+
+    Raises:
+        UsageError: An option is invalid.
+    """
+    options = {**RUN_OPTION_DEFAULTS, "seed": settings.seed, "time_limit": settings.time_limit}
     # Several values on the command line mean several variants, and a call of a user's test makes one run.
     options |= {_option_of_dimension(name): values[0] for name, values in settings.pinned.items() if len(values) == 1}
-    options |= validate_options(config, "the fixture approvals_config")
+    layers = [
+        OptionLayer("the command line", options),
+        OptionLayer("the fixture approvals_config", validate_options(config, "the fixture approvals_config")),
+    ]
+    if mode is not None:
+        layers.append(OptionLayer(MODE_FIXTURE, validate_options({"serialize": mode}, MODE_FIXTURE)))
     # `iter_markers` begins with the closest one, which has to win.
-    for mark in reversed(list(node.iter_markers("approvals"))):
-        options |= options_from_marker(mark)
+    marks = reversed(list(node.iter_markers("approvals")))
+    return layers + [OptionLayer("the marker approvals", options_from_marker(mark)) for mark in marks]
+
+
+class _Condition(NamedTuple):
+    """What an option other than its default needs to take effect: a value of another option."""
+
+    option: str
+    base: str
+    is_met: Callable[[Mapping[str, Any]], bool]
+    needs: str
+
+
+_CONDITIONS = (
+    _Condition(
+        "resume", "serialize", lambda said: said["serialize"] not in ("none", "copy"), "`json` or `native.NAME`"
+    ),
+    _Condition("history", "serialize", lambda said: said["serialize"] == "json", "`json`"),
+    _Condition(
+        "answer", "serialize", lambda said: said["answer"] != "restored" or said["serialize"] != "none", "another value"
+    ),
+    _Condition("answer", "resume", lambda said: said["answer"] != "held" or said["resume"] == "same", "`same`"),
+    _Condition("chunking", "stream", lambda said: bool(said["stream"]), "`True`"),
+)
+
+
+def merge_layers(layers: Layers) -> dict[str, Any]:
+    """Return the options of a run.
+
+    An option that has no effect beside the others gives way to one that was said closer to the run; so does one of the
+    command line, which is meant for scenarios, too.
+
+    Raises:
+        UsageError: An option has no effect beside the others.
+        pytest.skip.Exception: It has none in the mode that the fixture `serialize_mode` says.
+    """
+    __tracebackhide__ = True
+    options: dict[str, Any] = {}
+    levels: dict[str, int] = {}
+    for level, layer in enumerate(layers):
+        options |= layer.options
+        levels |= dict.fromkeys(layer.options, level)
+    for condition in _CONDITIONS:
+        name, base = condition.option, condition.base
+        if options[name] == RUN_OPTION_DEFAULTS[name] or condition.is_met(options):
+            continue
+        if levels[name] == 0 or levels[name] < levels[base]:
+            options[name] = RUN_OPTION_DEFAULTS[name]
+            continue
+        _refuse(
+            f"{name}={options[name]!r} in {layers[levels[name]].where} has no effect with {base}={options[base]!r}; "
+            f"set {base} to {condition.needs}",
+            is_parametrized=layers[levels[base]].where == MODE_FIXTURE,
+        )
     return options
+
+
+def require_supported(scenario: Scenario, variant: Variant, agent: str, facts: Facts, layers: Layers) -> None:
+    """Refuse a variant that the agent cannot run.
+
+    Raises:
+        UsageError: The agent cannot run it; the message says what it can do.
+        pytest.skip.Exception: It cannot do what the fixture `serialize_mode` says.
+    """
+    __tracebackhide__ = True
+    said = {name: layer.where for layer in layers for name in layer.options}
+    # A script that breaks a stream is about the model, which a user's agent asks as it does.
+    needed = VariantRequirements(scenario).of(variant) - {"broken_stream", "model_failure"}
+    for capability in sorted(needed - facts.capabilities):
+        kind, _, value = capability.partition(".")
+        why = f": {facts.missing[capability]}" if capability in facts.missing else ""
+        if kind in ("serialize", "native"):
+            modes = ", ".join(list_serialize_modes(facts))
+            asked = f"serialize={variant.serialize!r}"
+            _refuse(
+                f"{agent} cannot do {asked}, which {said['serialize']} asks for{why}; it can do {modes}",
+                is_parametrized=said["serialize"] == MODE_FIXTURE,
+            )
+        raise UsageError(f"{agent} cannot do {_NAMES_OF_CAPABILITIES.get(capability, f'{kind}={value!r}')}{why}")
+
+
+_NAMES_OF_CAPABILITIES = {"streaming": "stream=True", "fresh": "resume='fresh' or 'cold'"}
+
+
+def list_serialize_modes(facts: Facts) -> list[str]:
+    """Return the serialize modes that an agent can do."""
+    own = [mode for mode in ("copy", "json") if f"serialize.{mode}" in facts.capabilities]
+    return ["none", *own, *sorted(name for name in facts.capabilities if name.startswith("native."))]
+
+
+def _refuse(why: str, *, is_parametrized: bool) -> None:
+    """Skip the test if it runs in all modes, of which this is one; a test that asks for the mode itself is wrong."""
+    __tracebackhide__ = True
+    if is_parametrized:
+        pytest.skip(why)
+    raise UsageError(why)
 
 
 def options_from_marker(mark: pytest.Mark) -> Mapping[str, Any]:
@@ -142,6 +273,8 @@ def _validate_option(name: str, value: Any, where: str) -> None:
         raise UnknownName("checks", str(value), _CHECK_MODES, where)
     if name == "time_limit" and not (isinstance(value, (int, float)) and value > 0):
         raise UsageError(f"Invalid time_limit {value!r} in {where}: expected a positive number of seconds")
+    if name == "oracle":
+        validate_oracle(value, where)
     dimension = _DIMENSIONS.get(name, name)
     if dimension not in DIMENSIONS or dimension == "oracle":
         return
@@ -149,3 +282,16 @@ def _validate_option(name: str, value: Any, where: str) -> None:
         return
     if value not in DIMENSIONS[dimension]:
         raise UnknownName(name, str(value), map(str, DIMENSIONS[dimension]), where)
+
+
+def validate_oracle(value: Any, where: str) -> None:
+    """Refuse what is neither an oracle nor the name of one.
+
+    Raises:
+        UsageError: *value* cannot answer requests.
+    """
+    if isinstance(value, str) or (not isinstance(value, type) and callable(getattr(value, "answer", None))):
+        return
+    name = getattr(value, "__name__", "")
+    hint = f"; call it: {name}()" if name.endswith("_all") else ", such as approve_all() or policy(function)"
+    raise UsageError(f"Invalid oracle {value!r} in {where}: expected an oracle{hint}")

@@ -15,6 +15,7 @@ from pytest_approvals.runner.run import RecordedRun
 
 if TYPE_CHECKING:
     from pytest_approvals.checks import Verdict
+    from pytest_approvals.scenario.model import Variant
 
 
 class ToolCalls:
@@ -91,6 +92,11 @@ class RunResult:
         self.agent = run.agent
         self.output = run.output
         self.verdicts = tuple(verdicts)
+
+    @property
+    def variant(self) -> Variant:
+        """How it was run: `run.variant.serialize`, `.stream`, `.source`, ..."""
+        return self._run.variant
 
     @property
     def events(self) -> Sequence[Event]:

@@ -17,12 +17,16 @@ from pytest_approvals.plugin.run_options import (
     CheckMode,
     Chunking,
     HistoryMode,
+    OptionLayer,
     ResumePlace,
     RunOptions,
     SerializeMode,
     build_variant,
+    list_layers,
+    merge_layers,
     options_from_call,
-    resolve_options,
+    require_supported,
+    validate_oracle,
 )
 from pytest_approvals.plugin.run_result import RunResult
 from pytest_approvals.plugin.user_agent import resolve_user_agent
@@ -56,12 +60,21 @@ class Approvals:
         runs: All runs so far, also those that failed.
     """
 
-    def __init__(self, state: PluginState, item: pytest.Item, config: Mapping[str, Any], oracle: Oracle) -> None:
+    def __init__(
+        self,
+        state: PluginState,
+        item: pytest.Item,
+        config: Mapping[str, Any],
+        oracle: Oracle | str,
+        mode: str | None = None,
+    ) -> None:
+        validate_oracle(oracle, "the fixture approval_oracle")
         self.runs: list[RunResult] = []
         self._state = state
         self._item = item
         self._oracle = oracle
-        self._options = resolve_options(item, config, state.settings)
+        self._mode = mode
+        self._layers = list_layers(item, config, state.settings, mode)
 
     def run(
         self,
@@ -182,6 +195,21 @@ class Approvals:
         prepared = self._prepare(subject, prompt, model, agents, gated, tools, run_options, caller, options)
         return self._judge(prepared, await prepared.record())
 
+    def require_mode(self) -> None:
+        """Fail a test that uses the fixture `serialize_mode`, and none of whose runs had the mode.
+
+        Raises:
+            UsageError: The calls or markers of the test say another mode, or it made no run.
+        """
+        __tracebackhide__ = True
+        modes = {run.variant.serialize for run in self.runs}
+        if self._mode is not None and self._mode not in modes:
+            ran = f"its runs had {', '.join(sorted(map(repr, modes)))}" if modes else "it made no run"
+            raise UsageError(
+                f"the test asks for serialize={self._mode!r} by the fixture serialize_mode, but {ran}; "
+                "leave `serialize` to the fixture, or do not use the fixture"
+            )
+
     def _prepare(
         self,
         subject: Any,
@@ -195,7 +223,8 @@ class Approvals:
         arguments: RunOptions,
     ) -> _PreparedRun:
         __tracebackhide__ = True
-        options = {**self._options, **options_from_call(arguments, "approvals.run")}
+        layers = [*self._layers, OptionLayer("approvals.run", options_from_call(arguments, "approvals.run"))]
+        options = merge_layers(layers)
         local = resolve_user_agent(subject, options["agent"])
         attachment = Attachment(
             subject=subject,
@@ -213,11 +242,14 @@ class Approvals:
             prompt=prompt,
             attached=True,
         )
+        variant = build_variant(options)
+        source = create_source(local, attachment)
+        require_supported(built, variant, source.name, source.facts, layers)
         return _PreparedRun(
             scenario=built,
-            variant=build_variant(options),
-            source=create_source(local, attachment),
-            oracle=_resolve_oracle(options["oracle"]) or self._oracle,
+            variant=variant,
+            source=source,
+            oracle=_resolve_oracle(options["oracle"] or self._oracle),
             gated=attachment.gated or frozenset(),
             limit=RunLimits(seconds=options["time_limit"]),
             seed=options["seed"],
@@ -312,5 +344,5 @@ def _require_names(argument: str, names: Iterable[str]) -> Iterable[str]:
     return names
 
 
-def _resolve_oracle(oracle: Oracle | str | None) -> Oracle | None:
+def _resolve_oracle(oracle: Oracle | str) -> Oracle:
     return create_oracle(oracle) if isinstance(oracle, str) else oracle
