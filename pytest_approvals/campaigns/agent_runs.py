@@ -13,12 +13,15 @@ from pytest_approvals.agents.sources import create_source
 from pytest_approvals.agents.spec import AgentSpec
 from pytest_approvals.checks import Verdict, judge, judge_group, merge_traits, observe_traits
 from pytest_approvals.errors import AgentUnavailable, ApprovalsError
+from pytest_approvals.journal.events import event_from_dict
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.event_loops import get_session_loop
+from pytest_approvals.runner.remembered_runs import RememberedRuns, get_runs_folder
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.runner.run_dependencies import are_unchanged, digest_run, list_local_files
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.variants import plan_variants
 
@@ -39,6 +42,50 @@ class ScenarioRuns:
     clean: list[History] = field(default_factory=list)
 
 
+class CampaignMemory:
+    """Journals of the runs of earlier campaigns in which no check failed; they are judged anew each time.
+
+    Args:
+        store: What holds them.
+        is_fresh: Whether every run is to be played, and kept for later campaigns.
+
+    Attributes:
+        remembered: How many runs were not played.
+    """
+
+    def __init__(self, store: RememberedRuns, *, is_fresh: bool = False) -> None:
+        self.remembered = 0
+        self._store = store
+        self._is_fresh = is_fresh
+
+    @classmethod
+    def of_user(cls, *, is_fresh: bool = False) -> CampaignMemory | None:
+        """Return the memory of the user; None if it is turned off."""
+        folder = get_runs_folder()
+        return None if folder is None else cls(RememberedRuns(folder), is_fresh=is_fresh)
+
+    def find(self, key: str) -> History | None:
+        """Return what happened in the run with a key; None if it has to be played."""
+        row = self._store.find(key) if key and not self._is_fresh else None
+        if row is None or not are_unchanged(row["files"]):
+            return None
+        return read_history([event_from_dict(event) for event in row["events"]])
+
+    def keep(self, key: str, history: History) -> None:
+        """Keep what happened in a run; nothing without a key."""
+        if key:
+            events = [event.to_dict() for event in history.events]
+            self._store.keep(key, {"files": list_local_files(), "events": events})
+
+    def close(self) -> str:
+        """Write what waits, and return what there is to say; empty if there is nothing."""
+        self._store.close()
+        if self._store.problem is not None:
+            return f"runs are not remembered: {self._store.problem}"
+        count = f"{self.remembered:,} run{' was' if self.remembered == 1 else 's were'} remembered"
+        return f"{count}; --fresh-runs plays every run" if self.remembered else ""
+
+
 class AgentRuns:
     """The runs of one release of an agent.
 
@@ -46,10 +93,18 @@ class AgentRuns:
         release: The release.
         catalogue: The scenarios, by id.
         limit: The limits of one run, or its seconds.
+        memory: The journals of earlier campaigns; without it every run is played.
     """
 
-    def __init__(self, release: AgentRelease, catalogue: Mapping[str, Scenario], limit: float | RunLimits) -> None:
+    def __init__(
+        self,
+        release: AgentRelease,
+        catalogue: Mapping[str, Scenario],
+        limit: float | RunLimits,
+        memory: CampaignMemory | None = None,
+    ) -> None:
         self.release = release
+        self._memory = memory
         self._catalogue = catalogue
         self._limit = limit if isinstance(limit, RunLimits) else RunLimits(seconds=limit)
         self._loop = get_session_loop()
@@ -108,13 +163,33 @@ class AgentRuns:
         """Return the checks that fail in a run."""
         runs = self._runs.setdefault(scenario, ScenarioRuns())
         if variant.id not in runs.broken:
-            history = self.history(scenario, variant)
-            verdicts = judge(history)
+            history, verdicts = self._judge_run(scenario, variant)
             runs.broken[variant.id] = _failed_checks(verdicts)
             # Group checks compare runs; one that failed a check differs from the others anyway.
             if not any(verdict.fails for verdict in verdicts):
                 runs.clean.append(history)
         return runs.broken[variant.id]
+
+    def _judge_run(self, scenario: str, variant: Variant) -> tuple[History, list[Verdict]]:
+        """Return what happened and the verdicts; a remembered run that fails is played."""
+        memory, key = self._memory, ""
+        if memory is not None:
+            key = self._digest_run(scenario, variant) or ""
+            known = memory.find(key)
+            verdicts = judge(known) if known is not None else []
+            if known is not None and not any(verdict.fails for verdict in verdicts):
+                memory.remembered += 1
+                return known, verdicts
+        history = self.history(scenario, variant)
+        verdicts = judge(history)
+        if memory is not None and not any(verdict.fails for verdict in verdicts):
+            memory.keep(key, history)
+        return history, verdicts
+
+    def _digest_run(self, scenario: str, variant: Variant) -> str | None:
+        release = self.release
+        options = {"campaign": repr(self._limit), "with": list(release.requirements), "python": release.python}
+        return digest_run(self._catalogue[scenario], variant, self.source, release.spec, options)
 
     def failed_group_checks(self, scenario: str) -> frozenset[str]:
         """Return the checks that fail on all runs of a scenario together."""

@@ -21,6 +21,7 @@ def add_recall_arguments(parser: CommandParser) -> None:
     parser.add_argument("table", metavar="TABLE.yaml", help="known bugs, with a bad and a good release each")
     parser.add_argument("--only", nargs="+", action="extend", metavar="ID", help="only the rows with these ids")
     parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON lines, to this file")
+    parser.add_argument("--fresh-runs", action="store_true", help="play every run again, also a remembered one")
     parser.add_argument(
         "--time-limit", type=float, default=10.0, metavar="SECONDS", help="time limit of one run (default: 10)"
     )
@@ -30,6 +31,7 @@ def execute_recall(args: argparse.Namespace) -> int:
     """Search for the bug of each row; return 1 if one was missed."""
     if find_spec("pytest_approvals.devtools") is None:
         raise UsageError("recall needs a checkout of pytest-approvals: the wheel has no pytest_approvals.devtools")
+    from pytest_approvals.campaigns.agent_runs import CampaignMemory
     from pytest_approvals.checks import CHECKS
     from pytest_approvals.devtools.known_bugs.search import KnownBugSearch
     from pytest_approvals.devtools.known_bugs.table import load_known_bugs
@@ -39,11 +41,15 @@ def execute_recall(args: argparse.Namespace) -> int:
     if args.time_limit <= 0:
         raise UsageError(f"--time-limit: Invalid number {args.time_limit:g}: too small")
     rows = _select_rows(load_known_bugs(Path(args.table), CHECKS), args.only)
-    hunt = KnownBugSearch({scenario.id: scenario for scenario in load_catalogue([stock_folder()])}, args.time_limit)
+    catalogue = {scenario.id: scenario for scenario in load_catalogue([stock_folder()])}
+    memory = CampaignMemory.of_user(is_fresh=args.fresh_runs)
+    hunt = KnownBugSearch(catalogue, args.time_limit, memory)
     answers = []
     for row in rows:
         answers.append(hunt.search(row))
         print(answers[-1], flush=True)
+    if memory is not None and (told := memory.close()):
+        print(told)
     count = sum(answer.found for answer in answers)
     print(f"recall: {count} of {len(answers)}")
     if args.report:

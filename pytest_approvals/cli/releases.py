@@ -116,6 +116,7 @@ def add_bisect_arguments(parser: CommandParser) -> None:
     parser.add_argument("--check", required=True, metavar="SLUG", help="the check whose verdict changed")
     parser.add_argument("--good", required=True, metavar="VERSION", help="a release on which it does not fail")
     parser.add_argument("--bad", required=True, metavar="VERSION", help="a release on which it fails; older or newer")
+    parser.add_argument("--fresh-runs", action="store_true", help="play every run again, also a remembered one")
     parser.add_argument(
         "--scenario", action="append", default=[], metavar="SCENARIO", help="ids, families, patterns, files or folders"
     )
@@ -128,7 +129,7 @@ def add_bisect_arguments(parser: CommandParser) -> None:
 
 def execute_bisect(args: argparse.Namespace) -> int:
     """Find the release and print it."""
-    from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+    from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns, CampaignMemory
     from pytest_approvals.campaigns.bisect import bisect_releases, find_distinguishing_run
     from pytest_approvals.checks import CHECKS
     from pytest_approvals.scenario.catalogue import select_scenarios
@@ -139,12 +140,13 @@ def execute_bisect(args: argparse.Namespace) -> int:
     files = select_scenarios(args.scenario, Path.cwd())
     versions = _releases_between(args)
     catalogue = {name: load_scenario(path, root=_root_folder(name, path)) for name, path in files.items()}
+    memory = CampaignMemory.of_user(is_fresh=args.fresh_runs)
 
     @cache
     def suspect(version: str) -> AgentRuns:
         spec = AgentSpec.parse(f"{args.agent}=={version}")
         release = AgentRelease(spec=spec, requirements=tuple(args.requirements), python=args.python)
-        return AgentRuns(release, catalogue, args.time_limit)
+        return AgentRuns(release, catalogue, args.time_limit, memory)
 
     together = CHECKS[args.check].group is not None
     witness = find_distinguishing_run(
@@ -154,6 +156,8 @@ def execute_bisect(args: argparse.Namespace) -> int:
     change = bisect_releases(
         witness, versions, suspect, step=lambda version, what: print(f"{version}: {what}", flush=True)
     )
+    if memory is not None and (told := memory.close()):
+        print(told)
     print(_describe_change(args.agent, change))
     return 0
 

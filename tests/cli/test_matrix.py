@@ -108,3 +108,16 @@ def test_each_release_has_a_line_and_each_failing_check_a_row(command_line: Comm
     assert [line.split()[0] for line in lines[:2]] == ["openai_agents==0.19.4", "openai_agents==0.20.0"]
     assert ["openai_agents", "0.19.4", "0.20.0"] == next(line for line in lines[2:] if line).split()
     assert any(line.startswith("approval-before-execution") and line.endswith("✓") for line in lines)
+
+
+def test_a_bisection_remembers_runs(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one says so, and finds the same."""
+    monkeypatch.setenv("PYTEST_APPROVALS_RUNS", str(command_line.folder / "runs"))
+    ends = ("--good", "robust", "--bad", "10.7")
+    command = ("bisect", "--agent", "meai", "--check", "usable-after-refusal", *ends, *STORY)
+    first, second, fresh = command_line(*command), command_line(*command), command_line(*command, "--fresh-runs")
+    told = [line for line in second.out.splitlines() if "remembered" in line]
+
+    assert 1 == len(told)
+    assert told[0].endswith("; --fresh-runs plays every run")
+    assert [first.out, first.out] == [second.out.replace(f"{told[0]}\n", ""), fresh.out]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from textwrap import dedent
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from .conftest import CommandLine
@@ -62,3 +65,19 @@ def test_a_mistake_in_a_table_ends_the_command(command_line: CommandLine) -> Non
 
     assert (2, "") == (said.code, said.out)
     assert "table.yaml:1: Unknown key of a row 'titel'; did you mean 'title'?" in said.err
+
+
+def test_runs_without_a_failure_are_remembered(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the adapter changed, all are played again."""
+    monkeypatch.setenv("PYTEST_APPROVALS_RUNS", str(command_line.folder / "runs"))
+    command_line.write("loose_adapter.py", ADAPTER)
+    command_line.write("table.yaml", ROWS)
+    command = ("recall", "table.yaml", "--only", "runs-when-rejected")
+    first, second = command_line(*command), command_line(*command)
+    command_line.write("loose_adapter.py", f"{ADAPTER}# another one\n")
+    changed = command_line(*command)
+    told = second.out.splitlines()
+
+    assert ["found runs-when-rejected: rejected-never-runs", "recall: 1 of 1"] == [told[0], told[-1]]
+    assert re.fullmatch(r"\d+ runs were remembered; --fresh-runs plays every run", told[1])
+    assert [told[0], told[-1]] == first.out.splitlines() == changed.out.splitlines()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_approvals.agents.adapters import load_flavours
 from pytest_approvals.agents.spec import AgentSpec
-from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns
+from pytest_approvals.campaigns.agent_runs import AgentRelease, AgentRuns, CampaignMemory
 from pytest_approvals.checks import CHECKS
 from pytest_approvals.devtools.known_bugs.table import KnownBug
 from pytest_approvals.errors import ApprovalsError
@@ -95,9 +95,13 @@ class KnownBugSearch:
     Args:
         catalogue: The scenarios, by id.
         time_limit: Seconds for one run.
+        memory: The journals of earlier campaigns; without it every run is played.
     """
 
-    def __init__(self, catalogue: Mapping[str, Scenario], time_limit: float) -> None:
+    def __init__(
+        self, catalogue: Mapping[str, Scenario], time_limit: float, memory: CampaignMemory | None = None
+    ) -> None:
+        self._memory = memory
         self._catalogue = catalogue
         self._time_limit = time_limit
         self._runs: dict[AgentRelease, AgentRuns] = {}
@@ -123,7 +127,7 @@ class KnownBugSearch:
 
     def _get_runs(self, release: AgentRelease) -> AgentRuns:
         if release not in self._runs:
-            self._runs[release] = AgentRuns(release, self._catalogue, self._time_limit)
+            self._runs[release] = AgentRuns(release, self._catalogue, self._time_limit, self._memory)
         return self._runs[release]
 
     def _search_runs(self, row: KnownBug, bad: AgentRuns, good: AgentRuns | None) -> SearchResult | None:
