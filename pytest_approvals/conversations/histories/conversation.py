@@ -153,10 +153,16 @@ class MessageSection:
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
-    """An irregularity of a document that is not a mistake; *path* says where."""
+    """An irregularity of a document.
+
+    Attributes:
+        path: Its place.
+        rule: The rule of the linter that it breaks; empty if it is not a mistake.
+    """
 
     path: JsonPath
     text: str
+    rule: str = ""
 
     def __str__(self) -> str:
         return f"{format_path(self.path)}: {self.text}" if self.path else self.text

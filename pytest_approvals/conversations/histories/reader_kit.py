@@ -230,9 +230,15 @@ class ConversationBuilder:
                 with errors_within((place,)):
                     self.entries += read(content, number, place)
 
-    def add_note(self, path: JsonPath, text: str) -> None:
-        """Add a note about an irregularity."""
-        self.conversation.notes.append(DocumentNote(path, text))
+    def add_note(self, path: JsonPath, text: str, rule: str = "") -> None:
+        """Add a note about an irregularity.
+
+        Args:
+            path: Its place in the document.
+            text: The irregularity, in a sentence.
+            rule: The rule of the linter that it breaks; empty if it is not a mistake.
+        """
+        self.conversation.notes.append(DocumentNote(path, text, rule))
 
 
 def prefix_error(path: JsonPath, error: HistoryError) -> HistoryError:

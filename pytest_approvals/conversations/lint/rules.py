@@ -36,6 +36,8 @@ RULES = {
     "request-shows-the-call": "a request shows the tool and the arguments of the call that it is about",
     "request-ids-unique": "two requests that are open at the same time have different ids",
     "call-ids-unique": "two calls that wait for their results at the same time have different ids",
+    "pending-survives": "what waits for a decision is in all lists of a state that hold what waits",
+    "history-not-rewritten": "a call that the model made is among the items of its run",
     "nothing-left-pending": "a request is decided before the conversation goes on",
     "invalid-decision-refused": "a decision answers a request that was made before it",
     "contradiction-not-executed": "a request has one decision, not two that contradict each other",
@@ -95,8 +97,8 @@ class LintFinding:
 
     @classmethod
     def of_note(cls, note: DocumentNote) -> LintFinding:
-        """Create the notice of an irregularity."""
-        return cls(rule=ODD, text=note.text, where=format_path(note.path), path=note.path)
+        """Create the finding or the notice about an irregularity."""
+        return cls(rule=note.rule or ODD, text=note.text, where=format_path(note.path), path=note.path)
 
     @property
     def is_mistake(self) -> bool:

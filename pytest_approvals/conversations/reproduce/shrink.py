@@ -5,11 +5,12 @@ The largest pieces are tried first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
+from pytest_approvals.campaigns.story_shrinking import minimize
 from pytest_approvals.conversations.reproduce.draft import (
     DraftCall,
     DraftDecision,
@@ -21,8 +22,6 @@ from pytest_approvals.conversations.reproduce.from_conversation import DEFAULT_M
 
 Predicate = Callable[[ScenarioDraft], bool]
 """Return whether a draft still fails as the whole one does."""
-
-T = TypeVar("T")
 
 
 def shrink(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
@@ -46,26 +45,6 @@ def shrink(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:
 
 def _decided_calls(draft: ScenarioDraft) -> set[str]:
     return {decision.call for turn in draft.turns for decision in turn.decisions if decision.call is not None}
-
-
-def minimize(items: Sequence[T], still_fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
-    """Return as few items as suffice: remove halves, then quarters, and so on to single ones.
-
-    >>> minimize("abcdefgh", lambda left: "b" in left and "g" in left)
-    ('b', 'g')
-    """
-    left = tuple(items)
-    size = len(left)
-    while size:
-        size = (size + 1) // 2 if size > 1 else 1
-        at = len(left) - size
-        while at > -size:
-            without = left[: max(at, 0)] + left[at + size :]
-            if len(without) < len(left) and still_fails(without):
-                left = without
-            at -= size
-        size = size // 2 if size > 1 else 0
-    return left
 
 
 def _drop_turns(draft: ScenarioDraft, still_fails: Predicate) -> ScenarioDraft:

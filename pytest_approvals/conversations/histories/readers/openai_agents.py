@@ -36,6 +36,7 @@ from pytest_approvals.conversations.histories.reader_kit import (
 )
 from pytest_approvals.conversations.histories.readers.responses import read_item
 from pytest_approvals.errors import HistoryError
+from pytest_approvals.errors.printable import quote, shorten
 from pytest_approvals.journal.arguments import parse_arguments
 
 NAME = "openai_agents"
@@ -51,6 +52,8 @@ class _FieldNames:
     scoped: str
     reasons: str
     before: tuple[str, ...]
+    step: str
+    response: str
 
 
 _PYTHON = _FieldNames(
@@ -60,6 +63,8 @@ _PYTHON = _FieldNames(
     scoped="function_tool_approvals",
     reasons="rejection_messages",
     before=("previous_response_id", "conversation_id"),
+    step="current_step",
+    response="last_model_response",
 )
 _JAVASCRIPT = _FieldNames(
     input="originalInput",
@@ -68,6 +73,8 @@ _JAVASCRIPT = _FieldNames(
     scoped="functionApprovals",
     reasons="messages",
     before=("previousResponseId", "conversationId"),
+    step="currentStep",
+    response="lastModelResponse",
 )
 
 
@@ -99,7 +106,67 @@ def read(document: Any) -> StoredConversation:
     name = next((name for name in names.items if document.get(name)), names.items[-1])
     builder.read_messages((name,), optional_objects(document, name), reader.read_item, contents=(names.raw,))
     reader.add_decisions()
+    _note_losses(document, names, reader)
     return builder.conversation
+
+
+def _note_losses(document: dict[str, Any], names: _FieldNames, reader: _RunStateReader) -> None:
+    """Note the calls that one list of the state holds and another one lacks.
+
+    A state has the calls of the model's last response, an item for each of them, and a list of what waits for a
+    decision. Calls of agents that run as tools wait in that list, too, and have no items here.
+    """
+    step = document.get(names.step)
+    if type(step) is not dict or step.get("type") not in ("next_step_interruption", "next_step_final_output"):
+        return
+    called = dict(_iter_calls(document.get(names.response), names))
+    builder, entries = reader.builder, reader.builder.entries
+    known = {entry.id for entry in entries if isinstance(entry, CallEntry)}
+    requested = {entry.id: entry for entry in entries if isinstance(entry, RequestEntry) and entry.kind == "function"}
+    for call_id, (path, tool) in called.items():
+        if call_id not in known and call_id not in requested:
+            text = f"call {quote(call_id)} of {shorten(tool)} is in the model's last response, and not among the items"
+            builder.add_note(path, text, "history-not-rewritten")
+    if step["type"] != "next_step_interruption":
+        return
+    path = (names.step, "data", "interruptions")
+    asked = _read_waiting(step, names)
+    settled = {entry.call_id for entry in entries if isinstance(entry, ResultEntry)} | set(reader.of_calls)
+    for call_id, request in requested.items():
+        if call_id not in asked and call_id not in settled and request.tool not in reader.of_tools:
+            text = f"call {quote(call_id)} of {shorten(request.tool)} waits for a decision, and is not listed here"
+            builder.add_note(path, text, "pending-survives")
+    for call_id in sorted(asked & set(called) - set(requested) - settled):
+        text = (
+            f"call {quote(call_id)} of {shorten(called[call_id][1])} waits for a decision, and has no item that says so"
+        )
+        builder.add_note(path, text, "pending-survives")
+    if asked <= set(called):
+        for call_id in sorted(reader.tool_calls & set(called) - asked - settled - set(requested)):
+            tool = called[call_id][1]
+            if tool not in reader.of_tools:
+                text = f"call {quote(call_id)} of {shorten(tool)} has no result, and nobody is asked about it"
+                builder.add_note(path, text, "pending-survives")
+
+
+def _iter_calls(response: Any, names: _FieldNames) -> Iterator[tuple[str, tuple[JsonPath, str]]]:
+    """Yield the id of each function call of a response, with its path and its tool."""
+    output = response.get("output") if type(response) is dict else None
+    for place, item in enumerate(output if type(output) is list else ()):
+        call = _to_responses_item(item) if type(item) is dict else {}
+        if call.get("type") == "function_call" and type(call.get("call_id")) is str:
+            yield call["call_id"], ((names.response, "output", place), str(call.get("name")))
+
+
+def _read_waiting(step: dict[str, Any], names: _FieldNames) -> set[str]:
+    """Return the ids of the calls that the state lists as waiting."""
+    data = step.get("data")
+    listed = data.get("interruptions") if type(data) is dict else None
+    raws = [
+        item[names.raw] for item in (listed if type(listed) is list else ()) if type(item) is dict and names.raw in item
+    ]
+    calls = [_to_responses_item(raw) for raw in raws if type(raw) is dict]
+    return {value for call in calls if type(value := call.get("call_id", call.get("id"))) is str}
 
 
 @dataclass(slots=True, eq=False)
@@ -166,6 +233,7 @@ class _RunStateReader:
         undecided: The ids of the requests that no decision follows yet.
         decidable: Those of them that the state has a decision about, by id.
         calls: Calls that the state has a decision about, and no request yet, by id.
+        tool_calls: The ids of the calls that the run took for those of tools, not of hand-offs.
     """
 
     def __init__(self, builder: ConversationBuilder, names: _FieldNames, decisions: list[_StoredDecision]) -> None:
@@ -181,6 +249,7 @@ class _RunStateReader:
         self.undecided: set[str] = set()
         self.decidable: dict[str, tuple[RequestEntry, _StoredDecision]] = {}
         self.calls: dict[str, CallEntry] = {}
+        self.tool_calls: set[str] = set()
 
     def read_input(self, item: dict[str, Any], number: int) -> None:
         """Read an item of the run's input."""
@@ -196,6 +265,8 @@ class _RunStateReader:
             self._request(item, raw, number)
             return
         for entry in read_item(raw, number):
+            if isinstance(entry, CallEntry) and entry.id is not None and item.get("type") == "tool_call_item":
+                self.tool_calls.add(entry.id)
             if isinstance(entry, CallEntry) and entry.id is not None and entry.id in self.of_calls:
                 self.calls[entry.id] = entry
             elif isinstance(entry, ResultEntry) and (entry.call_id in self.undecided or entry.call_id in self.calls):
