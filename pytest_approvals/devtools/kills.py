@@ -202,17 +202,6 @@ class KillTester:
         outcome.losses += [f"left behind: {line}" for line in leftovers]
         return outcome, folder
 
-    def run_next(self, folder: Path) -> list[str]:
-        """Run a session in the folder of a killed one to its end, and return what is wrong with it."""
-        pid = self.kind.start(folder, ())
-        _, status = os.waitpid(pid, 0)
-        problems = [f"the next run ended with {code}"] if (code := os.waitstatus_to_exitcode(status)) else []
-        try:
-            report = read_report(folder / "report.jsonl")
-        except ReportError as error:
-            return [*problems, f"the next run: {error}"]
-        return problems if report.complete and report.header.seed == 0 else [*problems, "no report of the next run"]
-
     def _make_older_report(self) -> bytes:
         folder = self._new_folder("older")
         os.waitpid(self.kind.start(folder, ("--seed=999",)), 0)
@@ -235,6 +224,18 @@ class KillTester:
         folder.mkdir()
         (folder / "pytest.ini").write_text("[pytest]\n")
         return folder
+
+
+def run_next(kind: VictimKind, folder: Path) -> list[str]:
+    """Run a session in the folder of a killed one to its end, and return what is wrong with it."""
+    pid = kind.start(folder, ())
+    _, status = os.waitpid(pid, 0)
+    problems = [f"the next run ended with {code}"] if (code := os.waitstatus_to_exitcode(status)) else []
+    try:
+        report = read_report(folder / "report.jsonl")
+    except ReportError as error:
+        return [*problems, f"the next run: {error}"]
+    return problems if report.complete and report.header.seed == 0 else [*problems, "no report of the next run"]
 
 
 def _wait_for(pid: int, seconds: float) -> bool:
@@ -441,7 +442,7 @@ def run_kills(kind: VictimKind, kills: int, seed: int, next_every: int = 20, sec
             unchecked.append(folder)
             if len(unchecked) == next_every or survey.kills == kills or time.monotonic() >= deadline:
                 survey.losses += check_folders(unchecked)
-                survey.losses += tester.run_next(folder)
+                survey.losses += run_next(kind, folder)
                 survey.losses += [f"left behind: {line}" for line in _wait_for_leftovers()]
                 survey.next_runs += 1
                 for each in unchecked:
@@ -472,10 +473,15 @@ def format_surveys(surveys: Sequence[KillSurvey]) -> str:
     return "\n".join(lines)
 
 
+def adopt_orphans() -> None:
+    """Become the parent of all descendants whose parent ends, so that those that are left behind are found."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def prepare() -> None:
     """Import everything that a session needs, so that a fork need not, and become the parent of all orphans."""
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt_orphans()
     import pytest_approvals.processes.process_pool
     import pytest_approvals.runner.run  # noqa: F401
 

@@ -126,6 +126,64 @@ def test_a_check_that_stops_early_is_noticed(left: Left, monkeypatch: pytest.Mon
 STOPPED = subprocess.CompletedProcess[str]([], 2, "", "pytest-approvals: empty journal file\n")
 
 
+SESSION = """
+import os, sys, threading, time
+from pathlib import Path
+from pytest_approvals.devtools import kills
+from pytest_approvals.reporting.files import write_report
+from pytest_approvals.reporting.report import Report, ReportHeader
+
+how = sys.argv[1]
+kills.LEFTOVER_DEADLINE = 0.3
+kills.adopt_orphans()
+
+def start(folder, words):
+    pid = os.fork()
+    if pid:
+        return pid
+    os.setsid()
+    if how == "leaves a process" and os.fork() == 0:
+        os.setsid()
+        threading.Event().wait()
+    header = ReportHeader(package="0", python="3", seed=kills.OLDER_SEED if words else 0)
+    if how != "leaves no report":
+        write_report(folder / "report.jsonl", Report(header=header, complete=how != "is cut off" or bool(words)))
+    time.sleep(0.7 if is_killed else 0.0)
+    os._exit(3 if how == "fails" else 0)
+
+is_killed = how in ("works", "leaves a process")
+kind = kills.VictimKind(name="own", start=start, has_processes=False)
+problems = kills.run_kills(kind, 1, 1).losses if is_killed else kills.run_next(kind, Path(sys.argv[2]))
+print(*problems, sep="\\n")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+@pytest.mark.parametrize(
+    ("how", "losses"),
+    [
+        ("works", []),
+        ("leaves a process", ["left behind: PYTHON SCRIPT leaves a process"]),
+        ("fails", ["the next run ended with 3"]),
+        ("is cut off", ["no report of the next run"]),
+        ("leaves no report", ["the next run: report.jsonl: it cannot be read: No such file or directory"]),
+    ],
+    ids=["works", "leaves-a-process", "fails", "is-cut-off", "leaves-no-report"],
+)
+def test_what_a_session_leaves_running_and_a_next_one_that_fails_are_losses(
+    tmp_path: Path, how: str, losses: list[str]
+) -> None:
+    """Whether the session was killed or ran to its end; what it leaves is ended."""
+    script = tmp_path / "session.py"
+    script.write_text(SESSION)
+    command = [sys.executable, str(script), how, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = done.stdout.replace(str(script), "SCRIPT").replace(sys.executable, "PYTHON").replace(f"{tmp_path}/", "")
+
+    # Those before the killed one leave something, too.
+    assert losses == [*{line.removesuffix(f" {tmp_path}"): None for line in said.splitlines() if line}], done.stderr
+
+
 def test_the_table_has_a_column_for_each_kind() -> None:
     """Kinds of sessions in columns, what they left in rows."""
     table = format_surveys([KillSurvey("forked", kills=1_000), KillSurvey("workers", kills=7)]).splitlines()
