@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gc
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -98,10 +100,26 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
     if isinstance(sys.stderr, PrintableStream):
         # pytest prints a usage error by a writer of its own, whose colours cannot be told from others.
         sys.stderr.drops_colours = True
-    code = pytest.main(words, plugins=[PrintableTerminal()])
+    with rare_garbage_collections():
+        code = pytest.main(words, plugins=[PrintableTerminal()])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("pytest-approvals: nothing ran: no agent can play any of these scenarios in this way", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
+
+
+@contextlib.contextmanager
+def rare_garbage_collections() -> Iterator[None]:
+    """Collect garbage a tenth as often inside the block: a session keeps nearly everything that it makes.
+
+    What `PluginState.freeze_imports` left out takes part again afterwards.
+    """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(thresholds[0] * 10, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def _has_conftest(files: Iterable[Path]) -> bool:

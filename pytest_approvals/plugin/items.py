@@ -264,6 +264,8 @@ def run_item(state: PluginState, item: ScenarioItem) -> None:
         with warnings.catch_warnings(), state.guard.watch(item.nodeid) as watch:
             warnings.simplefilter("default")
             run = agent.run(_record_run(state, agent, item.scenario, item.variant))
+        # The first run of an agent imports its framework.
+        state.freeze_imports()
         judged = _judge(state, item, run)
         # After the run was recorded for the report, and before the findings that a refused connection may have caused.
         watch.raise_leaks()

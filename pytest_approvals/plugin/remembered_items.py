@@ -7,7 +7,7 @@ or the waivers changed since, its journal is judged anew; a run that fails then 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +172,8 @@ class RunMemory:
         """Keep a run that did not fail."""
         if not record.key:
             return
-        dumped = record.dump()
+        # Without the history, which a dump compresses: the journal is kept as it is.
+        dumped = replace(record, history=None).dump()
         for name in ("history", "key", "is_remembered"):
             del dumped[name]
         verdict = RememberedVerdict(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 _RECORDS = pytest.StashKey[list["RunRecord"]]()
 _TRANSCRIPTS = pytest.StashKey[list[str]]()
 
+MANY_MODULES = 50
+"""How many imported modules are worth another look at what garbage collections leave out."""
+
 
 class AgentIdentity(Protocol):
     """What the report says of an agent; an `AgentSource` has it."""
@@ -56,6 +61,7 @@ class PluginState:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self._journal_names: dict[str, int] = {}
+        self._frozen_modules = 0
         # Before the settings are read, which may name agents and oracles of the project.
         for kind in extensions.EXTENSION_KINDS:
             self._register_extensions(kind)
@@ -184,6 +190,16 @@ class PluginState:
             self.config.args += [str(folder) for folder in self.settings.folders]
 
     # --- runs ---
+
+    def freeze_imports(self) -> None:
+        """Leave out of garbage collections what there is by now, if many modules were imported since the last call.
+
+        A collection looks at everything in the process, most of which modules have made and keep. Only a process that
+        `pytest-approvals run` has started is changed in this way.
+        """
+        if self.chosen and len(sys.modules) >= self._frozen_modules + MANY_MODULES:
+            gc.freeze()
+            self._frozen_modules = len(sys.modules)
 
     def begin_run(self, scenario: Scenario, source: AgentSource, variant: Variant) -> Journal:
         """Call the hook for the begin of a run, and return the journal to record it in; the run closes it."""

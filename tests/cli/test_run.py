@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_approvals.cli.run import rare_garbage_collections
 from pytest_approvals.reporting.files import read_report, write_report
 from pytest_approvals.reporting.report import Report, ReportHeader
 
@@ -290,3 +292,14 @@ def test_plugins_without_use_are_not_imported(folder: Folder, conftest: bool) ->
     result = folder.run("run", "--agent", "reference", "--strength=1", "--trace-config")
 
     assert (0, conftest) == (result.returncode, "faker.contrib.pytest.plugin" in result.stdout), result.stderr
+
+
+def test_garbage_is_collected_as_before_once_pytest_has_ended() -> None:
+    """Also what a session left out of collections."""
+    before = gc.get_threshold()
+    with rare_garbage_collections():
+        gc.freeze()
+        inside = gc.get_threshold()[0], gc.get_freeze_count() > 0
+
+    assert (before[0] * 10, True) == inside
+    assert (before, 0) == (gc.get_threshold(), gc.get_freeze_count())
