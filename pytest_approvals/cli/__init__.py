@@ -28,6 +28,7 @@ COMMANDS = {
     "check": ("check", "re-evaluate recorded journals"),
     "report": ("reports", "show, merge, compare and convert report files"),
     "lint": ("conversations", "find approval mistakes in stored conversations"),
+    "explore": ("explore", "play stories that nobody wrote on agents, and reduce those that fail"),
     "reproduce": ("conversations", "reduce a stored conversation to a small scenario that fails in the same way"),
     "matrix": ("releases", "show which check fails in which release of an agent"),
     "bisect": ("releases", "find the release of an agent that changed a verdict"),

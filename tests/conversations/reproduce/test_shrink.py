@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pytest_approvals.campaigns.story_shrinking import minimize
 from pytest_approvals.conversations.reproduce.draft import ScenarioDraft
 from pytest_approvals.conversations.reproduce.scenario_document import build_document
-from pytest_approvals.conversations.reproduce.shrink import minimize, shrink
+from pytest_approvals.conversations.reproduce.shrink import shrink
 
 
 def test_what_is_not_needed_is_taken_out_in_large_pieces() -> None:

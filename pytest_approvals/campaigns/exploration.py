@@ -1,0 +1,331 @@
+"""Exploration: stories that nobody wrote, played on one agent, and their failures grouped by cause.
+
+    seed ──► story ──► one or two variants ──► verdicts ──► failure ──► shrunk, grouped by check and shape
+
+The same seed draws the same stories, and shrinks a failure to the same story, on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pytest_approvals.agents.waivers import CheckOutcome, Waiver, find_waiver
+from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, shrink_story
+from pytest_approvals.checks import FAILING_STATUSES, SHOWN_STATUSES, Finding, judge, judge_group, root_findings
+from pytest_approvals.journal.history import History
+from pytest_approvals.journal.history_builder import read_history
+from pytest_approvals.processes.agent_source import AgentSource
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.generation import story_from_seed
+from pytest_approvals.scenario.model import Scenario, Variant
+from pytest_approvals.scenario.variants import allowed_variants
+
+DEFAULT_LIMIT = RunLimits(seconds=5.0)
+"""The limits of one run, in which a story may hang the agent."""
+
+MAX_TRIALS = 1_200
+"""How many smaller stories are tried for one failure."""
+
+MAX_SHRUNK_PER_CHECK = 4
+"""How many failures of one check are shrunk; what differs no more after that is counted with the first one."""
+
+OTHER_PROCESS_EVERY = 50
+"""Of so many stories, one may leave the process, which takes a hundred times as long as another story."""
+
+_SOURCE_ORDER = ("serialize", "resume", "history", "stream", "source", "oracle", "chunking", "protocol")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A story and how it is played.
+
+    Attributes:
+        number: Its number within the seed; -1 for one that was not drawn.
+        variants: One variant, or several whose runs are compared, too.
+    """
+
+    story: Scenario
+    variants: tuple[Variant, ...]
+    number: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """A failure of one check in a case.
+
+    Attributes:
+        finding: The failure, with those that follow from it.
+        case: The story, in the variant in which it fails or in those that differ.
+        history: The journal that was judged; None if several were compared.
+    """
+
+    finding: Finding
+    case: Case
+    history: History | None
+
+    @property
+    def check(self) -> str:
+        """The slug of the check."""
+        return self.finding.verdict.check
+
+    @property
+    def symptom(self) -> str:
+        """What failures of one cause have in common before they are shrunk: the check, and what was seen."""
+        verdict = self.finding.verdict
+        seen = re.sub(r"\"[^\"]*\"|'[^']*'|\([^)]*\)|[\w/#-]*\d[\w/#.-]*", "", f"{verdict.expected} | {verdict.actual}")
+        compared = " compared" if self.history is None else ""
+        return f"{verdict.check} {verdict.status}{compared} {' '.join(seen.split())}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Cause:
+    """Failures of one cause.
+
+    Attributes:
+        failure: The smallest one.
+        title: What happens in it.
+        count: How many stories fail for it.
+        first: The number of the first of them.
+    """
+
+    failure: Failure
+    title: str
+    count: int = 1
+    first: int = -1
+
+
+def draw_story(seed: int, number: int, capabilities: frozenset[str], profile: str) -> Scenario:
+    """Return a story of a seed, with an id that says which one it is."""
+    digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
+    story = story_from_seed(int.from_bytes(digest[:8], "big"), capabilities, profile=profile)
+    return replace(story, id=f"explored/story-{number}")
+
+
+class StoryPlayer:
+    """Plays stories on one agent, and judges them.
+
+    Args:
+        source: Builds the agent.
+        run: Runs a coroutine to its end.
+        limit: The limits of one run.
+        statuses: The statuses of a verdict that count as a failure.
+        checks: The checks that count; all by default.
+    """
+
+    def __init__(
+        self,
+        source: AgentSource,
+        run: Callable[[Coroutine[Any, Any, Any]], Any],
+        *,
+        limit: RunLimits = DEFAULT_LIMIT,
+        strict: bool = False,
+        checks: Collection[str] = (),
+    ) -> None:
+        self.source = source
+        self._run = run
+        self._limit = limit
+        self._statuses = SHOWN_STATUSES if strict else FAILING_STATUSES
+        self._checks = frozenset(checks)
+
+    def find_failures(self, case: Case) -> list[Failure]:
+        """Play a case, and return its failures that do not follow from another one."""
+        failures: list[Failure] = []
+        clean: list[History] = []
+        for variant in case.variants:
+            history = self.play(case.story, variant)
+            verdicts = judge(history)
+            findings = root_findings(verdicts)
+            played = replace(case, variants=(variant,))
+            failures += [Failure(finding=each, case=played, history=history) for each in findings if self._counts(each)]
+            # Group checks compare runs; one that failed a check differs from the others anyway.
+            if not any(verdict.fails for verdict in verdicts):
+                clean.append(history)
+        if len(case.variants) > 1 and len(clean) == len(case.variants):
+            findings = root_findings(judge_group(clean))
+            failures += [Failure(finding=each, case=case, history=None) for each in findings if self._counts(each)]
+        return failures
+
+    def play(self, story: Scenario, variant: Variant) -> History:
+        """Play a story, and return what happened."""
+        # Frameworks warn about themselves in every run.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = self._run(run_scenario(story, variant, self.source, limit=self._limit))
+        return read_history(run.events)
+
+    def _counts(self, finding: Finding) -> bool:
+        verdict = finding.verdict
+        return verdict.status in self._statuses and (not self._checks or verdict.check in self._checks)
+
+    def shrink(self, failure: Failure, max_trials: int = MAX_TRIALS) -> Failure:
+        """Return the smallest failure with the same symptom, in the plainest variant."""
+        found = failure
+
+        def still_fails(story: Scenario, variants: Sequence[Variant]) -> bool:
+            nonlocal found
+            case = Case(story=story, variants=tuple(variants), number=failure.case.number)
+            same = [each for each in self.find_failures(case) if each.symptom == failure.symptom]
+            if same:
+                found = same[0]
+            return bool(same)
+
+        def story_fails(story: Scenario) -> bool:
+            variants = self._adapt_variants(found.case.variants, story)
+            return variants is not None and still_fails(story, variants)
+
+        self._shrink_variants(found, still_fails)
+        story = shrink_story(found.case.story, story_fails, max_trials=max_trials)
+        self._shrink_variants(found, still_fails)
+        assert story == found.case.story
+        return found
+
+    def _shrink_variants(self, failure: Failure, still_fails: Callable[[Scenario, Sequence[Variant]], bool]) -> None:
+        """Try the plainest variants first."""
+        story, variants = failure.case.story, failure.case.variants
+        allowed = allowed_variants(story, self.source.facts, {})
+        if len(variants) == 1:
+            plainer = allowed[: allowed.index(variants[0])] if variants[0] in allowed else []
+            # A matrix has hundreds of variants; these stand for the others.
+            close = sorted(plainer, key=lambda each: count_differences(each, allowed[0]))[:12]
+            any(still_fails(story, (variant,)) for variant in close)
+
+    def _adapt_variants(self, variants: Sequence[Variant], story: Scenario) -> tuple[Variant, ...] | None:
+        """Return the variants of a smaller story that are like those of the whole one; None if there are none."""
+        allowed = allowed_variants(story, self.source.facts, {})
+        adapted = [find_similar_variant(variant, allowed) for variant in variants]
+        present = tuple(dict.fromkeys(variant for variant in adapted if variant is not None))
+        return present if len(present) == len(variants) else None
+
+
+def count_differences(one: Variant, other: Variant) -> int:
+    """Return in how many dimensions two variants differ."""
+    return sum(getattr(one, name) != getattr(other, name) for name in _SOURCE_ORDER)
+
+
+def find_similar_variant(variant: Variant, allowed: Sequence[Variant]) -> Variant | None:
+    """Return the allowed variant that differs least from another one; None if that is in two dimensions."""
+    nearest = min(allowed, key=lambda each: count_differences(each, variant), default=None)
+    return nearest if nearest is not None and count_differences(nearest, variant) < 2 else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Exploration:
+    """The stories of a seed on one agent, and what failed so far.
+
+    Attributes:
+        player: Plays the stories.
+        seed: The seed of all of them.
+        profile: The profile that they are drawn in.
+        waivers: The known failures of the agent, which are counted only.
+        flavour: The flavour of the agent, which a waiver may name.
+        played: How many stories were played.
+        skipped: How many the agent cannot play.
+        waived: How often each known failure was met.
+        causes: What was found, in that order.
+    """
+
+    player: StoryPlayer
+    seed: int = 0
+    profile: str = "realistic"
+    waivers: Sequence[Waiver] = ()
+    flavour: str = ""
+    played: int = 0
+    skipped: int = 0
+    waived: Counter[str] = field(default_factory=Counter)
+    causes: list[Cause] = field(default_factory=list)
+    _symptoms: dict[str, Cause] = field(default_factory=dict)
+    _shapes: dict[tuple[str, str], Cause] = field(default_factory=dict)
+    _shrunk: Counter[str] = field(default_factory=Counter)
+
+    def draw_case(self, number: int) -> Case | None:
+        """Return a case of the seed; None if the agent cannot play its story."""
+        facts = self.player.source.facts
+        leaves = number % OTHER_PROCESS_EVERY == OTHER_PROCESS_EVERY - 1
+        capabilities = facts.capabilities if leaves else facts.capabilities - {"fresh"}
+        story = draw_story(self.seed, number, capabilities, self.profile)
+        resumed: Mapping[str, Sequence[Any]] = {} if leaves else {"resume": ("same",)}
+        allowed = allowed_variants(story, facts, resumed)
+        return (
+            Case(story=story, variants=_choose_variants(self.seed, number, allowed), number=number) if allowed else None
+        )
+
+    def explore(self, numbers: Iterable[int]) -> Iterator[Case]:
+        """Play the stories of *numbers*, and yield each case after it was played."""
+        for number in numbers:
+            case = self.draw_case(number)
+            if case is None:
+                self.skipped += 1
+                continue
+            self.play(case)
+            yield case
+
+    def play(self, case: Case) -> bool:
+        """Play a case, and add what fails to the causes; return whether anything fails that is not known."""
+        self.played += 1
+        fails = False
+        for failure in self.player.find_failures(case):
+            if self._is_waived(failure):
+                self.waived[failure.check] += 1
+            else:
+                fails = True
+                self._add(failure)
+        return fails
+
+    def _add(self, failure: Failure) -> None:
+        known = self._symptoms.get(failure.symptom)
+        if known is None and self._shrunk[failure.check] >= MAX_SHRUNK_PER_CHECK:
+            known = next(cause for cause in self.causes if cause.failure.check == failure.check)
+        if known is not None:
+            known.count += 1
+            return
+        self._shrunk[failure.check] += 1
+        small = self.player.shrink(failure)
+        shape = describe_shape(small.case.story)
+        cause = self._shapes.get((small.check, shape))
+        if cause is None:
+            cause = Cause(failure=small, title=describe_story(small.case.story), count=0, first=failure.case.number)
+            self._shapes[small.check, shape] = cause
+            self.causes.append(cause)
+        cause.count += 1
+        self._symptoms[failure.symptom] = cause
+
+    def _is_waived(self, failure: Failure) -> bool:
+        """Return whether a waiver of the agent knows the failure, whatever story it was found in.
+
+        Waivers name scenarios of the catalogue; a drawn story has the cause of one if the check, the call and what was
+        seen are those of the waiver.
+        """
+        verdict = failure.finding.verdict
+        outcomes = (
+            CheckOutcome(
+                scenario=waiver.scenario,
+                variant=failure.case.variants[0].id,
+                check=verdict.check,
+                failed=True,
+                flavour=self.flavour,
+                version=self.player.source.facts.version,
+                call=verdict.call,
+                actual=verdict.actual,
+            )
+            for waiver in self.waivers
+            if waiver.check == verdict.check
+        )
+        return any(find_waiver(outcome, self.waivers) is not None for outcome in outcomes)
+
+
+def _choose_variants(seed: int, number: int, allowed: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Return the base variant, another one, or every fourth time both."""
+    digest = hashlib.sha256(f"{seed}/{number}/variant".encode()).digest()
+    base = allowed[0]
+    others = allowed[1:]
+    if not others or (number % 4 and digest[0] < 80):
+        return (base,)
+    other = others[int.from_bytes(digest[1:5], "big") % len(others)]
+    return (other,) if number % 4 else (base, other)

@@ -1,0 +1,339 @@
+"""Command `explore`: stories that nobody wrote, played on agents."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_approvals.cli.parser import CommandParser
+from pytest_approvals.errors import ScenarioError, UnknownName, UsageError
+from pytest_approvals.errors.printable import quote
+
+if TYPE_CHECKING:
+    from pytest_approvals.campaigns.exploration import Case, Cause, Exploration
+    from pytest_approvals.plugin.agents import AgentUnderTest
+
+DEFAULT_STORIES = 1000
+_PROGRESS_SECONDS = 5.0
+_SHARD = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+
+
+def add_explore_arguments(parser: CommandParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("--agent", action="append", required=True, metavar="SPEC", help="the agents to explore")
+    parser.add_argument("--stories", metavar="N", help=f"how many stories to play (default: {DEFAULT_STORIES})")
+    parser.add_argument("--seconds", metavar="S", help="how long to play stories, instead of how many")
+    parser.add_argument("--seed", default="0", metavar="SEED", help="an integer; the same seed draws the same stories")
+    parser.add_argument(
+        "--profile",
+        default="realistic",
+        metavar="NAME",
+        help="realistic (default): what providers are known to send and callers to do; adversarial: everything",
+    )
+    parser.add_argument(
+        "--check", action="append", default=[], metavar="SLUG", help="look for failures of these checks only"
+    )
+    parser.add_argument("--fault", metavar="NAME", help="a fault of the reference agent: its name, or MODULE:NAME")
+    parser.add_argument("--strict", action="store_true", help="a `should` that does not hold is a failure, too")
+    parser.add_argument("--shard", metavar="I/N", help="play the I-th of N disjoint parts of the stories")
+    parser.add_argument("--time-limit", default="5", metavar="SECONDS", help="time limit of one run (default: 5)")
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="write the smallest failing stories to this folder")
+    parser.epilog = "The exit code is 1 if a story fails, and 2 if the exploration was interrupted."
+
+
+def execute_explore(args: argparse.Namespace) -> int:
+    """Explore each agent; return 1 if a story fails."""
+    from pytest_approvals.checks import CHECKS
+    from pytest_approvals.plugin.agents import resolve_agents
+    from pytest_approvals.plugin.settings import parse_settings
+    from pytest_approvals.reporting.judged_run import load_extension_checks
+    from pytest_approvals.scenario.generation.features import available_features
+
+    load_extension_checks()
+    plan = _Plan(args)
+    available_features(None, args.profile)
+    for slug in args.check:
+        if slug not in CHECKS:
+            raise UnknownName("check", slug, CHECKS)
+    settings = parse_settings(
+        {"agents": args.agent, "fault": args.fault}, Path.cwd(), spell=lambda option: option.command
+    )
+    agents, absent = resolve_agents(settings, CHECKS)
+    for error in absent.values():
+        raise error
+    folder = _create_folder(args.output) if args.output else None
+    codes = [
+        _explore_agent(agent, plan, folder / _to_kebab(agent.name) if folder and len(agents) > 1 else folder)
+        for agent in agents
+    ]
+    return max(codes)
+
+
+class _Plan:
+    """What is played: the values of the arguments.
+
+    Raises:
+        UsageError: One of them is invalid.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        if args.stories is not None and args.seconds is not None:
+            raise UsageError("--stories and --seconds exclude each other")
+        self.args = args
+        self.seed = _parse_integer("--seed", args.seed)
+        self.stories = DEFAULT_STORIES if args.stories is None else _parse_integer("--stories", args.stories, least=1)
+        self.seconds = None if args.seconds is None else _parse_seconds("--seconds", args.seconds)
+        self.time_limit = _parse_seconds("--time-limit", args.time_limit)
+        self.shard, self.shards = _parse_shard(args.shard) if args.shard else (1, 1)
+
+    def numbers(self) -> Iterator[int]:
+        """Yield the numbers of the stories until the number of stories, or the time, is used up."""
+        end = None if self.seconds is None else time.monotonic() + self.seconds
+        for number in count(self.shard - 1, self.shards):
+            if (end is None and number >= self.stories) or (end is not None and time.monotonic() >= end):
+                return
+            yield number
+
+
+def _parse_integer(option: str, text: str, least: int | None = None) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise UsageError(f"{option}: Invalid number {quote(text)}: expected an integer")
+    number = int(text)
+    if least is not None and number < least:
+        raise UsageError(f"{option}: Invalid number {number}: must be at least {least}")
+    return number
+
+
+def _parse_seconds(option: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise UsageError(f"{option}: Invalid number {quote(text)}: expected seconds") from None
+    if not 0 < seconds < 1e7:
+        raise UsageError(
+            f"{option}: Invalid number {quote(text)}: expected more than 0 seconds, and less than 10,000,000"
+        )
+    return seconds
+
+
+def _parse_shard(text: str) -> tuple[int, int]:
+    match = _SHARD.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise UsageError(f"--shard: Invalid part {quote(text)}: expected I/N with I from 1 to N, such as 2/8")
+    return int(match[1]), int(match[2])
+
+
+def _create_folder(name: str) -> Path:
+    folder = Path(name)
+    probe = folder / ".explore"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"--output: Cannot write to the folder {quote(name)}: {error.strerror}") from None
+    return folder
+
+
+def _to_kebab(text: str) -> str:
+    return "-".join(re.findall(r"[a-z0-9]+", text.lower())) or "agent"
+
+
+def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> int:
+    from pytest_approvals.campaigns.exploration import Exploration, StoryPlayer
+    from pytest_approvals.runner.event_loops import get_session_loop
+    from pytest_approvals.runner.run_context import RunLimits
+
+    args = plan.args
+    # One event loop for all runs, as starting one costs as much as a short run.
+    player = StoryPlayer(
+        agent.source,
+        get_session_loop().run,
+        limit=RunLimits(seconds=plan.time_limit),
+        strict=args.strict,
+        checks=args.check,
+    )
+    exploration = Exploration(
+        player=player,
+        seed=plan.seed,
+        profile=args.profile,
+        waivers=agent.waivers,
+        flavour=agent.local.spec.flavour or "",
+    )
+    database = StoryDatabase.of_agent(agent.name if not args.fault else f"{agent.name} {args.fault}")
+    progress = _Progress(agent.name, exploration)
+    is_interrupted = False
+    try:
+        for case in database.load_cases(exploration):
+            if not exploration.play(case):
+                database.forget(case)
+            progress.show()
+        for _ in exploration.explore(plan.numbers()):
+            progress.show()
+    except KeyboardInterrupt:
+        is_interrupted = True
+    for cause in exploration.causes:
+        with suppress(OSError):
+            database.save(cause)
+    _print_causes(agent, exploration.causes, folder, ("--fault", args.fault) if args.fault else ())
+    print(_format_summary(agent.name, exploration, plan, is_interrupted))
+    if is_interrupted:
+        return 2
+    return int(bool(exploration.causes))
+
+
+class _Progress:
+    """A line on standard error every few seconds."""
+
+    def __init__(self, agent: str, exploration: Exploration) -> None:
+        self._agent = agent
+        self._exploration = exploration
+        self._began = self._shown = time.monotonic()
+
+    def show(self) -> None:
+        """Show the line if it is time to."""
+        now = time.monotonic()
+        if now - self._shown < _PROGRESS_SECONDS:
+            return
+        self._shown = now
+        one = self._exploration
+        speed = one.played / (now - self._began)
+        text = f"{self._agent}: {one.played:,} stories, {speed:.0f} a second, {len(one.causes)} distinct failures"
+        print(text, file=sys.stderr, flush=True)
+
+
+def _format_summary(agent: str, exploration: Exploration, plan: _Plan, is_interrupted: bool) -> str:
+    words = [_count_stories(exploration.played), f"seed {plan.seed}", exploration.profile]
+    words += [f"part {plan.shard} of {plan.shards}"] if plan.shards > 1 else []
+    words += [f"{exploration.skipped:,} that it cannot play"] if exploration.skipped else []
+    failing = len(exploration.causes)
+    words.append(f"{failing or 'no'} distinct failure{'' if failing == 1 else 's'}")
+    known = exploration.waived.total()
+    words += [f"{known:,} of known causes"] if known else []
+    words += ["interrupted"] if is_interrupted else []
+    return f"{agent}: {' · '.join(words)}"
+
+
+def _count_stories(count: int) -> str:
+    return "1 story" if count == 1 else f"{count:,} stories"
+
+
+# --- what was found ---------------------------------------------------------------------------------------------------
+
+
+def _print_causes(agent: AgentUnderTest, causes: Sequence[Cause], folder: Path | None, more: Iterable[str]) -> None:
+    from pytest_approvals.scenario.to_file import format_scenario
+
+    names: dict[str, int] = {}
+    for cause in causes:
+        check = cause.failure.check
+        names[check] = names.get(check, 0) + 1
+        name = check if names[check] == 1 else f"{check}-{names[check]}"
+        path = (folder or Path()) / f"{name}.approval.yaml"
+        finding = _describe_finding(agent, cause, path, more)
+        story = replace(cause.failure.case.story, title=cause.title)
+        print(finding)
+        if folder is None:
+            print(f"\n{_indent(format_scenario(story, comment=[path.name]))}", end="")
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(format_scenario(story, comment=[finding]), encoding="utf-8")
+        print()
+
+
+def _describe_finding(agent: AgentUnderTest, cause: Cause, path: Path, more: Iterable[str]) -> str:
+    """Return the printed finding, with the command that repeats it."""
+    from pytest_approvals.reporting.findings import PrintedFinding
+    from pytest_approvals.reporting.subject import Subject, agent_location, format_mode, format_rerun_command
+
+    failure = cause.failure
+    variants = failure.case.variants
+    variant = variants[0] if len(variants) == 1 else None
+    rerun = format_rerun_command(str(path), agent.name, variant, more)
+    subject = Subject(
+        scenario=path.name.partition(".")[0],
+        agent=agent.name,
+        version=agent.source.facts.version,
+        where=agent_location(agent.name),
+        mode=format_mode(variant) if variant is not None else "all variants",
+        rerun=rerun,
+    )
+    printed = PrintedFinding.of(failure.finding, subject, failure.history)
+    found = f"found in {_count_stories(cause.count)}" + (f", first in number {cause.first}" if cause.first >= 0 else "")
+    return replace(printed, notes=(*printed.notes, found)).render()
+
+
+def _indent(text: str) -> str:
+    return "".join(f"    {line}" for line in text.splitlines(keepends=True))
+
+
+# --- stories of earlier explorations ----------------------------------------------------------------------------------
+
+
+class StoryDatabase:
+    """Failing stories of an agent, kept in the cache of the user and played first next time.
+
+    A story is a scenario file; its first line is a comment with the variants in which it fails. A file that is damaged,
+    or that another release has written and this one cannot read, is removed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def of_agent(cls, agent: str) -> StoryDatabase:
+        """Return the database of an agent."""
+        from pytest_approvals.agents.cache_folder import get_cache_folder
+
+        return cls(get_cache_folder() / "explore" / _to_kebab(agent))
+
+    def load_cases(self, exploration: Exploration) -> Iterator[Case]:
+        """Yield the stories that the agent can still play, in a stable order."""
+        from pytest_approvals.campaigns.exploration import Case
+        from pytest_approvals.scenario.load import parse_scenario
+        from pytest_approvals.scenario.variants import allowed_variants
+
+        facts = exploration.player.source.facts
+        for path in self._files():
+            try:
+                text = path.read_text(encoding="utf-8")
+                story = parse_scenario(text, name=f"explored/{path.name.partition('.')[0]}", path=str(path))
+            except (OSError, UnicodeDecodeError, ScenarioError):
+                with suppress(OSError):
+                    path.unlink()
+                continue
+            wanted = text.partition("\n")[0].removeprefix("#").split()
+            allowed = {variant.id: variant for variant in allowed_variants(story, facts, {})}
+            variants = tuple(allowed[name] for name in wanted if name in allowed) or tuple([*allowed.values()][:1])
+            if variants:
+                yield Case(story=story, variants=variants)
+
+    def _files(self) -> Iterable[Path]:
+        return sorted(self.folder.glob("*.approval.yaml")) if self.folder.is_dir() else ()
+
+    def save(self, cause: Cause) -> None:
+        """Keep the smallest story of a cause."""
+        from pytest_approvals.agents.cache_folder import create_private_folder
+        from pytest_approvals.scenario.to_file import format_scenario
+
+        case = cause.failure.case
+        text = format_scenario(
+            replace(case.story, title=cause.title), comment=[" ".join(variant.id for variant in case.variants)]
+        )
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        create_private_folder(self.folder)
+        (self.folder / f"{cause.failure.check}-{digest}.approval.yaml").write_text(text, encoding="utf-8")
+
+    def forget(self, case: Case) -> None:
+        """Remove a story that does not fail any more."""
+        with suppress(OSError):
+            Path(str(case.story.path)).unlink()

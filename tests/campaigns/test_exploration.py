@@ -1,0 +1,128 @@
+"""Explorations of the reference agent and its faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.agents.waivers import Waiver
+from pytest_approvals.campaigns.exploration import Case, Exploration, StoryPlayer, find_similar_variant
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.event_loops import run_coroutine
+from pytest_approvals.runner.run_context import RunLimits
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import Variant
+from pytest_approvals.scenario.to_file import format_scenario
+from pytest_approvals.simulation.faults import FAULTS
+from pytest_approvals.simulation.reference import ReferenceAgent
+
+
+def explore(fault: str, checks: tuple[str, ...] = (), seed: int = 0, waivers: tuple[Waiver, ...] = ()) -> Exploration:
+    """Return an exploration of the reference agent with a fault; of a sound one without its name."""
+    adapter = FAULTS[fault] if fault else ReferenceAgent
+    source = InProcessSource(name="reference", adapter=adapter, facts=describe_adapter(adapter))
+    player = StoryPlayer(source, run_coroutine, limit=RunLimits(seconds=2.0), checks=checks)
+    return Exploration(player=player, seed=seed, waivers=waivers)
+
+
+def play(exploration: Exploration, count: int) -> list[Case]:
+    return list(exploration.explore(range(count)))
+
+
+@pytest.mark.parametrize(
+    "fault", ["RejectedCallRuns", "OneApprovalReleasesAll", "PendingIsLostInTheDump", "EditRunsWhatTheModelWrote"]
+)
+def test_a_fault_is_found_by_stories_that_nobody_wrote(fault: str) -> None:
+    """The check that catches it fails, and the smallest story has at most twelve lines."""
+    check = FAULTS[fault].caught_by
+    exploration = explore(fault, (check,))
+    for number in range(400):
+        play_one = list(exploration.explore([number]))
+        if exploration.causes:
+            break
+        assert len(play_one) < 2
+
+    small = exploration.causes[0].failure
+    assert check == small.check
+    assert 12 >= len(format_scenario(small.case.story).splitlines())
+
+
+def test_the_file_of_a_smallest_story_fails_in_the_same_way() -> None:
+    """What is written is what failed."""
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",))
+    play(exploration, 12)
+    case = exploration.causes[0].failure.case
+    story = parse_scenario(format_scenario(case.story), name="found/story", path="found/story.approval.yaml")
+    failures = exploration.player.find_failures(Case(story=story, variants=case.variants))
+
+    assert ["rejected-never-runs"] == [failure.check for failure in failures]
+
+
+def test_failures_of_one_cause_are_one() -> None:
+    """It goes on after a failure, counts the others, and shrinks one of them."""
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",))
+    play(exploration, 40)
+
+    assert 40 == exploration.played + exploration.skipped
+    assert 1 == len(exploration.causes)
+    assert 10 < exploration.causes[0].count
+
+
+def test_the_variant_shrinks_to_the_plainest_one() -> None:
+    """A fault that shows everywhere is shown in the base variant."""
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",))
+    play(exploration, 12)
+
+    [variant] = exploration.causes[0].failure.case.variants
+    assert ("none", "same", False, "held") == (variant.serialize, variant.resume, variant.stream, variant.source)
+
+
+def test_a_known_failure_is_counted_only() -> None:
+    """A waiver of the agent covers it, whatever story it was found in."""
+    waiver = Waiver(scenario="basics/*", check="rejected-never-runs", reason="Known.", issue="https://example.org/1")
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",), waivers=(waiver,))
+    play(exploration, 20)
+
+    assert [] == exploration.causes
+    assert 3 < exploration.waived["rejected-never-runs"]
+
+
+def test_a_waiver_of_something_else_covers_nothing() -> None:
+    """The check fails for another reason than the waiver names."""
+    waiver = Waiver(
+        scenario="*",
+        check="rejected-never-runs",
+        actual="something else",
+        reason="Known.",
+        issue="https://example.org/1",
+    )
+    exploration = explore("RejectedCallRuns", ("rejected-never-runs",), waivers=(waiver,))
+    play(exploration, 12)
+
+    assert 1 == len(exploration.causes)
+
+
+def test_a_seed_is_all_that_a_story_follows_from() -> None:
+    """The same number of the same seed is the same case, whatever was played before."""
+    one, other = explore(""), explore("")
+    later = [one.draw_case(number) for number in range(30)][20:]
+
+    assert later == [other.draw_case(number) for number in range(20, 30)]
+    assert later != [explore("", seed=1).draw_case(number) for number in range(20, 30)]
+
+
+def test_base_and_other_variants_are_played() -> None:
+    """Some stories are played in the base variant, some in another one, and some in both to compare them."""
+    exploration = explore("")
+    cases = [case for number in range(40) if (case := exploration.draw_case(number)) is not None]
+
+    assert {1, 2} == {len(case.variants) for case in cases}
+    assert {True, False} == {case.variants[0].stream for case in cases}
+
+
+def test_a_variant_that_a_smaller_story_does_not_have_is_replaced_by_the_nearest() -> None:
+    """Only if it differs in one dimension: another variant would be another failure."""
+    allowed = [Variant(), Variant(serialize="json", source="restored")]
+
+    assert allowed[1] == find_similar_variant(Variant(serialize="json", source="restored", stream=True), allowed)
+    assert None is find_similar_variant(Variant(serialize="copy", source="rebuilt", stream=True), allowed)

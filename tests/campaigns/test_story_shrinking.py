@@ -1,0 +1,117 @@
+"""Shrinking of stories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_approvals.campaigns.story_shrinking import describe_shape, describe_story, is_valid, shrink_story
+from pytest_approvals.scenario.generation import story_from_seed
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.model import (
+    RestartStep,
+    Scenario,
+    SignalStep,
+    TogetherStep,
+    TurnStep,
+    all_replies,
+    all_steps,
+)
+from pytest_approvals.scenario.to_file import format_scenario
+
+STORY = """\
+title: Untitled
+tools:
+  pay: {approval: always, parameters: {amount: integer}}
+model:
+  - calls: [{id: c1, tool: pay, arguments: {amount: 1}}, {id: c2, tool: pay, arguments: {amount: 2}}]
+  - say: Done.
+  - say: You are welcome.
+caller:
+  - send: Pay
+  - decide: {c1: approve, c2: approve}
+  - send: Thanks
+"""
+
+
+def has_call(story: Scenario) -> bool:
+    return any(reply.calls for _, reply in all_replies(story))
+
+
+def restarts(story: Scenario) -> bool:
+    return any(isinstance(step, RestartStep) for step in all_steps(story))
+
+
+def stories_that(condition: object, count: int) -> list[int]:
+    """Return the first seeds whose stories fulfil a condition."""
+    assert callable(condition)
+    return [seed for seed in range(100) if condition(story_from_seed(seed))][:count]
+
+
+@pytest.mark.parametrize("seed", stories_that(has_call, 6))
+def test_what_a_failure_does_not_need_is_removed(seed: int) -> None:
+    """Of a story that fails if there is a call, one plain call is left."""
+    small = shrink_story(story_from_seed(seed), has_call, max_trials=2_000)
+
+    assert 1 == sum(len(reply.calls) for _, reply in all_replies(small))
+    assert 9 > len(format_scenario(small).splitlines())
+
+
+@pytest.mark.parametrize("seed", stories_that(restarts, 4))
+def test_what_a_failure_needs_is_kept(seed: int) -> None:
+    """Of a story that fails if the agent restarts, the plainest restart is left."""
+    small = shrink_story(story_from_seed(seed), restarts, max_trials=2_000)
+
+    assert [RestartStep(session="")] == [step for step in all_steps(small) if isinstance(step, RestartStep)]
+    assert 2 >= len(small.caller or ())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_story_that_is_tried_is_valid(seed: int) -> None:
+    """An agent never has to play a story that a file could not hold."""
+    tried: list[Scenario] = []
+    shrink_story(story_from_seed(seed), lambda story: not tried.append(story), max_trials=60)  # type: ignore[func-returns-value]
+
+    assert tried
+    assert all(map(is_valid, tried))
+
+
+def test_the_same_story_shrinks_to_the_same_story() -> None:
+    """Shrinking follows from the story alone."""
+    story = story_from_seed(11)
+    assert shrink_story(story, has_call, max_trials=500) == shrink_story(story, has_call, max_trials=500)
+
+
+def test_the_number_of_trials_is_kept() -> None:
+    """A story that does not get smaller soon is left as it is then."""
+    tried: list[Scenario] = []
+    shrink_story(story_from_seed(3), lambda story: bool(tried.append(story)), max_trials=7)  # type: ignore[func-returns-value]
+
+    assert 7 == len(tried)
+
+
+def test_a_signal_goes_with_what_waits_for_it() -> None:
+    """Neither could be removed alone, since the other one would be a mistake then."""
+    seeds = stories_that(lambda story: any(isinstance(step, SignalStep) for step in all_steps(story)), 1)
+    small = shrink_story(story_from_seed(seeds[0]), has_call, max_trials=2_000)
+
+    assert [] == [step for step in all_steps(small) if isinstance(step, SignalStep | TogetherStep)]
+
+
+def test_the_title_says_what_the_caller_does() -> None:
+    """The first message goes without saying, and what is done again is counted."""
+    story = parse_scenario(STORY, name="a/b", path="b.approval.yaml")
+
+    assert "A call of pay is approved twice, a message is sent" == describe_story(story)
+
+
+def test_stories_of_one_shape_differ_in_names_and_values_only() -> None:
+    """The shape of a story says what is done, and not to what."""
+    one = parse_scenario(STORY, name="a/b", path="b.approval.yaml")
+    renamed = replace(one.tools[0], description="Something else")
+    turn = TurnStep(text="Another text")
+
+    assert describe_shape(one) == describe_shape(replace(one, title="Another", tools=(renamed, *one.tools[1:])))
+    assert describe_shape(one) == describe_shape(replace(one, caller=(turn, *(one.caller or ())[1:])))
+    assert describe_shape(one) != describe_shape(replace(one, caller=(turn, *(one.caller or ()))))

@@ -1,0 +1,148 @@
+"""The command `explore`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+
+from pytest_approvals.agents.cache_folder import CACHE_FOLDER_VARIABLE
+from tests.cli.conftest import CommandLine
+
+FAULTY = ("--agent", "reference", "--fault", "RejectedCallRuns", "--check", "rejected-never-runs", "--stories", "8")
+
+INTERRUPTING = '''
+"""A fault for a test."""
+
+from pytest_approvals.simulation.faults import Fault
+
+
+class Interrupts(Fault):
+    """The user presses Ctrl-C in the second turn."""
+
+    source = "none"
+    caught_by = "rejected-never-runs"
+
+    async def turn(self, *args, **kwargs):
+        raise KeyboardInterrupt
+'''
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache of a user without earlier explorations."""
+    monkeypatch.setenv(CACHE_FOLDER_VARIABLE, str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_a_failing_story_is_printed(command_line: CommandLine) -> None:
+    """As a finding with the story below it; the exit code is 1."""
+    said = command_line("explore", *FAULTY)
+
+    assert 1 == said.code
+    assert "rejected-never-runs: a call that was rejected must not run" in said.out
+    assert "    # rejected-never-runs.approval.yaml\n    title: " in said.out
+    assert "reference: 8 stories · seed 0 · realistic · 1 distinct failure\n" == said.out.splitlines(keepends=True)[-1]
+
+
+def test_a_written_story_fails_when_it_is_run(command_line: CommandLine) -> None:
+    """The command that the finding ends with repeats the failure."""
+    said = command_line("explore", *FAULTY, "-o", "found")
+    [rerun] = [line for line in said.out.splitlines() if line.startswith("  rerun  pytest-approvals ")]
+    text = Path("found/rejected-never-runs.approval.yaml").read_text()
+    again = command_line(*rerun.split()[2:])
+
+    assert text.startswith("# rejected-never-runs: a call that was rejected must not run\n")
+    assert 1 == again.code
+    assert "rejected-never-runs: a call that was rejected must not run" in again.out
+
+
+def test_the_same_seed_finds_the_same(command_line: CommandLine, cache: Path) -> None:
+    """To the byte."""
+    first = command_line("explore", *FAULTY).out
+    shutil.rmtree(cache)
+
+    assert first == command_line("explore", *FAULTY).out
+    assert first != command_line("explore", *FAULTY, "--seed", "1").out
+
+
+def test_a_clean_agent_passes(command_line: CommandLine) -> None:
+    """Of the check that is looked for, nothing fails; the exit code is 0."""
+    said = command_line("explore", "--agent", "reference", "--stories", "8", "--check", "no-such-call-runs-twice")
+
+    assert 2 == said.code
+    said = command_line("explore", "--agent", "reference", "--stories", "8", "--check", "rejected-never-runs")
+    assert (0, "reference: 8 stories · seed 0 · realistic · no distinct failures\n") == (said.code, said.out)
+
+
+def test_parts_are_disjoint(command_line: CommandLine) -> None:
+    """Each part plays its own stories, together all of them."""
+    words = ("explore", "--agent", "reference", "--stories", "7", "--check", "rejected-never-runs", "--shard")
+    said = [command_line(*words, f"{part}/3").out for part in (1, 2, 3)]
+
+    assert ["3 stories", "2 stories", "2 stories"] == [
+        text.split(" · ")[0].removeprefix("reference: ") for text in said
+    ]
+
+
+def test_failing_stories_are_played_first_next_time(command_line: CommandLine, cache: Path) -> None:
+    """They are in a folder that only the user can read."""
+    command_line("explore", *FAULTY)
+    [story] = cache.rglob("*.approval.yaml")
+    said = command_line("explore", *FAULTY[:-1], "1")
+
+    assert 0o700 == stat.S_IMODE(os.stat(story.parent).st_mode)
+    assert "reference: 2 stories · seed 0 · realistic · 1 distinct failure\n" in said.out
+
+
+def test_a_damaged_story_is_removed(command_line: CommandLine, cache: Path) -> None:
+    """So is one that another release has written and this one cannot read."""
+    command_line("explore", *FAULTY)
+    [story] = cache.rglob("*.approval.yaml")
+    story.write_text("# none-held\ntitle: [\n")
+    said = command_line("explore", *FAULTY[:-1], "1")
+
+    assert not story.exists()
+    assert "reference: 1 story · seed 0 · realistic · no distinct failures\n" == said.out
+
+
+def test_an_interrupt_ends_with_what_was_found(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is 2."""
+    command_line.write("interrupting_adapter.py", INTERRUPTING)
+    monkeypatch.syspath_prepend(command_line.folder)
+    said = command_line("explore", "--agent", "reference", "--fault", "interrupting_adapter:Interrupts")
+
+    assert 2 == said.code
+    assert "reference: 1 story · seed 0 · realistic · no distinct failures · interrupted\n" == said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--agent", "refrence"), "Unknown agent 'refrence'; did you mean 'reference'?"),
+        (("--agent", "reference", "--profile", "realistc"), "Unknown profile 'realistc'; did you mean 'realistic'?"),
+        (("--agent", "reference", "--seed", "x"), "--seed: Invalid number 'x': expected an integer"),
+        (("--agent", "reference", "--stories", "0"), "--stories: Invalid number 0: must be at least 1"),
+        (("--agent", "reference", "--seconds", "nan"), "--seconds: Invalid number 'nan': expected more than 0 seconds"),
+        (("--agent", "reference", "--seconds", "1", "--stories", "1"), "--stories and --seconds exclude each other"),
+        (("--agent", "reference", "--shard", "3/2"), "--shard: Invalid part '3/2': expected I/N with I from 1 to N"),
+        (("--agent", "reference", "--check", "rejected-never-run"), "Unknown check 'rejected-never-run'; did you mean"),
+        (("--agent", "reference", "--fault", "RejectedCallRun"), "Unknown fault 'RejectedCallRun'; did you mean"),
+        (
+            ("--agent", "reference", "-o", "file/found"),
+            "--output: Cannot write to the folder 'file/found': Not a direc",
+        ),
+        ((), "--agent"),
+    ],
+)
+def test_a_mistake_is_named(command_line: CommandLine, words: tuple[str, ...], message: str) -> None:
+    """With what to write instead; the exit code is 2."""
+    command_line.write("file", "")
+    said = command_line("explore", *words)
+
+    assert message in said.err
+    assert 2 == said.code
+    assert "Traceback" not in said.err
