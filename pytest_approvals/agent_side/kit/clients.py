@@ -7,6 +7,7 @@ clients look for no proxy and no certificates, which would take most of the time
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from json import JSONDecodeError
@@ -17,6 +18,8 @@ from ..contract.types import ModelAddress, ServerAddress
 from .context import current_address
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
@@ -68,13 +71,30 @@ def build_anthropic_options(address: ModelAddress) -> dict[str, Any]:
 
 
 def _build_options(library: Any, address: ModelAddress) -> dict[str, Any]:
-    # Some frameworks make and close a client for every request: the HTTP client below it stays open for the next one.
+    kind = _get_lasting_client(library)
+    http = kind(trust_env=False, verify=_get_ssl_context(), event_hooks=_build_readdressing_hooks(address))
+    return {"api_key": API_KEY, "base_url": address.url, "max_retries": 0, "http_client": http}
+
+
+# Some frameworks make and close a client for every request: the HTTP client below it stays open for the next one.
+@cache
+def _get_lasting_client(library: Any) -> Any:
     class LastingHttpClient(library.DefaultAsyncHttpxClient):  # type: ignore[misc]
         async def aclose(self) -> None:
             """Close nothing: no connection outlasts an answer."""
 
-    http = LastingHttpClient(trust_env=False, verify=False, event_hooks=_build_readdressing_hooks(address))
-    return {"api_key": API_KEY, "base_url": address.url, "max_retries": 0, "http_client": http}
+    return LastingHttpClient
+
+
+# Each client would make one of its own, though it needs none on the loopback interface.
+@cache
+def _get_ssl_context() -> SSLContext:
+    from ssl import CERT_NONE, PROTOCOL_TLS_CLIENT, SSLContext
+
+    context = SSLContext(PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = CERT_NONE
+    return context
 
 
 def _build_readdressing_hooks(address: ModelAddress) -> dict[str, list[Any]]:
@@ -100,7 +120,8 @@ def to_openai_error(down: ModelDown) -> Exception:
 
     if not down.status and down.how in UNREADABLE_FAILURES:
         return JSONDecodeError(str(down), "", 0)
-    request = DefaultAsyncHttpxClient(trust_env=False, verify=False).build_request("POST", "http://model.invalid")
+    client = DefaultAsyncHttpxClient(trust_env=False, verify=_get_ssl_context())
+    request = client.build_request("POST", "http://model.invalid")
     if not down.status:
         return APIConnectionError(request=request)
     kinds = {400: BadRequestError, 429: RateLimitError}
