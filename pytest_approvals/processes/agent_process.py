@@ -23,7 +23,7 @@ from pytest_approvals.agent_side.rpc.peer import CallTimeout, ConnectionEnded, R
 from pytest_approvals.agent_side.rpc.remote_errors import BrokenContract, Stopped
 from pytest_approvals.agent_side.rpc.serialization import SerializationError, from_json, to_json
 from pytest_approvals.errors import HostError, UsageError
-from pytest_approvals.processes.process_groups import orphan_killer
+from pytest_approvals.processes.process_groups import Stray, find_strays, orphan_killer
 from pytest_approvals.processes.rpc_handlers import RpcHandlers
 from pytest_approvals.processes.stderr import LoopStderrTail
 
@@ -89,6 +89,7 @@ class AgentProcess:
         self._handlers = RpcHandlers(self._run_body)
         self._peer = RpcPeer(connection.fileno(), connection.fileno(), self, stop_limit=timeouts.stop)
         self._examination: asyncio.Task[None] | None = None
+        self._strays: list[Stray] = []
         self._ended = False
         self._hangs = False
         self._session_numbers = count(1)
@@ -176,6 +177,10 @@ class AgentProcess:
         except SerializationError as error:
             raise HostError(self.agent, f"invalid response to `{method}`: {error}") from None
 
+    def find_limit(self, seconds: float | None) -> float:
+        """Return the time limit of a call; one that has a limit of so many seconds itself is to be ended by that."""
+        return self._timeouts.answer if seconds is None else max(self._timeouts.answer, seconds + 1.0)
+
     async def _run_body(self, command: RunReal) -> Value:
         return await self.call("real", command, Value)
 
@@ -242,6 +247,7 @@ class AgentProcess:
             if self._examination is not None:
                 await self._examination
             else:
+                self._find_strays()
                 self._peer.close(None, tell=False)
                 # A process exits when its input ends.
                 self._connection.shutdown(socket.SHUT_WR)
@@ -257,9 +263,12 @@ class AgentProcess:
             self._peer.close(None, tell=False)
         self._connection.close()
         if not self._stderr.is_over:
+            self._find_strays()
             self._signal(signal.SIGKILL)
         self._stderr.close()
         self._reap()
+        for stray in self._strays:
+            stray.kill()
         if self.pid is not None:
             orphan_killer.remove(self.pid)
 
@@ -267,10 +276,16 @@ class AgentProcess:
         # The id of a forked process is unknown before its greeting; until then its fork server ends it.
         if self.pid is None:
             return
+        self._find_strays()
         for number in (signal.SIGTERM, signal.SIGKILL):
             self._signal(number)
             if await self._stderr.wait_until_over(self._timeouts.end):
                 return
+
+    def _find_strays(self) -> None:
+        """Find what has left its group, which nobody could find after its end."""
+        if self.pid is not None and not self._strays:
+            self._strays = find_strays(self.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         if self.pid is not None:

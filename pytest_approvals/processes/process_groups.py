@@ -13,6 +13,7 @@ import signal
 import subprocess
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 EXIT_GRACE = 6
@@ -176,3 +177,48 @@ def run_group(
 def _kill_group(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+# --- processes that have left their group -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Process that has left the group of the one that started it; *started* tells it from a later one of its number."""
+
+    pid: int
+    started: str
+
+    def kill(self) -> None:
+        """Kill it if it still runs."""
+        with suppress(OSError):
+            if _read_stat(self.pid)[1] == self.started:
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def find_strays(group: int) -> list[Stray]:
+    """Return the descendants of the leader of a group that have left it, while it runs; none but on Linux."""
+    found: list[Stray] = []
+    below = [group]
+    while below:
+        # Processes end while they are looked at.
+        with suppress(OSError):
+            children = _list_children(below.pop())
+            below += children
+            for pid in children:
+                with suppress(OSError):
+                    in_group, started = _read_stat(pid)
+                    found += [Stray(pid, started)] if in_group != group else []
+    return found
+
+
+def _list_children(pid: int) -> list[int]:
+    tasks = f"/proc/{pid}/task"
+    return [int(word) for thread in os.listdir(tasks) for word in Path(tasks, thread, "children").read_bytes().split()]
+
+
+def _read_stat(pid: int) -> tuple[int, str]:
+    """Return the group of a process, and when it was started."""
+    # The name of the program, in parentheses, may contain anything.
+    fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    return int(fields[2]), fields[19]

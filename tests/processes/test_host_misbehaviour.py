@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from pytest_approvals.processes.process_pool import ProcessPool
 from pytest_approvals.processes.remote_agents import RemoteAgent
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(20)]
+
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the children of processes")
 
 
 @pytest.fixture(params=["fresh", "cold"])
@@ -268,9 +271,10 @@ async def test_a_process_that_holds_threads_is_not_forked(pool: ProcessPool) -> 
     await process.end()
 
 
-async def test_a_process_is_ended_with_all_that_it_has_started(start: Callable[..., Any]) -> None:
-    """Also with what holds its standard error, and would continue forever."""
-    agent = await RemoteAgent.build(await start("toy_broken:LeavesAProcess"), ToyWorld(), BLUEPRINT)
+@pytest.mark.parametrize("name", ["LeavesAProcess", pytest.param("LeavesADaemon", marks=ON_LINUX)])
+async def test_a_process_is_ended_with_all_that_it_has_started(start: Callable[..., Any], name: str) -> None:
+    """Also with what holds its standard error and continues forever, and on Linux with what has left its group."""
+    agent = await RemoteAgent.build(await start(f"toy_broken:{name}"), ToyWorld(), BLUEPRINT)
     started = (await agent.turn("Go.", (), stream=False)).output
     assert exists(started)
 
