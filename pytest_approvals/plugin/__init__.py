@@ -104,8 +104,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if STATE_KEY in config.stash and (shard := config.stash[STATE_KEY].settings.shard) is not None:
         from pytest_approvals.plugin.items import list_other_shards
+        from pytest_approvals.plugin.settings import read_times
 
-        others = list_other_shards(items, *shard)
+        file = config.stash[STATE_KEY].settings.times
+        others = list_other_shards(items, *shard, {} if file is None else read_times(file))
         config.hook.pytest_deselected(items=[item for item in items if item in others])
         items[:] = [item for item in items if item not in others]
     for item in items:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,21 +208,33 @@ class ScenarioItem(pytest.Function):
         super().add_report_section(when, key, escape_lines(content))
 
 
-def list_other_shards(items: Iterable[pytest.Item], number: int, count: int) -> set[pytest.Item]:
-    """Return the items of scenarios that are in another one of several parts of about the same size.
+def list_other_shards(
+    items: Iterable[pytest.Item], number: int, count: int, times: Mapping[tuple[str, str], float]
+) -> set[pytest.Item]:
+    """Return the items of scenarios that are in another one of several parts that take about the same time.
 
     All variants of a scenario on an agent are in the same part, because they are also judged together. Tests of users
-    are in no part.
+    are in no part. A scenario without a time counts as if its runs took what others do; without any time runs count.
+
+    Args:
+        items: All items.
+        number: The part, from 1.
+        count: How many parts there are.
+        times: The seconds that each scenario took on each agent.
     """
     groups: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
         if isinstance(item, ScenarioItem):
             groups.setdefault((item.scenario.id, item.agent.name), []).append(item)
-    sizes = [0] * count
+    known = [(times[group], len(several)) for group, several in groups.items() if group in times]
+    seconds = sum(took for took, _ in known)
+    usual = seconds / sum(runs for _, runs in known) if seconds else 1.0
+    weights = {group: times[group] if group in times else usual * len(several) for group, several in groups.items()}
+    sizes = [0.0] * count
     others: set[pytest.Item] = set()
-    for _, several in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
+    for group, several in sorted(groups.items(), key=lambda entry: (-weights[entry[0]], entry[0])):
         smallest = sizes.index(min(sizes))
-        sizes[smallest] += len(several)
+        sizes[smallest] += weights[group]
         if smallest != number - 1:
             others.update(several)
     return others

@@ -63,6 +63,7 @@ OPTIONS = (
     Option("fault", "text", "MODULE:NAME", "seeded fault to switch on in the reference agent"),
     Option("report", "text", "FILE", "write the report to this file: JSON lines, or by its ending .md or .html"),
     Option("shard", "text", "I/N", "run only the I-th of N parts of the scenarios; `report merge` joins their reports"),
+    Option("times", "text", "FILE", "balance the parts by the times in this file, which a session of all parts writes"),
     Option("journals", "text", "FOLDER", "keep the journal of every run in this folder"),
     Option("allow-host", "words", "HOST", "allow connections to this host while a scripted model is active"),
     Option("strict", "switch", "", "treat warnings (`should`) as failures"),

@@ -216,6 +216,7 @@ class SessionResults:
         failed_groups: The printed findings about all variants of a group together.
         user_runs: How many runs users' tests made.
         remembered: The scenario, the agent and the variant of each run that was made in an earlier session.
+        times: The seconds that the runs of each group took that were played.
         traits: The design choices that each agent showed.
         complete: Whether the session came to its end, and every run reported.
         stream: The report file that each verdict is added to; None without one.
@@ -236,6 +237,7 @@ class SessionResults:
     failed_groups: dict[Group, str] = field(default_factory=dict)
     user_runs: int = 0
     remembered: set[tuple[str, str, str]] = field(default_factory=set)
+    times: dict[Group, float] = field(default_factory=dict)
     traits: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     complete: bool = True
     stream: ReportStream | None = None
@@ -308,6 +310,11 @@ class SessionResults:
         self.lines += lines
         if self.stream is not None:
             self.stream.add((*group, ALL_VARIANTS), lines)
+
+    def measure_groups(self) -> dict[Group, float]:
+        """Return the times of the groups that were played as a whole."""
+        again = {(scenario, agent) for scenario, agent, _ in self.remembered}
+        return {group: took for group, took in self.times.items() if group not in again and self.is_complete(group)}
 
     def is_complete(self, group: Group) -> bool:
         """Return whether a group ran in all its variants."""

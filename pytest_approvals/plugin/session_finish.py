@@ -13,9 +13,10 @@ import pytest
 from pytest_approvals import extensions
 from pytest_approvals.agents.waivers import find_stale_waivers, rewrite_waivers
 from pytest_approvals.checks import SHOWN_STATUSES
-from pytest_approvals.errors import ReportError
+from pytest_approvals.errors import ReportError, UsageError
 from pytest_approvals.errors.printable import escape_lines
 from pytest_approvals.plugin.results import Group, RunRecord
+from pytest_approvals.plugin.settings import read_times
 from pytest_approvals.plugin.state import get_agent
 from pytest_approvals.reporting.findings import format_summary, format_waiver
 from pytest_approvals.reporting.judged_run import judge_variants, load_extension_checks, outcome_of
@@ -73,6 +74,7 @@ def collect_report(state: PluginState, report: pytest.TestReport) -> None:
     for record in getattr(report, "approvals", ()):
         loaded = record if isinstance(record, RunRecord) else RunRecord.load(record)
         group = state.results.add(loaded, report.nodeid.partition("::")[0])
+        state.results.times[group] = state.results.times.get(group, 0.0) + report.duration
         if state.results.is_complete(group):
             judge_variant_group(state, group)
 
@@ -91,6 +93,8 @@ def finish_session(state: PluginState, session: pytest.Session) -> None:
     ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
     state.results.complete &= session.exitstatus in ended and not (session.shouldfail or session.shouldstop)
     _write_report(state, session)
+    if state.settings.times is not None and state.settings.shard is None:
+        _write_times(state, state.settings.times, session)
     _call_reporters(state)
 
 
@@ -248,6 +252,27 @@ def _write_report(state: PluginState, session: pytest.Session) -> None:
         state.results.stream.finish(_build_report(state))
     except ReportError as error:
         _report_failure(session, str(error.path), str(error), is_told=False)
+        if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _write_times(state: PluginState, path: Path, session: pytest.Session) -> None:
+    """Write how long the runs of each scenario took, with what an earlier session measured of others."""
+    # Imported late: it knows all formats of reports.
+    from pytest_approvals.reporting.files import replace_file
+
+    measured = state.results.measure_groups()
+    seconds: dict[str, dict[str, float]] = {}
+    try:
+        for (scenario, agent), took in {**read_times(path), **measured}.items() if measured else ():
+            seconds.setdefault(agent, {})[scenario] = round(took, 3)
+        if not seconds:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, json.dumps({"seconds": seconds}, indent=1, sort_keys=True).encode() + b"\n")
+    except (OSError, UsageError) as error:
+        text = str(error) if isinstance(error, UsageError) else f"{path}: cannot be written: {error.strerror}"
+        _report_failure(session, str(path), text, is_told=False)
         if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +43,7 @@ class Settings:
         fault: The name of a seeded fault, or `MODULE:NAME`.
         report: The file that the report is written to.
         shard: Which part of the scenarios is run, and of how many parts; None for all.
+        times: The file with the times by which parts are balanced; None without one.
         journals: The folder in which journals are kept.
         allowed_hosts: Other machines that may be reached while a scripted model is active.
         fresh_runs: Whether runs that are remembered from earlier sessions are played again.
@@ -58,6 +60,7 @@ class Settings:
     fault: str | None = None
     report: Path | None = None
     shard: tuple[int, int] | None = None
+    times: Path | None = None
     journals: Path | None = None
     strict: bool = False
     update_waivers: bool = False
@@ -139,6 +142,9 @@ def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any])
             values["fault"] = _validate_fault(text)
         case "shard":
             values["shard"] = _parse_shard(text)
+        case "times":
+            read_times(here / text)
+            values["times"] = here / text
         case "report" | "journals":
             values[option.name] = here / text
         case "strict" | "update-waivers" | "fresh-runs":
@@ -198,6 +204,26 @@ def _parse_shard(text: str) -> tuple[int, int]:
     if not (slash and number.isdecimal() and count.isdecimal() and len(count) < 6 and 0 < int(number) <= int(count)):
         raise UsageError(f"Invalid shard {text!r}: expected I/N, as 1/8 for the first of eight")
     return int(number), int(count)
+
+
+def read_times(path: Path) -> dict[tuple[str, str], float]:
+    """Return the seconds that each scenario took on each agent; none if there is no such file yet.
+
+    Raises:
+        UsageError: It cannot be read, or holds something else.
+    """
+    try:
+        seconds = json.loads(path.read_bytes())["seconds"]
+        times = {(scenario, agent): float(took) for agent, row in seconds.items() for scenario, took in row.items()}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        times = {("", ""): -1.0}
+    if not all(0 <= took < float("inf") for took in times.values()):
+        raise UsageError(f"{path}: no times of scenarios; delete it, and a session without --shard writes it anew")
+    return times
 
 
 def _parse_switch(text: str) -> bool:

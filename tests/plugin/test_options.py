@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_approvals.plugin.options import OPTIONS
@@ -231,6 +233,34 @@ def test_shards_are_disjoint_and_together_whole(project) -> None:
     assert [2, 1] == [len({line.scenario for line in part.verdicts}) for part in parts.values()]
     assert ((), ()) == (merged.overlaps, merged.lacks)
     assert encode_report(read_report(project.path / "all.jsonl")) == encode_report(merged.report)
+
+
+def test_shards_are_balanced_by_times(project) -> None:
+    """A session of all parts writes them; a scenario without a time counts as an average one."""
+    for name in "abc":
+        project.scenario(f"scenarios/mine/{name}")
+    words = ("scenarios", "--approvals-serialize=none", "--snapshot-update", "--approvals-times=times.json")
+    project.run(*words)
+    times = project.path / "times.json"
+    written = json.loads(times.read_text())["seconds"]
+    times.write_text(json.dumps({"seconds": {"reference": {"mine/a": 1, "mine/c": 5}}}))
+    parts = []
+    for number in (1, 2):
+        project.run(*words, f"--approvals-shard={number}/2", f"--approvals-report={number}.jsonl")
+        parts.append({line.scenario for line in read_report(project.path / f"{number}.jsonl").verdicts})
+
+    assert ["mine/a", "mine/b", "mine/c"] == [*written["reference"]]
+    assert [{"mine/c"}, {"mine/a", "mine/b"}] == parts
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '{"seconds": {"a": {"b": -1}}}', '{"seconds": {"a": 1}}', "\0"])
+def test_a_file_of_other_things_than_times_is_refused(project, text: str) -> None:
+    """Before anything is collected."""
+    project.write("times.json", text)
+    result = project.run("--approvals-times=times.json")
+
+    assert 4 == result.ret
+    result.stderr.fnmatch_lines(["ERROR: --approvals-times: */times.json: no times of scenarios; delete it, *"])
 
 
 def test_traits_stand_in_the_report(project) -> None:
