@@ -1,14 +1,19 @@
-"""Page `docs/catalogue.md`: every scenario in a line, by family.
+"""Pages about stories: `docs/catalogue.md`, every scenario in a line; `docs/drawn-stories.md`, their features.
 
-`python -m pytest_approvals.devtools.pages.catalogue > docs/catalogue.md`, in a checkout, writes it.
+`python -m pytest_approvals.devtools.pages.catalogue > docs/catalogue.md`, in a checkout, writes the one, and
+`python -m pytest_approvals.devtools.pages.catalogue drawn > docs/drawn-stories.md` the other one. With `pairs` in place
+of `drawn`, every pair of features is printed, with its counts.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 
 from pytest_approvals.devtools.pages import format_source
+from pytest_approvals.scenario.generation.features import FEATURES, can_stand_together, find_features
 from pytest_approvals.scenario.model import Scenario
 from pytest_approvals.scenario.requirements import required_by_content
 
@@ -66,12 +71,128 @@ def _format_cells(scenario: Scenario) -> Iterator[str]:
     yield ", ".join(map(format_source, scenario.sources))
 
 
+# --- drawn stories ----------------------------------------------------------------------------------------------------
+
+DRAWN_STORIES = 5000
+"""Number of stories that are drawn for the page, from the seeds 0, 1, 2, ..."""
+
+_DRAWN_INTRODUCTION = """\
+# Drawn stories
+
+Stories that are made by machine have the same language as those of [the catalogue](catalogue.md). A story is drawn from
+nothing, crossed (a feature of one story of the catalogue is put into another one), or varied from a given one. Which
+features it has is drawn first; then the model's script and the caller's steps are drawn so that they occur, along a dry
+run that knows which requests are open. What an agent cannot do is not drawn for it.
+
+The profile `realistic` draws the features with a source: what providers are documented or reported to send, and what
+callers are documented or reported to do. The profile `adversarial` draws all of them.
+
+Below, {drawn} stories of the profile `adversarial`, for an agent that can do everything, stand beside the {written}
+of the catalogue. Of {possible} pairs of features that one story can have, the drawn stories have {met}, and the
+catalogue has {known}. `python -m pytest_approvals.devtools.pages.catalogue pairs` prints each pair with its counts.
+
+{missing}
+"""
+
+
+class FeatureCounts:
+    """How often features, and pairs of them, occur in stories.
+
+    Attributes:
+        stories: The number of stories.
+        single: How many stories have a feature.
+        pairs: How many have both features of a pair, which is in alphabetical order.
+    """
+
+    def __init__(self, stories: Iterable[Scenario]) -> None:
+        self.stories = 0
+        self.single: Counter[str] = Counter()
+        self.pairs: Counter[tuple[str, str]] = Counter()
+        for story in stories:
+            found = sorted(find_features(story))
+            self.stories += 1
+            self.single.update(found)
+            self.pairs.update(combinations(found, 2))
+
+
+def possible_pairs() -> list[tuple[str, str]]:
+    """Return the pairs of features that one story can have, in alphabetical order."""
+    return [pair for pair in combinations(sorted(FEATURES), 2) if can_stand_together(*pair)]
+
+
+def draw_counts(count: int) -> FeatureCounts:
+    """Count the features of that many drawn stories."""
+    from pytest_approvals.scenario.generation import story_from_seed
+
+    return FeatureCounts(map(story_from_seed, range(count)))
+
+
+def format_drawn_page(drawn: FeatureCounts, written: FeatureCounts) -> str:
+    """Return the page of drawn stories beside those of the catalogue."""
+    possible = possible_pairs()
+    lacking = [pair for pair in possible if not drawn.pairs[pair]]
+    names = ", ".join(f"`{one}` with `{other}`" for one, other in lacking)
+    introduction = _DRAWN_INTRODUCTION.format(
+        drawn=drawn.stories,
+        written=written.stories,
+        possible=len(possible),
+        met=len(possible) - len(lacking),
+        known=sum(bool(written.pairs[pair]) for pair in possible),
+        missing=f"No drawn story has {names}." if lacking else "No pair is missing in the drawn stories.",
+    )
+    parts = [introduction]
+    for group in dict.fromkeys(feature.group for feature in FEATURES.values()):
+        rows = "\n".join(_format_feature_rows(group, drawn, written, possible))
+        parts.append(f"## {_GROUPS[group]}\n\n{rows}\n")
+    return "\n".join(parts)
+
+
+_GROUPS = {
+    "model": "The model",
+    "tools": "Tools",
+    "caller": "The caller",
+    "values": "Values",
+    "frame": "Around the story",
+}
+
+
+def _format_feature_rows(
+    group: str, drawn: FeatureCounts, written: FeatureCounts, possible: list[tuple[str, str]]
+) -> Iterator[str]:
+    yield "| feature | drawn | catalogue | features beside it: drawn, catalogue, possible | rarest | source |"
+    yield "|---|---|---|---|---|---|"
+    for name, feature in FEATURES.items():
+        if feature.group != group:
+            continue
+        own = [pair for pair in possible if name in pair]
+        rarest = min(own, key=lambda pair: drawn.pairs[pair])
+        other = rarest[1] if rarest[0] == name else rarest[0]
+        met = [sum(bool(counts.pairs[pair]) for pair in own) for counts in (drawn, written)]
+        yield (
+            f"| `{name}` | {drawn.single[name]} | {written.single[name]} | {met[0]}, {met[1]}, {len(own)} "
+            f"| `{other}`: {drawn.pairs[rarest]} | {_format_feature_source(feature.source)} |"
+        )
+
+
+def _format_feature_source(source: str) -> str:
+    return format_source(source) if source else "`adversarial` only"
+
+
 def main() -> None:
-    """Print the page of the built-in catalogue."""
+    """Print the page of the built-in catalogue, or that of drawn stories."""
     from pytest_approvals.scenario.catalogue import stock_folder
     from pytest_approvals.scenario.load import load_catalogue
 
-    sys.stdout.write(format_catalogue_page(load_catalogue([stock_folder()])))
+    catalogue = load_catalogue([stock_folder()])
+    if sys.argv[1:] not in (["drawn"], ["pairs"]):
+        sys.stdout.write(format_catalogue_page(catalogue))
+        return
+    drawn, written = draw_counts(DRAWN_STORIES), FeatureCounts(catalogue)
+    if sys.argv[1] == "drawn":
+        sys.stdout.write(format_drawn_page(drawn, written))
+        return
+    for pair in possible_pairs():
+        sys.stdout.write(f"{pair[0]} {pair[1]} {drawn.pairs[pair]} {written.pairs[pair]}\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_approvals.agent_side.contract import MAIN
 from pytest_approvals.agent_side.contract.types import Condition
 from pytest_approvals.errors import UnknownName
-from pytest_approvals.scenario.dry_run import find_step_capabilities
+from pytest_approvals.scenario.dry_run import DryRun
 from pytest_approvals.scenario.model import (
     Call,
     LeaveStep,
@@ -69,10 +69,15 @@ _ANTHROPIC_ERRORS = "https://docs.anthropic.com/en/api/errors"
 _AGENTS_APPROVALS = "https://openai.github.io/openai-agents-python/human_in_the_loop/"
 _LANGGRAPH_APPROVALS = "https://docs.langchain.com/oss/python/langchain/human-in-the-loop"
 _LANGGRAPH_STATE = "https://docs.langchain.com/oss/python/langgraph/persistence"
-_PYDANTIC_APPROVALS = "https://ai.pydantic.dev/deferred-tools/"
 _MCP_TOOLS = "https://modelcontextprotocol.io/specification/2025-06-18/server/tools"
 _JSON_NUMBERS = "https://datatracker.ietf.org/doc/html/rfc8259#section-6"
-_UNICODE = "https://www.unicode.org/reports/tr15/"
+_ANTHROPIC_LIMITS = "https://docs.anthropic.com/en/api/rate-limits"
+_ANTHROPIC_EDITOR = "https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/text-editor-tool"
+_VERCEL_UNKNOWN_TOOL = "https://ai-sdk.dev/docs/reference/ai-sdk-errors/ai-no-such-tool-error"
+_VERCEL_INVALID_INPUT = "https://ai-sdk.dev/docs/reference/ai-sdk-errors/ai-invalid-tool-input-error"
+_NORMAL_FORMS = "https://www.unicode.org/reports/tr15/"
+_BIDIRECTIONAL = "https://www.unicode.org/reports/tr9/"
+_EMOJI = "https://www.unicode.org/reports/tr51/"
 
 FEATURES: dict[str, Feature] = {
     # the model's script
@@ -80,13 +85,13 @@ FEATURES: dict[str, Feature] = {
     "parallel": _feature("model", _OPENAI_CALLS, "parallel"),
     "text_with_calls": _feature("model", "microsoft/agent-framework#5189", "text_with_calls"),
     "equal_arguments": _feature("model", "pydantic/pydantic-ai#6241"),
-    "invalid_arguments": _feature("model", _ANTHROPIC_CALLS),
+    "invalid_arguments": _feature("model", _VERCEL_INVALID_INPUT),
     "broken_arguments": _feature("model", "openai/openai-agents-python#3863", "broken_arguments"),
-    "unknown_tools": _feature("model", _PYDANTIC_APPROVALS, "unknown_tools"),
+    "unknown_tools": _feature("model", _VERCEL_UNKNOWN_TOOL, "unknown_tools"),
     "repeated_ids": _feature("model", "openai/openai-agents-python#4257", "repeated_ids"),
     "missing_ids": _feature("model", "", "missing_ids"),
     "model_failure": _feature("model", _OPENAI_ERRORS, "model_failure"),
-    "retry_after": _feature("model", _ANTHROPIC_ERRORS, "model_failure"),
+    "retry_after": _feature("model", _ANTHROPIC_LIMITS, "model_failure"),
     "connection_failure": _feature("model", "agno-agi/agno#10461", "model_failure"),
     "broken_stream": _feature("model", _ANTHROPIC_ERRORS, "model_failure", "broken_stream"),
     "slow_reply": _feature("model", _OPENAI_STREAMS),
@@ -136,7 +141,7 @@ FEATURES: dict[str, Feature] = {
     "save": _feature("caller", _LANGGRAPH_STATE, saves=True),
     "rewind": _feature("caller", "langchain-ai/langgraph#6663", "rewind", saves=True),
     "restart": _feature("caller", _LANGGRAPH_STATE, saves=True),
-    "fresh": _feature("caller", _LANGGRAPH_STATE, "fresh", "serialize.json"),
+    "fresh": _feature("caller", _LANGGRAPH_STATE, "fresh", "serialize.json", saves=True),
     "tool_removed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
     "parameters_changed": _feature("caller", "vercel/ai#15947", "tools_change", saves=True),
     "cancel": _feature("caller", _LANGGRAPH_APPROVALS, "cancel"),
@@ -166,13 +171,13 @@ FEATURES: dict[str, Feature] = {
     "beyond_2_63": _feature("values"),
     "negative_number": _feature("values", _JSON_NUMBERS),
     "fraction": _feature("values", _JSON_NUMBERS),
-    "decomposed_letters": _feature("values", _UNICODE),
-    "right_to_left": _feature("values", _UNICODE),
-    "astral_letters": _feature("values", _UNICODE),
+    "decomposed_letters": _feature("values", _NORMAL_FORMS),
+    "right_to_left": _feature("values", _BIDIRECTIONAL),
+    "astral_letters": _feature("values", _EMOJI),
     "control_characters": _feature("values"),
-    "quotes_and_braces": _feature("values", _OPENAI_CALLS),
-    "long_text": _feature("values", _ANTHROPIC_CALLS),
-    "empty_text": _feature("values", _ANTHROPIC_CALLS),
+    "quotes_and_braces": _feature("values", _ANTHROPIC_EDITOR),
+    "long_text": _feature("values", _ANTHROPIC_EDITOR),
+    "empty_text": _feature("values", _ANTHROPIC_EDITOR),
     "true_beside_1": _feature("values"),
     "nested_object": _feature("values", _OPENAI_CALLS),
     "null": _feature("values", _OPENAI_ANSWERS),
@@ -232,19 +237,17 @@ def find_features(scenario: Scenario) -> frozenset[str]:
     found.update(_by_replies(scenario), _by_tools(scenario), _by_steps(scenario), _by_frame(scenario))
     for value in _all_values(scenario):
         found.update(_by_value(value))
-    if "unknown_request" in found:
-        found -= {"unknown_request"} - {"unknown_request" for _ in _forged_ids(scenario)}
-        if "unknown_request" in find_step_capabilities(scenario):
-            found.add("unasked_decision")
+    found -= _JUDGED_BY_STEPS
+    found.update(_by_dry_run(scenario))
     if _has_true_beside_1(scenario):
         found.add("true_beside_1")
     return frozenset(found)
 
 
-def _forged_ids(scenario: Scenario) -> Iterator[str]:
-    for step in all_steps(scenario):
-        if isinstance(step, (TurnStep, StageStep)):
-            yield from (decision.unknown_id for decision in step.answers if decision.unknown_id is not None)
+_JUDGED_BY_STEPS = frozenset(
+    {"unknown_request", "partial_answers", "message_while_pending", "repeated_decision", "late_decision"}
+)
+"""Capabilities that are concluded only where it is certain what is open; as features they are found at a guess."""
 
 
 def feature_pairs(scenario: Scenario) -> frozenset[tuple[str, str]]:
@@ -254,7 +257,8 @@ def feature_pairs(scenario: Scenario) -> frozenset[tuple[str, str]]:
 
 def _by_replies(scenario: Scenario) -> Iterator[str]:
     main = scenario.agents[MAIN]
-    if sum(bool(reply.calls) for reply in main.replies) > 1:
+    scripts = (main.replies, *main.by_prompt.values())
+    if any(sum(bool(reply.calls) for reply in replies) > 1 for replies in scripts):
         yield "several_replies"
     if main.by_prompt:
         yield "script_by_message"
@@ -355,6 +359,33 @@ def _by_step(step: Step) -> Iterator[str]:
     if isinstance(step, (TurnStep, StageStep)):
         for decision in step.answers:
             yield from _by_decision(decision)
+
+
+def _by_dry_run(scenario: Scenario) -> Iterator[str]:
+    """Yield what a story has because of the requests that are open, as far as anybody can tell."""
+    run = DryRun(scenario)
+    for step in scenario.caller or ():
+        for part in step.steps if isinstance(step, TogetherStep) else (step,):
+            if isinstance(part, (TurnStep, StageStep)):
+                yield from _by_open_requests(part, run)
+        for _ in run.step(step):
+            pass
+
+
+def _by_open_requests(step: TurnStep | StageStep, run: DryRun) -> Iterator[str]:
+    is_open, settled = run.open_labels(step.session), run.settled_labels(step.session)
+    decided = [decision.label for decision in step.answers if decision.label is not None]
+    if isinstance(step, TurnStep) and step.text is not None and not step.answers and is_open:
+        yield "message_while_pending"
+    if set(is_open) & set(decided) and set(is_open) - set(decided):
+        yield "partial_answers"
+    for label in decided:
+        if label in settled:
+            yield "repeated_decision" if is_open else "late_decision"
+        elif label not in is_open and label in run.ungated_labels(step.session):
+            yield "unasked_decision"
+    if any(decision.unknown_id is not None for decision in step.answers):
+        yield "unknown_request"
 
 
 def _by_restart(step: RestartStep) -> Iterator[str]:
@@ -476,3 +507,19 @@ def _has_true_beside_1(scenario: Scenario) -> bool:
     """Return whether a story has `true` in one place and the number 1 in another."""
     values = [value for value in _all_values(scenario) if isinstance(value, (bool, int))]
     return any(value is True for value in values) and any(value == 1 and value is not True for value in values)
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+_NEEDS_STEPS = frozenset({"held_back", "slow_conditions", "waits_for_signal"})
+
+
+def can_stand_together(one: str, other: str) -> bool:
+    """Return whether one story can have both features.
+
+    A story without a caller has no steps; where a limit may keep a call from being made, no call waits for it.
+    """
+    pair = {one, other}
+    if "oracle_only" in pair:
+        return not any(FEATURES[name].group == "caller" or name in _NEEDS_STEPS for name in pair - {"oracle_only"})
+    return not ("waits_for_call" in pair and pair & {"limit_model_replies", "limit_tool_calls"})

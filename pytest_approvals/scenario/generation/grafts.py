@@ -47,6 +47,8 @@ Graft = Callable[[Choices, Scenario], "Scenario | None"]
 MAX_CHANGES = 3
 """Most grafts of one neighbour."""
 
+_ATTEMPTS = 4  # a graft may find no place in a story
+
 
 def cross(choices: Choices, stories: Sequence[Scenario], capabilities: frozenset[str] | None) -> Scenario:
     """Return a story with one or two features of another story.
@@ -74,7 +76,11 @@ def vary(choices: Choices, scenario: Scenario, capabilities: frozenset[str] | No
     changes = [*_CHANGES.values()]
     changes += [graft for name, graft in GRAFTS.items() if is_playable(FEATURES[name], capabilities)]
     for _ in range(1 + choices.below(MAX_CHANGES)):
-        story = try_graft(choices, story, pick(choices, changes), capabilities)
+        before = story
+        for _ in range(_ATTEMPTS):
+            story = try_graft(choices, before, pick(choices, changes), capabilities)
+            if story is not before:
+                break
     return story
 
 

@@ -45,15 +45,23 @@ from pytest_approvals.scenario.model import (
 
 _T = TypeVar("_T")
 
-MAX_FEATURES = 8
+MAX_FEATURES = 16
 """Most features that are drawn for one story; what they imply may add others."""
 
-_MAX_STEPS = 12
+_USUAL_FEATURES = 6
+_MAX_STEPS = 16
 _SPARE_REPLIES = 8
 _FIRST_MESSAGES = {"": "Go ahead.", "bob": "Hello."}
 """First message of each session."""
 
 _MESSAGES = ("Thank you.", "And now?", "One more thing.", "Is it done?", "What is next?", "Go on.")
+
+
+_OFTEN_MISSED = (
+    "leave", "never", "always", "partial_answers", "repeated_decision", "late_decision", "reject_reason", "stage",
+    "unasked_decision", "raising_conditions", "message_while_pending", "invalid_edit", "hangs_up_in_tool", "held_back",
+)  # fmt: skip
+"""Features that are drawn twice as often, because a story often ends before it has them."""
 
 
 class Choices(Protocol):
@@ -77,7 +85,10 @@ def chance(choices: Choices, percent: int) -> bool:
 def draw_features(choices: Choices, capabilities: frozenset[str] | None, profile: str) -> tuple[str, ...]:
     """Return the features of a story, each once, in the order of the table."""
     known = available_features(capabilities, profile)
-    wanted = {pick(choices, known) for _ in range(choices.below(MAX_FEATURES + 1))}
+    drawn = [*known, *(name for name in _OFTEN_MISSED if name in known)]
+    # Most stories are small and quick; a quarter has many features, so that rare ones meet.
+    most = MAX_FEATURES if chance(choices, 25) else _USUAL_FEATURES
+    wanted = {pick(choices, drawn) for _ in range(choices.below(most + 1))}
     return tuple(name for name in known if name in wanted)
 
 
@@ -539,7 +550,8 @@ class _StoryWriter:
         calls = [self.draw_call(tool) for tool in usable]
         gated = [tool for tool in usable if tool.approval != "never"]
         rest = max(rest, (len(self.features & _NEEDS_REQUESTS) + 1) // 2 - len(gated))
-        calls += [self.draw_call(pick(self.choices, gated)) for _ in range(rest)]
+        certain = [tool for tool in gated if tool.approval == "always"] or gated
+        calls += [self.draw_call(pick(self.choices, certain)) for _ in range(rest)]
         for edge in [name for name in self.edges if name in self.due]:
             kind = _EDGE_TYPES.get(edge, "string")
             fitting = [tool for tool in usable if any(parameter.type == kind for parameter in tool.parameters.values())]
@@ -575,9 +587,10 @@ class _StoryWriter:
     def _group(self, calls: list[Call]) -> list[list[Call]]:
         """Return the calls of each reply."""
         # The first two calls are gated, so that two requests can be open at once.
-        calls = sorted(calls, key=lambda call: self._is_free(call))
+        calls = sorted(calls, key=self._uncertainty)
         groups: list[list[Call]] = [[calls[0]]]
         several = bool({"parallel", "partial_answers", "repeated_decision"} & self.features)
+        several = several and self.allows("parallel")
         for call in calls[1:]:
             joins = several and (len(groups[0]) < 2 or chance(self.choices, 50))
             if joins and len(groups[-1]) < 4:
@@ -586,9 +599,13 @@ class _StoryWriter:
                 groups.append([call])
         return groups
 
-    def _is_free(self, call: Call) -> bool:
+    def _uncertainty(self, call: Call) -> int:
+        """Return 0 for a call that surely needs approval, 1 for one that may, 2 for one that does not."""
         tool = self.tools.get(call.tool)
-        return tool is None or tool.approval == "never"
+        if tool is None or tool.approval == "never":
+            return 2
+        is_odd = call.invalid or call.repeats or isinstance(call.arguments, str)
+        return 1 if is_odd or isinstance(tool.approval, Condition) else 0
 
     def _draw_delegations(self, count: int) -> list[Call]:
         self.ids += 1
@@ -747,6 +764,14 @@ _NEEDS_OPEN = frozenset(
 )  # fmt: skip
 """Actions that make sense only while a request is open."""
 
+_LETS_WAIT = frozenset(
+    {
+        "partial_answers", "message_with_answers", "oracle_step", "cancel", "message_while_pending", "leave",
+        "go_on_without_answer",
+    }
+)  # fmt: skip
+"""Actions that execute no call before the signal that it waits for."""
+
 _NEEDS_REQUESTS = _NEEDS_OPEN | {
     "repeated_decision", "late_decision", "edit", "edit_tool", "invalid_edit", "unknown_edit_tool", "always", "never",
     "reject_reason", "decision_source", "tampered_arguments", "tampered_tool",
@@ -787,6 +812,9 @@ class _CallerWriter:
             session = pick(self.choices, self.sessions)
             actions = [name for name in _ACTIONS if name in self.story.due and self._applies(name, session)]
             # Nothing follows a caller who leaves.
+            others = (set(_ACTIONS) | _NEEDS_REQUESTS) & set(self.story.due) - {"leave"}
+            if others and self._has_more_calls(session):
+                actions = [name for name in actions if name != "leave"]
             actions = [name for name in actions if name != "leave"] or actions
             # An action is twice as likely as ordinary progress, which may close the request that it needs.
             chosen = self.choices.below(2 * len(actions) + 1) if actions else 0
@@ -958,7 +986,8 @@ class _CallerWriter:
             return False
         labels = self.dry.open_labels(session)
         # A call that waits for a signal is decided together with it.
-        if name in _NEEDS_OPEN and (not labels or (self._waits(labels, session) and _BANK not in self.signals)):
+        waits = self._waits(labels, session) and _BANK not in self.signals
+        if name in _NEEDS_OPEN and (not labels or (waits and name not in _LETS_WAIT)):
             return False
         match name:
             case "partial_answers":

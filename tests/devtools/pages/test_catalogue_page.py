@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import pytest_approvals
-from pytest_approvals.devtools.pages.catalogue import CATALOGUE_FAMILIES, format_catalogue_page
+from pytest_approvals.devtools.pages.catalogue import (
+    CATALOGUE_FAMILIES,
+    DRAWN_STORIES,
+    FeatureCounts,
+    draw_counts,
+    format_catalogue_page,
+    format_drawn_page,
+    possible_pairs,
+)
 from pytest_approvals.scenario.catalogue import stock_folder
 from pytest_approvals.scenario.load import load_catalogue, parse_scenario
 
 PAGE = Path(pytest_approvals.__file__).parents[1] / "docs" / "catalogue.md"
+DRAWN_PAGE = PAGE.with_name("drawn-stories.md")
 
 STORY = """
 title: One call is rejected
@@ -46,3 +57,29 @@ def test_every_family_has_a_table() -> None:
         for family, about in CATALOGUE_FAMILIES.items()
         if f"## {family.capitalize()}\n\n{about}\n\n|" not in page
     ]
+
+
+@pytest.mark.slow
+def test_the_committed_page_of_drawn_stories_is_current() -> None:
+    """`python -m pytest_approvals.devtools.pages.catalogue drawn > docs/drawn-stories.md` renews it."""
+    written = FeatureCounts(load_catalogue([stock_folder()]))
+
+    assert format_drawn_page(draw_counts(DRAWN_STORIES), written) == DRAWN_PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_every_pair_that_can_stand_together_is_drawn() -> None:
+    """In the stories of the page, no pair of features is missing."""
+    drawn = draw_counts(DRAWN_STORIES)
+
+    assert [] == [pair for pair in possible_pairs() if not drawn.pairs[pair]]
+
+
+def test_a_pair_that_no_story_has_is_named() -> None:
+    """The page says which pairs are missing, and counts those that are there."""
+    story = parse_scenario(STORY, name="basics/rejected", path="x")
+    page = format_drawn_page(FeatureCounts([story]), FeatureCounts([]))
+
+    assert "No drawn story has `always` with `array`, " in page
+    assert "| `reject_reason` | 1 | 0 | 0, 0, 101 | " in page
+    assert f"Of {len(possible_pairs())} pairs" in page
