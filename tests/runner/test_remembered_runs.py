@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,4 +192,46 @@ def test_all_that_can_be_believed_is_listed(store: RememberedRuns, folder: Path)
     again = RememberedRuns(folder)
 
     assert ["a", "c"] == list(again.values())
+    again.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize("name", ["", "runs.sqlite3"], ids=["folder", "file"])
+def test_what_belongs_to_another_user_is_not_read(store: RememberedRuns, folder: Path, name: str) -> None:
+    """It says so, and leaves the file as it is."""
+    store.keep("a", 1)
+    store.close()
+    os.chown(folder / name, 65534, -1)
+    before = (folder / "runs.sqlite3").read_bytes()
+    again = RememberedRuns(folder)
+    again.keep("a", 2)
+    again.close()
+
+    assert again.find("a") is None
+    assert f"{folder / 'runs.sqlite3'}: not used, because other users may have written it" == again.problem
+    assert before == (folder / "runs.sqlite3").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("query_only = 1", "attempt to write a readonly database"),
+        ("max_page_count = 1", "database or disk is full"),
+    ],
+    ids=["read-only", "full disk"],
+)
+def test_what_cannot_be_written_is_a_problem_and_no_error(
+    store: RememberedRuns, folder: Path, setting: str, problem: str
+) -> None:
+    """It is not kept; what was there before stays, for a session that can write again."""
+    store.keep("a", 1)
+    store.flush()
+    assert store._connection is not None
+    store._connection.execute(f"PRAGMA {setting}")
+    store.keep("b", os.urandom(50_000).hex())
+    store.close()
+    again = RememberedRuns(folder)
+
+    assert f"{folder / 'runs.sqlite3'}: {problem}" == store.problem
+    assert [1, None] == [again.find("a"), again.find("b")]
     again.close()
