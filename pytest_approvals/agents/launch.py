@@ -1,21 +1,27 @@
 """Launch of released agents: the environment of a spec, and the source of its agents.
 
 `NAME==VERSION` and `NAME@PATH` always need an environment, unless the agent simulates its releases; `NAME` alone means
-the installed framework, or else an environment with the pinned release.
+the installed framework, or else an environment with the pinned release. Beside the framework stands a copy of our code,
+one for each digest of its content; a copy is verified before it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_approvals.agents.adapters import check_installable, get_adapter, is_installed
+from pytest_approvals.agents.cache_folder import create_private_folder, find_foreign_access
 from pytest_approvals.agents.environments import CachedEnvironment, EnvironmentCache, Recipe, create_recipe
 from pytest_approvals.agents.environments.installers import find_node
-from pytest_approvals.agents.environments.source_copies import copy_sources
 from pytest_approvals.agents.package_registries import NPM, PYPI
 from pytest_approvals.agents.pins import get_pinned_release
 from pytest_approvals.agents.spec import AgentSpec
@@ -161,3 +167,68 @@ def _find_adapter_sources(adapter: type[Agent]) -> Path:
     outermost = sys.modules[adapter.__module__.partition(".")[0]]
     file = Path(outermost.__file__ or "")
     return file.parent if file.name == "__init__.py" else file
+
+
+PYTHON_SUFFIXES = (".py", ".json")
+"""Suffixes of the files that are copied of a Python package."""
+
+
+def copy_sources(source: Path, folder: Path, suffixes: Iterable[str] = PYTHON_SUFFIXES) -> Path:
+    """Copy a module or a package below *folder*, unless an undamaged copy exists, and return the copy.
+
+    Several processes may do so at a time.
+
+    Args:
+        source: The module or the folder of the package.
+        folder: The folder of all copies.
+        suffixes: Suffixes of the files that are copied of a package.
+    """
+    files = [path.relative_to(source.parent) for path in sorted(_list_files(source, suffixes))]
+    digest = _digest_files(source.parent, files)
+    target = folder / digest
+    if not _is_intact(target, files, digest):
+        create_private_folder(folder)
+        _copy_files(files, source.parent, target)
+    return target / source.name
+
+
+def _digest_files(root: Path, files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file}\0".encode() + (root / file).read_bytes() + b"\0")
+    return digest.hexdigest()[:20]
+
+
+def _is_intact(copy: Path, files: Iterable[Path], digest: str) -> bool:
+    try:
+        return find_foreign_access(copy, trusts_group=True) is None and _digest_files(copy, files) == digest
+    except OSError:
+        return False
+
+
+def _list_files(source: Path, suffixes: Iterable[str]) -> Iterator[Path]:
+    if source.is_file():
+        yield source
+        return
+    yield from (path for suffix in suffixes for path in source.rglob(f"*{suffix}"))
+
+
+def _copy_files(files: list[Path], root: Path, target: Path) -> None:
+    """Copy into a folder with another name first, so that a copy that is visible is complete; replace a damaged one."""
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="unfinished-") as unfinished:
+        whole = Path(unfinished) / "whole"
+        for file in files:
+            copy = whole / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(root / file, copy)
+        whole.chmod(0o700)
+        # Another process may have replaced it in the meantime, and use it.
+        if not _is_intact(target, files, target.name):
+            with suppress(FileNotFoundError):
+                os.rename(target, Path(unfinished) / "damaged")
+        try:
+            os.rename(whole, target)
+        except OSError:
+            # Another process was faster.
+            if not target.is_dir():
+                raise

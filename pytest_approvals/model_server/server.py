@@ -38,7 +38,7 @@ from pytest_approvals.protocols.http.server import HttpServer
 from pytest_approvals.scenario.model import Scenario
 
 if TYPE_CHECKING:
-    from pytest_approvals.model_server.background_loop import BackgroundLoop
+    from pytest_approvals.runner.event_loops import BackgroundLoop
 
 RESERVED_PATHS = ("astray", "conversations", "health")
 """Names that no conversation can have."""
@@ -221,7 +221,7 @@ class ScriptedModelServer:
         # Created when the first response has to wait, because importing asyncio takes time.
         with self._lock:
             if self._loop is None:
-                from pytest_approvals.model_server.background_loop import BackgroundLoop
+                from pytest_approvals.runner.event_loops import BackgroundLoop
 
                 self._loop = BackgroundLoop()
             return self._loop

@@ -1,4 +1,4 @@
-"""Event loops for asynchronous work in tests that are not asynchronous."""
+"""Event loops for asynchronous work in tests and in threads of servers, which are not asynchronous."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import asyncio
 import atexit
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from contextvars import copy_context
 from functools import cache
-from typing import Any, TypeVar
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pytest_approvals.agent_side.contract.exceptions import ModelDown
 from pytest_approvals.errors import UsageError
+
+if TYPE_CHECKING:
+    from pytest_approvals.protocols.endpoint import HttpResponse
 
 T = TypeVar("T")
 
@@ -116,3 +122,38 @@ def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
         raise thread.error
     result: T = thread.result
     return result
+
+
+class BackgroundLoop:
+    """Event loop in its own thread, for the responses of a model server that have to wait; all connections share it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="loopback-worlds", daemon=True)
+        self._thread.start()
+
+    def run(self, response: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
+        """Return a response, waiting for it.
+
+        Raises:
+            ModelDown: It was cancelled.
+        """
+        try:
+            return asyncio.run_coroutine_threadsafe(response, self._loop).result()
+        except CancelledError:
+            raise ModelDown(0) from None
+
+    def cancel_all(self) -> None:
+        """Cancel the responses that wait for something, so that no thread waits for them."""
+        asyncio.run_coroutine_threadsafe(_cancel_all_tasks(), self._loop).result()
+
+    def close(self) -> None:
+        """End the loop and its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_all_tasks() -> None:
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()

@@ -13,8 +13,7 @@ from threading import Thread
 from urllib.parse import SplitResult, urlsplit
 
 from pytest_approvals.agent_side.contract.exceptions import ModelDown
-from pytest_approvals.conversations.recording.capture import Recorder
-from pytest_approvals.conversations.recording.redaction import find_credentials
+from pytest_approvals.conversations.recording.capture import Recorder, find_credentials
 from pytest_approvals.errors import UsageError
 from pytest_approvals.protocols.endpoint import JSON, STREAM, HttpResponse
 from pytest_approvals.protocols.http.server import ConnectionHandler, HttpRequest, HttpServer

@@ -9,6 +9,7 @@ makes two copies of it; one copy is flagged as settled, the other is not, and a 
 `python -m pytest_approvals.simulation.meai < case.json > outcome.json` plays one case.
 """
 
+from pytest_approvals.simulation.meai.approvals import ClientFailure, DuplicateKey, InvalidOperation, ToolError
 from pytest_approvals.simulation.meai.binding import ApprovalBinding, BoundClient
 from pytest_approvals.simulation.meai.cases import Case, read_case, run_case
 from pytest_approvals.simulation.meai.client import ChatModel, FunctionInvokingClient, FunctionTool
@@ -20,7 +21,6 @@ from pytest_approvals.simulation.meai.contents import (
     ToolApprovalRequest,
     ToolApprovalResponse,
 )
-from pytest_approvals.simulation.meai.errors import ClientFailure, DuplicateKey, InvalidOperation, ToolError
 from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, read_messages, write_messages
 from pytest_approvals.simulation.meai.json_text import read_json, write_json
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour

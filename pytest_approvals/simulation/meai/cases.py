@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_approvals.errors import ContentError, suggest_name
+from pytest_approvals.simulation.meai.approvals import ClientFailure
 from pytest_approvals.simulation.meai.client import (
     TOOL_MESSAGE_ID,
     FunctionInvokingClient,
@@ -23,7 +24,6 @@ from pytest_approvals.simulation.meai.client import (
     coalesce_updates,
 )
 from pytest_approvals.simulation.meai.contents import FunctionCall, JsonNotation, Message
-from pytest_approvals.simulation.meai.errors import ClientFailure
 from pytest_approvals.simulation.meai.json_messages import MessageReader, ReadNote, require_shape, write_messages
 from pytest_approvals.simulation.meai.json_text import write_json
 from pytest_approvals.simulation.meai.releases import BEHAVIOURS, ReleaseBehaviour

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Protocol
 
-from pytest_approvals.simulation.meai.approvals import Settlement, build_rejection, rebuild_calls, settle_approvals
+from pytest_approvals.simulation.meai.approvals import (
+    InvalidOperation,
+    Settlement,
+    ToolError,
+    build_rejection,
+    rebuild_calls,
+    settle_approvals,
+)
 from pytest_approvals.simulation.meai.contents import (
     Content,
     FunctionCall,
@@ -26,7 +33,6 @@ from pytest_approvals.simulation.meai.contents import (
     function_calls,
     live_calls,
 )
-from pytest_approvals.simulation.meai.errors import InvalidOperation, ToolError
 from pytest_approvals.simulation.meai.releases import ReleaseBehaviour
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_approvals.agents.environments.source_copies import copy_sources
+from pytest_approvals.agents.launch import copy_sources
 
 
 def package(folder: Path, text: str = "x = 1\n") -> Path:

@@ -29,7 +29,7 @@ from pytest_approvals.simulation.reference import ReferenceAgent
 STORY = """
 title: A payment
 tools:
-  pay: {parameters: {amount: integer, note: string?}, returns: paid}
+  pay: {parameters: {amount: integer, note: "string?"}, returns: paid}
 model:
   - say: I pay.
     calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
@@ -186,7 +186,7 @@ def test_a_conversation_becomes_a_scenario(upstream: Upstream, tmp_path: Path, p
 
 EXPECTED = """
   pay:
-    parameters: {amount: integer, note: string?}
+    parameters: {amount: integer, note: "string?"}
     calls: {c1: {returns: "paid {amount}"}, c2: {returns: "rejected: not with [secret]"}}
 model:
   - say: I pay.

@@ -9,7 +9,7 @@ import string
 
 import pytest
 
-from pytest_approvals.conversations.recording.redaction import PLACEHOLDER, find_credentials, redact
+from pytest_approvals.conversations.recording.capture import PLACEHOLDER, find_credentials, redact
 
 TOKEN = base64.urlsafe_b64encode(json.dumps({"sub": "1234567890", "name": "Ada"}).encode()).decode().rstrip("=")
 LETTERS = string.ascii_letters + string.digits
@@ -82,7 +82,7 @@ def test_what_a_client_proved_itself_with_is_taken_out() -> None:
         "Pay 500 to ada for the invoice 2024-01-31",
         "call_0123456789",
         "the token of the game is a red hat",
-        "src/pytest_approvals/conversations/recording/redaction.py",
+        "src/pytest_approvals/conversations/recording/capture.py",
         "antidisestablishmentarianism",
         "https://example.org/a/long/path/to/some/page.html",
     ],
