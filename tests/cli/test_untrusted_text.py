@@ -521,9 +521,10 @@ def test_no_text_acts_while_a_state_is_stored(command_line: CommandLine) -> None
     command_line.write("failing_adapter.py", FAILING.format(mark=MARK))
     said = [
         command_line("keep-state", "a/b", "--agent", f"{agent}==1", "--serialize", mode)
-        for agent, mode in (("marked", f"native.{MARK}"), ("marked", "json"), ("failing", "json"))
+        for agent, mode in (("failing", f"native.{MARK}"), ("failing", "json"), (f"marked{MARK}", "json"))
     ]
 
+    assert "lacks native.Q\\x1b]52;c;eA==\\x07" in said[0].out
     assert_harmless(*said)
 
 

@@ -191,6 +191,22 @@ def test_a_close_that_blocks_its_process_is_bounded_by_the_time_limit(shared: bo
     assert [] == [pid for pid in started if Path(f"/proc/{pid}").exists()]
 
 
+@pytest.mark.parametrize(
+    ("name", "seconds", "events"),
+    [("BlocksInClose", 1.5, ["CloseTimeout"]), ("AnswersSlowly", 15, [])],
+    ids=["close", "turn"],
+)
+def test_a_run_may_take_longer_than_a_process_to_answer(name: str, seconds: float, events: list[str]) -> None:
+    """The time limit of the run counts, be it longer than the one of all other calls between processes."""
+    pool = ProcessPool(ProcessTimeouts(start=20, answer=0.5, stop=0.2, end=0.2))
+    source = OwnProcesses("toy", SubprocessFactory(agent=f"toy_broken:{name}", pool=pool))
+    run = asyncio.run(run_scenario(story(), Variant(), source, limit=RunLimits(seconds=seconds)))
+    pool.close_now()
+
+    assert "completed" == next(event.how for event in run.events if isinstance(event, RunEnd))
+    assert events == [type(event).__name__ for event in run.events if isinstance(event, CloseTimeout | AgentLost)]
+
+
 def test_agents_in_several_processes_close_at_the_same_time() -> None:
     """Each that is restored has one; in turn, they would take longer than the run may."""
     pool = ProcessPool(ProcessTimeouts(start=20, stop=0.2, end=0.2))

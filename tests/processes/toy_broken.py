@@ -102,6 +102,14 @@ class Waits(Broken):
         await asyncio.Event().wait()
 
 
+class AnswersSlowly(Toy):
+    """Takes its time for a turn."""
+
+    async def turn(self, text: Any, decisions: Any, *, stream: bool) -> Any:
+        await asyncio.sleep(0.7)
+        return await super().turn(text, decisions, stream=stream)
+
+
 class Hangs(Broken):
     """Never answers, and hears nothing."""
 
