@@ -123,6 +123,8 @@ FEATURES: dict[str, Feature] = {
     "nested_parallel": _feature(
         "tools", "openai/openai-agents-python#5123", "nested", "parallel", "nested_parallel", "concurrent_tools"
     ),
+    "nested_deep": _feature("tools", "openai/openai-agents-python#4414", "nested"),
+    "gated_hand_off": _feature("tools", "", "hand_offs"),
     "hand_offs": _feature("tools", "openai/openai-agents-python#2151", "hand_offs"),
     "held_back": _feature("tools", "vercel/ai#15947", "tools_change", saves=True),
     # what the caller does
@@ -312,6 +314,10 @@ def _by_tool(tool: Tool, scenario: Scenario) -> Iterator[str]:
             yield "optional_parameter"
     if tool.kind == "mcp" and scenario.servers.get(tool.server or "") == "stdio":
         yield "mcp_stdio"
+    if tool.runs is not None and tool.agent != MAIN:
+        yield "nested_deep"
+    if tool.hands_over_to is not None and approval != "never":
+        yield "gated_hand_off"
     if tool.per_call:
         yield "result_per_call"
     behaviours = tool.all_behaviours

@@ -291,10 +291,13 @@ class _StoryWriter:
                 )  # fmt: skip
         if "held_back" in self.features:
             self._add_tool("report", {"number": "integer"}, "reported {number}", "always", "")
-        if {"nested", "nested_gate", "nested_parallel"} & self.features:
+        if {"nested", "nested_gate", "nested_parallel", "nested_deep"} & self.features:
             self._add_helper()
-        if "hand_offs" in self.features:
-            self.tools["to_clerk"] = Tool(name="to_clerk", hands_over_to="clerk")
+        if {"hand_offs", "gated_hand_off"} & self.features:
+            hand_over = Tool(name="to_clerk", hands_over_to="clerk")
+            self.tools["to_clerk"] = (
+                replace(hand_over, approval="always") if "gated_hand_off" in self.features else hand_over
+            )
             self._add_tool("settle", {"bill": "integer"}, "settled {bill}", "always", "", agent="clerk")
 
     def _add_tools_for_edges(self) -> None:
@@ -397,6 +400,10 @@ class _StoryWriter:
             name="ask_helper", runs="helper", approval=gate, parameters={"input": Parameter()}
         )
         self._add_tool("wire", {"sum": "integer"}, "wired {sum}", "always", "", agent="helper")
+        if "nested_deep" in self.features:
+            ask = Tool(name="ask_expert", agent="helper", runs="expert", parameters={"input": Parameter()})
+            self.tools[ask.key] = ask
+            self._add_tool("sign", {"page": "integer"}, "signed {page}", "always", "", agent="expert")
 
     # --- calls ---
 
@@ -500,11 +507,11 @@ class _StoryWriter:
         groups = self._group(self._draw_calls())
         if "nested_parallel" in self.features:
             groups.append(self._draw_delegations(2))
-        elif {"nested", "nested_gate"} & self.features:
+        elif {"nested", "nested_gate", "nested_deep"} & self.features:
             groups.append(self._draw_delegations(1))
         if "waits_for_call" in self.features:
             groups.append(self._draw_waiting_calls())
-        if "hand_offs" in self.features:
+        if "to_clerk" in self.tools:
             groups.append([self.draw_call(self.tools["to_clerk"], prefix="t")])
             groups.append([self.draw_call(self.tools["clerk/settle"])])
         if "result_per_call" in self.features:
@@ -624,6 +631,8 @@ class _StoryWriter:
                     label="", id=f"k{number + 1}", tool="wire", arguments=self.draw_arguments(self.tools["helper/wire"])
                 )
                 replies.insert(1, ScriptedReply(calls=(more,)))
+            if number == 0 and "nested_deep" in self.features:
+                replies.insert(self.choices.below(2), ScriptedReply(calls=(self._draw_inner_delegation(),)))
             scripts[prompt] = tuple(replies)
             calls.append(Call(label="", id=f"o{first + number}", tool="ask_helper", arguments={"input": prompt}))
         if count == 1:
@@ -631,6 +640,12 @@ class _StoryWriter:
         else:
             self.agents["helper"] = Script(by_prompt=scripts)
         return calls
+
+    def _draw_inner_delegation(self) -> Call:
+        """Return a call by which the agent that a tool runs asks another one."""
+        sign = Call(label="", id="s1", tool="sign", arguments=self.draw_arguments(self.tools["expert/sign"]))
+        self.agents["expert"] = Script(replies=(ScriptedReply(calls=(sign,)), ScriptedReply(say="Signed.")))
+        return Call(label="", id="e1", tool="ask_expert", arguments={"input": "Sign it"})
 
     def _draw_waiting_calls(self) -> list[Call]:
         """Return two calls of a free tool, one of which waits for the other one."""
@@ -658,7 +673,8 @@ class _StoryWriter:
             whole = [k for k, reply in enumerate(replies) if reply.failure is None]
             place = pick(self.choices, whole)
             how = pick(self.choices, ("disconnect", "truncated", "garbled"))
-            broken = ScriptedFailure(status=0, how=how, after_chunks=self.choices.below(4))
+            status = pick(self.choices, (0, 0, 529)) if how == "disconnect" else 0
+            broken = ScriptedFailure(status=status, how=how, after_chunks=self.choices.below(4))
             replies[place] = replace(replies[place], failure=broken)
         return replies
 
@@ -682,7 +698,7 @@ class _StoryWriter:
             if self.allows("history.append") and chance(self.choices, 50):
                 only["history"] = ("append",)
         if "varied" in self.features:
-            vary = [word for word in ("history", "resume", "chunking", "source") if word not in only]
+            vary = [word for word in ("history", "resume", "chunking", "source", "protocol") if word not in only]
             vary = [pick(self.choices, vary)]
         oracles: tuple[str, ...] = ()
         if "oracles" in self.features:

@@ -81,5 +81,5 @@ def test_a_pair_that_no_story_has_is_named() -> None:
     page = format_drawn_page(FeatureCounts([story]), FeatureCounts([]))
 
     assert "No drawn story has `always` with `array`, " in page
-    assert "| `reject_reason` | 1 | 0 | 0, 0, 101 | " in page
+    assert "| `reject_reason` | 1 | 0 | 0, 0, " in page
     assert f"Of {len(possible_pairs())} pairs" in page
