@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import os
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ _REQUIREMENT_WARNING_FILTER = "default::pytest_approvals.errors.RequirementWarni
 """A `should` that does not hold is in the summary; only `--strict` makes it a failure."""
 
 
+MANY_SCENARIOS = 100
+"""How many scenarios, counted once for each agent, are worth the start of several processes."""
+
 _UNUSED_PLUGINS = ("anyio", "faker", "pytest_httpx2", "respx")
 """Pytest plugins that hold nothing but fixtures and async tests, and take longer to import than the first run."""
 
@@ -69,7 +73,8 @@ def execute_run(args: argparse.Namespace) -> int:
     files = select_scenarios(args.scenarios, Path.cwd())
     passed = [*(args.for_pytest or ()), *args.others]
     _require_xdist(passed)
-    code = run_pytest(texts, files.values(), passed)
+    count = len(files) * max(1, len(args.approvals_agents or ()))
+    code = run_pytest(texts, files.values(), passed, is_long=count >= MANY_SCENARIOS)
     if code == 2:
         _print_option_hint(args.others, args.parser)
     return code
@@ -80,13 +85,14 @@ def _options_a_project_may_extend(folder: Path) -> Container[str]:
     return ("agents", "oracle") if (folder / "conftest.py").exists() else ()
 
 
-def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable[str]) -> int:
+def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable[str], *, is_long: bool = False) -> int:
     """Run pytest on scenario files, and return the exit code of a command.
 
     Args:
         texts: Options of this package, by name.
         files: The scenario files.
         passed: Words for pytest itself.
+        is_long: Whether the work is worth several processes, unless the words say how many.
     """
     chosen = list(files)
     unused = () if _has_conftest(chosen) else _UNUSED_PLUGINS
@@ -101,7 +107,7 @@ def run_pytest(texts: Mapping[str, Any], files: Iterable[Path], passed: Iterable
         # pytest prints a usage error by a writer of its own, whose colours cannot be told from others.
         sys.stderr.drops_colours = True
     with rare_garbage_collections():
-        code = pytest.main(words, plugins=[PrintableTerminal()])
+        code = pytest.main(words, plugins=[PrintableTerminal(), *([ParallelByDefault()] if is_long else ())])
     if code == pytest.ExitCode.NO_TESTS_COLLECTED:
         print("pytest-approvals: nothing ran: no agent can play any of these scenarios in this way", file=sys.stderr)
     return int(code) if code in (0, 1) else 2
@@ -148,6 +154,27 @@ class PrintableTerminal:
             writer.markup = add_trusted_markup  # type: ignore[method-assign]
             # Highlighting would mix its colours with the text.
             writer.code_highlight = False
+
+
+class ParallelByDefault:
+    """Plugin of pytest that starts a worker for each processor, as `-n auto` does, unless an option says otherwise."""
+
+    # As a wrapper it runs before pytest-xdist reads its options.
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, Any, Any]:
+        """Set the number of workers."""
+        option = config.option
+        if (
+            config.pluginmanager.has_plugin("xdist")
+            and option.numprocesses is None
+            and (option.dist, option.tx) == ("no", [])
+            and not (option.usepdb or option.collectonly or option.capture == "no")
+            # A session around this one has the processors already.
+            and "PYTEST_XDIST_WORKER" not in os.environ
+        ):
+            count = config.hook.pytest_xdist_auto_num_workers(config=config)
+            option.numprocesses = count if count > 1 else None
+        return (yield)
 
 
 class _KeepPytestOption(argparse.Action):

@@ -9,12 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_approvals.cli.run import rare_garbage_collections
 from pytest_approvals.reporting.files import read_report, write_report
 from pytest_approvals.reporting.report import Report, ReportHeader
+
+if TYPE_CHECKING:
+    from .conftest import CommandLine
 
 SCENARIO = """\
 title: A gated call is approved
@@ -303,3 +307,55 @@ def test_garbage_is_collected_as_before_once_pytest_has_ended() -> None:
 
     assert (before[0] * 10, True) == inside
     assert (before, 0) == (gc.get_threshold(), gc.get_freeze_count())
+
+
+STOPPER = """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    # Before the session, and after pytest-xdist has decided.
+    print("workers:", len(getattr(config.option, "tx", [])))
+    return 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "workers"),
+    [
+        (["basics", "--agent", "reference"], 0),
+        (["--agent", "reference"], 3),
+        (["basics", *(word for _ in range(30) for word in ("--agent", "reference"))], 3),
+        (["--agent", "reference", "-n", "0"], 0),
+        (["--agent", "reference", "-n", "2"], 2),
+        (["--agent", "reference", "--tx", "popen", "--dist", "load"], 1),
+        (["--agent", "reference", "-p", "no:xdist"], 0),
+        (["--agent", "reference", "--collect-only"], 0),
+        (["--agent", "reference", "-s"], 0),
+    ],
+    ids=["few", "many", "agents", "none", "two", "tx", "no-xdist", "collect", "no-capture"],
+)
+def test_a_long_run_has_a_worker_for_each_processor(
+    command_line: CommandLine, monkeypatch: pytest.MonkeyPatch, words: list[str], workers: int
+) -> None:
+    """Unless an option says otherwise."""
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "3")
+    command_line.write("stopper.py", STOPPER)
+    sys.path.insert(0, str(command_line.folder))
+    said = command_line("run", *words, "-p", "stopper")
+    sys.modules.pop("stopper", None)
+
+    assert f"workers: {workers}\n" == said.out
+
+
+def test_a_run_in_a_worker_has_no_workers(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session around it has the processors already."""
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "3")
+    command_line.write("stopper.py", STOPPER)
+    sys.path.insert(0, str(command_line.folder))
+    said = command_line("run", "--agent", "reference", "-p", "stopper")
+    sys.modules.pop("stopper", None)
+
+    assert "workers: 0\n" == said.out
