@@ -23,7 +23,8 @@ from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import AgentSource
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
-from pytest_approvals.scenario.generation import story_from_seed
+from pytest_approvals.scenario.generation import choices_from_seed, story_from_seed
+from pytest_approvals.scenario.generation.grafts import vary
 from pytest_approvals.scenario.model import Scenario, Variant
 from pytest_approvals.scenario.variants import allowed_variants
 
@@ -39,7 +40,9 @@ MAX_SHRUNK_PER_CHECK = 4
 OTHER_PROCESS_EVERY = 50
 """Of so many stories, one may leave the process, which takes a hundred times as long as another story."""
 
-_SOURCE_ORDER = ("serialize", "resume", "history", "stream", "source", "oracle", "chunking", "protocol")
+_UNEXERCISED = "scenario-exercised"
+
+_DIMENSIONS = ("serialize", "resume", "history", "stream", "source", "oracle", "chunking", "protocol")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +104,23 @@ class Cause:
     first: int = -1
 
 
-def draw_story(seed: int, number: int, capabilities: frozenset[str], profile: str) -> Scenario:
-    """Return a story of a seed, with an id that says which one it is."""
-    digest = hashlib.sha256(f"{seed}/{number}".encode()).digest()
-    story = story_from_seed(int.from_bytes(digest[:8], "big"), capabilities, profile=profile)
+def draw_story(
+    seed: int, number: int, capabilities: frozenset[str], profile: str, origin: Scenario | None = None
+) -> Scenario:
+    """Return a story of a seed, with an id that says which one it is.
+
+    Args:
+        seed: The seed.
+        number: The number of the story.
+        capabilities: What the agent claims.
+        profile: The profile that it is drawn in.
+        origin: The scenario that it is a variation of; by default it is drawn from nothing.
+    """
+    digest = int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8], "big")
+    if origin is None:
+        story = story_from_seed(digest, capabilities, profile=profile)
+    else:
+        story = vary(choices_from_seed(digest), origin, capabilities)
     return replace(story, id=f"explored/story-{number}")
 
 
@@ -206,7 +222,7 @@ class StoryPlayer:
 
 def count_differences(one: Variant, other: Variant) -> int:
     """Return in how many dimensions two variants differ."""
-    return sum(getattr(one, name) != getattr(other, name) for name in _SOURCE_ORDER)
+    return sum(getattr(one, name) != getattr(other, name) for name in _DIMENSIONS)
 
 
 def find_similar_variant(variant: Variant, allowed: Sequence[Variant]) -> Variant | None:
@@ -223,10 +239,13 @@ class Exploration:
         player: Plays the stories.
         seed: The seed of all of them.
         profile: The profile that they are drawn in.
+        origin: The scenario that they are variations of; None to draw them from nothing.
         waivers: The known failures of the agent, which are counted only.
         flavour: The flavour of the agent, which a waiver may name.
         played: How many stories were played.
         skipped: How many the agent cannot play.
+        unexercised: How many took another way than they were drawn for, so that steps were left out. That is no failure
+            of the agent: what a drawn story expects to be asked is a guess.
         waived: How often each known failure was met.
         causes: What was found, in that order.
     """
@@ -234,10 +253,12 @@ class Exploration:
     player: StoryPlayer
     seed: int = 0
     profile: str = "realistic"
+    origin: Scenario | None = None
     waivers: Sequence[Waiver] = ()
     flavour: str = ""
     played: int = 0
     skipped: int = 0
+    unexercised: int = 0
     waived: Counter[str] = field(default_factory=Counter)
     causes: list[Cause] = field(default_factory=list)
     _symptoms: dict[str, Cause] = field(default_factory=dict)
@@ -249,7 +270,7 @@ class Exploration:
         facts = self.player.source.facts
         leaves = number % OTHER_PROCESS_EVERY == OTHER_PROCESS_EVERY - 1
         capabilities = facts.capabilities if leaves else facts.capabilities - {"fresh"}
-        story = draw_story(self.seed, number, capabilities, self.profile)
+        story = draw_story(self.seed, number, capabilities, self.profile, self.origin)
         resumed: Mapping[str, Sequence[Any]] = {} if leaves else {"resume": ("same",)}
         allowed = allowed_variants(story, facts, resumed)
         return (
@@ -271,7 +292,9 @@ class Exploration:
         self.played += 1
         fails = False
         for failure in self.player.find_failures(case):
-            if self._is_waived(failure):
+            if failure.check == _UNEXERCISED:
+                self.unexercised += 1
+            elif self._is_waived(failure):
                 self.waived[failure.check] += 1
             else:
                 fails = True

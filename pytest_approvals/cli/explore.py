@@ -21,6 +21,7 @@ from pytest_approvals.errors.printable import quote
 if TYPE_CHECKING:
     from pytest_approvals.campaigns.exploration import Case, Cause, Exploration
     from pytest_approvals.plugin.agents import AgentUnderTest
+    from pytest_approvals.scenario.model import Scenario
 
 DEFAULT_STORIES = 1000
 _PROGRESS_SECONDS = 5.0
@@ -38,6 +39,9 @@ def add_explore_arguments(parser: CommandParser) -> None:
         default="realistic",
         metavar="NAME",
         help="realistic (default): what providers are known to send and callers to do; adversarial: everything",
+    )
+    parser.add_argument(
+        "--from", dest="origin", metavar="SCENARIO", help="play variations of this scenario: an id or a file"
     )
     parser.add_argument(
         "--check", action="append", default=[], metavar="SLUG", help="look for failures of these checks only"
@@ -93,6 +97,7 @@ class _Plan:
         self.stories = DEFAULT_STORIES if args.stories is None else _parse_integer("--stories", args.stories, least=1)
         self.seconds = None if args.seconds is None else _parse_seconds("--seconds", args.seconds)
         self.time_limit = _parse_seconds("--time-limit", args.time_limit)
+        self.origin = _load_origin(args.origin) if args.origin else None
         self.shard, self.shards = _parse_shard(args.shard) if args.shard else (1, 1)
 
     def numbers(self) -> Iterator[int]:
@@ -102,6 +107,17 @@ class _Plan:
             if (end is None and number >= self.stories) or (end is not None and time.monotonic() >= end):
                 return
             yield number
+
+
+def _load_origin(name: str) -> Scenario:
+    from pytest_approvals.scenario.catalogue import select_scenarios
+    from pytest_approvals.scenario.load import load_scenario
+
+    files = select_scenarios([name], Path.cwd())
+    if len(files) != 1:
+        raise UsageError(f"--from: {quote(name)} names {len(files)} scenarios; name one")
+    [(scenario, path)] = files.items()
+    return load_scenario(path, root=path.parents[scenario.count("/")])
 
 
 def _parse_integer(option: str, text: str, least: int | None = None) -> int:
@@ -166,6 +182,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
         player=player,
         seed=plan.seed,
         profile=args.profile,
+        origin=plan.origin,
         waivers=agent.waivers,
         flavour=agent.local.spec.flavour or "",
     )
@@ -214,6 +231,7 @@ class _Progress:
 def _format_summary(agent: str, exploration: Exploration, plan: _Plan, is_interrupted: bool) -> str:
     words = [_count_stories(exploration.played), f"seed {plan.seed}", exploration.profile]
     words += [f"part {plan.shard} of {plan.shards}"] if plan.shards > 1 else []
+    words += [f"{exploration.unexercised:,} went another way"] if exploration.unexercised else []
     words += [f"{exploration.skipped:,} that it cannot play"] if exploration.skipped else []
     failing = len(exploration.causes)
     words.append(f"{failing or 'no'} distinct failure{'' if failing == 1 else 's'}")

@@ -1,26 +1,38 @@
 """Fault detection: the proof that checks catch the seeded faults.
 
 A fault and the reference agent run the catalogue; a check that fails only for the fault has caught it.
+
+`python -m pytest_approvals.devtools.fault_detection` does the same with drawn stories, without the catalogue: it
+explores each fault until a check fails for the fault and holds for the reference agent, and prints a table of the
+number of stories until then, with the size of the smallest one.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
+import statistics
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_approvals.agent_side.contract.agent import Agent
 from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.campaigns.exploration import Exploration, Failure, StoryPlayer
 from pytest_approvals.checks import Verdict, judge, judge_group
+from pytest_approvals.errors import ApprovalsError, UsageError
 from pytest_approvals.journal.history import History
 from pytest_approvals.journal.history_builder import read_history
 from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.event_loops import get_session_loop
 from pytest_approvals.runner.run import run_scenario
 from pytest_approvals.runner.run_context import RunLimits
 from pytest_approvals.scenario.model import RestartStep, Scenario, Variant
+from pytest_approvals.scenario.to_file import format_scenario
 from pytest_approvals.scenario.variants import plan_variants
+from pytest_approvals.simulation.faults import FAULTS, load_fault
 from pytest_approvals.simulation.faults.fault import Fault
 from pytest_approvals.simulation.reference import ReferenceAgent
 
@@ -138,3 +150,101 @@ def format_detections(detections: dict[str, Detection]) -> str:
         for name, detection in detections.items()
     }
     return json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
+
+
+# --- drawn stories ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """A failure of a fault in a drawn story on which the reference agent does not fail.
+
+    Attributes:
+        stories: How many stories were played until it.
+        failure: The smallest failure with the same symptom.
+    """
+
+    stories: int
+    failure: Failure
+
+    @property
+    def lines(self) -> int:
+        """The number of lines of the smallest story."""
+        return len(format_scenario(self.failure.case.story).splitlines())
+
+
+def explore_fault(fault: type[Fault], *, stories: int, seed: int = 0, profile: str = "adversarial") -> Kill | None:
+    """Play drawn stories on a fault until one kills it; None if none of them does."""
+    faulty, sound = _create_player(fault), _create_player(_sound_agent(fault))
+    exploration = Exploration(player=faulty, seed=seed, profile=profile)
+    for number in range(stories):
+        case = exploration.draw_case(number)
+        # Other processes do not have the fault of a test's own module, and take long.
+        if case is None or any(variant.resume != "same" for variant in case.variants) or _restarts_fresh(case.story):
+            continue
+        failures = faulty.find_failures(case)
+        known = {failure.check for failure in sound.find_failures(case)} if failures else set()
+        new = [failure for failure in failures if failure.check not in known]
+        if new:
+            named = [failure for failure in new if failure.check == fault.caught_by]
+            return Kill(stories=number + 1, failure=_shrink_kill((named or new)[0], faulty, sound))
+    return None
+
+
+def _shrink_kill(failure: Failure, faulty: StoryPlayer, sound: StoryPlayer) -> Failure:
+    small = faulty.shrink(failure, max_trials=600)
+    # Smaller stories are tried on the fault only; one that the reference agent fails proves nothing.
+    also = {each.check for each in sound.find_failures(small.case)}
+    return failure if small.check in also else small
+
+
+def _create_player(agent: type[Agent]) -> StoryPlayer:
+    source = InProcessSource(name=agent.__name__, adapter=agent, facts=describe_adapter(agent))
+    return StoryPlayer(source, get_session_loop().run, limit=TIME_LIMIT, strict=True)
+
+
+def _restarts_fresh(scenario: Scenario) -> bool:
+    return any(isinstance(step, RestartStep) and step.fresh for step in scenario.caller or ())
+
+
+def format_kills(kills: dict[str, Kill | None]) -> Iterator[str]:
+    """Yield the lines of a table of kills, the slowest first, and a line of totals."""
+    yield "| fault | stories | check | lines |"
+    yield "|---|---|---|---|"
+    for name, kill in sorted(kills.items(), key=lambda item: (-(item[1].stories if item[1] else 10**9), item[0])):
+        told = f"{kill.stories} | `{kill.failure.check}` | {kill.lines}" if kill else "survives | |"
+        yield f"| `{name}` | {told} |"
+    found = [kill for kill in kills.values() if kill is not None]
+    if found:
+        counts, lines = (statistics.median(values) for values in ([k.stories for k in found], [k.lines for k in found]))
+        yield ""
+        yield f"{len(found)} of {len(kills)} faults killed; median {counts:g} stories, {lines:g} lines"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table of kills; return 1 if a fault survives."""
+    parser = argparse.ArgumentParser(prog="python -m pytest_approvals.devtools.fault_detection")
+    parser.add_argument("--stories", type=int, default=3000, metavar="N", help="for each fault (default: 3000)")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the stories (default: 0)")
+    parser.add_argument("--profile", default="adversarial", help="adversarial (default) or realistic")
+    parser.add_argument("--fault", action="append", metavar="NAME", help="a fault, or MODULE:NAME (default: all)")
+    args = parser.parse_args(arguments)
+    kills: dict[str, Kill | None] = {}
+    try:
+        if args.stories < 1:
+            raise UsageError(f"--stories: Invalid number {args.stories}: must be at least 1")
+        for name in args.fault or FAULTS:
+            fault = load_fault(name)
+            kill = explore_fault(fault, stories=args.stories, seed=args.seed, profile=args.profile)
+            kills[name] = kill
+            print(f"{name}: {kill.stories if kill else 'survives'}", file=sys.stderr, flush=True)
+    except ApprovalsError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    for line in format_kills(kills):
+        print(line)
+    return int(None in kills.values())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

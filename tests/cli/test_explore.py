@@ -78,6 +78,14 @@ def test_a_clean_agent_passes(command_line: CommandLine) -> None:
     assert (0, "reference: 8 stories · seed 0 · realistic · no distinct failures\n") == (said.code, said.out)
 
 
+def test_stories_can_be_variations_of_a_scenario(command_line: CommandLine) -> None:
+    """The fault is found near a story in which it does not show."""
+    said = command_line("explore", *FAULTY[:-1], "80", "--from", "basics/approved")
+
+    assert 1 == said.code
+    assert "rejected-never-runs: a call that was rejected must not run" in said.out
+
+
 def test_parts_are_disjoint(command_line: CommandLine) -> None:
     """Each part plays its own stories, together all of them."""
     words = ("explore", "--agent", "reference", "--stories", "7", "--check", "rejected-never-runs", "--shard")
@@ -135,6 +143,8 @@ def test_an_interrupt_ends_with_what_was_found(command_line: CommandLine, monkey
             ("--agent", "reference", "-o", "file/found"),
             "--output: Cannot write to the folder 'file/found': Not a direc",
         ),
+        (("--agent", "reference", "--from", "basics/*"), "--from: 'basics/*' names "),
+        (("--agent", "reference", "--from", "basics/nope"), "'basics/nope'"),
         ((), "--agent"),
     ],
 )

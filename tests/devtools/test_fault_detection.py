@@ -8,10 +8,12 @@ from pytest_approvals.devtools import fault_detection
 from pytest_approvals.devtools.fault_detection import (
     ALL_VARIANTS,
     Detection,
+    explore_fault,
     find_detections,
     find_first_detection,
     in_process_variants,
     is_detected_again,
+    main,
 )
 from pytest_approvals.devtools.pages import faults as faults_page
 from pytest_approvals.scenario.catalogue import stock_folder
@@ -99,3 +101,34 @@ def test_the_command_writes_the_record_and_the_page(stories, monkeypatch, tmp_pa
     assert ["RejectedCallRuns"] == list(fault_detection.load_detections())
     assert f"`{REJECTED}` none-held" in (tmp_path / "docs" / "faults.md").read_text(encoding="utf-8")
     assert "Harmless" not in FAULTS
+
+
+@pytest.mark.parametrize("fault", ["RejectedCallRuns", "PendingIsLostInTheDump"])
+def test_drawn_stories_kill_a_fault(fault: str) -> None:
+    """Without the catalogue; the smallest story is small, and the check that the fault names fails in it."""
+    kill = explore_fault(FAULTS[fault], stories=300)
+
+    assert kill is not None
+    assert FAULTS[fault].caught_by == kill.failure.check
+    assert 12 >= kill.lines
+
+
+class ChangesNothing(Fault):
+    """There is no defect."""
+
+    source = "none"
+    caught_by = "rejected-never-runs"
+
+
+def test_a_fault_that_no_story_shows_survives(capsys: pytest.CaptureFixture[str]) -> None:
+    """What fails on the reference agent, too, is no kill; the command names the fault, and its exit code is 1."""
+    code = main(["--fault", f"{__name__}:ChangesNothing", "--stories", "40"])
+
+    assert 1 == code
+    assert f"| `{__name__}:ChangesNothing` | survives | | |" in capsys.readouterr().out.splitlines()
+
+
+def test_an_unknown_fault_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 2."""
+    assert 2 == main(["--fault", "RejectedCallRun"])
+    assert "Unknown fault 'RejectedCallRun'; did you mean 'RejectedCallRuns'?" in capsys.readouterr().err
