@@ -11,7 +11,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +46,12 @@ class RecordedRun:
         output: The output of the last turn that finished; the agent's own object if it runs in this process.
     """
 
-    scenario: Scenario
+    # asyncio describes the result of a task for an error that nobody sees, which took longer than to start its loop.
+    scenario: Scenario = field(repr=False)
     variant: Variant
     agent: str
     journal: Journal
-    output: Any = None
+    output: Any = field(default=None, repr=False)
 
     @property
     def events(self) -> list[Event]:

@@ -121,7 +121,8 @@ class ScriptState:
     def _possible_arguments(self, arguments: Mapping[str, Any] | str) -> Iterator[Any]:
         """Yield the arguments of a call, and what they became by changes of the saved state."""
         yield arguments
-        text = json.dumps(arguments, ensure_ascii=False)
+        # Most states are restored as they were saved.
+        text = json.dumps(arguments, ensure_ascii=False) if self.rewritten else ""
         for old, new in self.rewritten:
             text = text.replace(old, new)
             # A change of quotes or braces in the state need not leave JSON of the arguments.
