@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,6 +117,33 @@ def test_it_works_with_workers(folder: Folder) -> None:
 
     assert (0, 0) == (alone.returncode, spread.returncode), spread.stdout + spread.stderr
     assert summary(alone.stdout).partition("---")[0] == summary(spread.stdout).partition("---")[0]
+
+
+@contextmanager
+def serving_gateways(folder: Path) -> Iterator[str]:
+    """Serve a gateway of execnet on the loopback, as on another machine, and yield its address."""
+    folder.mkdir()
+    command = [sys.executable, "-u", "-m", "execnet.script.socketserver", "127.0.0.1:0"]
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert server.stdout is not None
+    try:
+        yield "127.0.0.1:" + re.search(r"\('127\.0\.0\.1', (\d+)\)", server.stdout.readline())[1]
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def test_it_works_with_workers_on_other_machines(folder: Folder, tmp_path: Path) -> None:
+    """Two workers over sockets, each in a folder of its own; the report is that of a session alone."""
+    words = ("run", "basics/approved", "--agent", "reference", "--strength", "1")
+    alone = folder.run(*words, "--report", "alone.jsonl")
+    with serving_gateways(tmp_path / "one") as first, serving_gateways(tmp_path / "two") as second:
+        places = ("--tx", f"socket={first}", "--tx", f"socket={second}")
+        spread = folder.run(*words, "--report", "spread.jsonl", "--dist=load", *places, "-v")
+
+    assert (0, 0) == (alone.returncode, spread.returncode), spread.stdout + spread.stderr
+    assert {"gw0", "gw1"} == set(re.findall(r"(?m)^\[(gw\d)\] .* PASSED ", spread.stdout))
+    assert (tmp_path / "alone.jsonl").read_bytes() == (tmp_path / "spread.jsonl").read_bytes()
 
 
 def test_the_packaged_catalogue_is_used_in_an_empty_folder(folder: Folder) -> None:
