@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from pytest_approvals.agent_side.contract import Attachment
+from pytest_approvals.agent_side.contract import MAIN, Attachment
 from pytest_approvals.agents.sources import create_source
 from pytest_approvals.errors import AgentFailed, UnknownName, UsageError
 from pytest_approvals.journal.events import AgentStart
@@ -81,7 +82,7 @@ class Approvals:
         subject: Any,
         prompt: str = DEFAULT_PROMPT,
         *,
-        model: Model,
+        model: Model | Mapping[str, Model],
         agents: Mapping[str, Model] | None = None,
         gated: Iterable[str] | None = None,
         tools: Mapping[str, Stub] | None = None,
@@ -111,8 +112,10 @@ class Approvals:
             subject: The framework's agent object, or a callable that takes the framework's model and returns one;
                 `serialize` other than `none` needs the callable.
             prompt: The first message; not needed with *caller*.
-            model: The replies of the model, made by `calls`, `say` and `fails`, or a `scripted_model`.
-            agents: The replies of the models of agents that tools run, by the agent's name.
+            model: The replies of the model, made by `calls`, `say` and `fails`, or a `scripted_model`. If tools run
+                other agents, or the conversation is handed over to them: their replies by the agent's name, with those
+                of the agent itself under `main`; else all agents take their replies from the one script, in order.
+            agents: The same as further entries of *model*.
             gated: The tools whose calls must wait for a decision; by default those that the framework marks.
             tools: The tools that do not run for real, and what they do instead: `{"send_mail": returns("ok")}`.
             run_options: Keyword arguments for the framework's own run call.
@@ -158,7 +161,7 @@ class Approvals:
         subject: Any,
         prompt: str = DEFAULT_PROMPT,
         *,
-        model: Model,
+        model: Model | Mapping[str, Model],
         agents: Mapping[str, Model] | None = None,
         gated: Iterable[str] | None = None,
         tools: Mapping[str, Stub] | None = None,
@@ -214,7 +217,7 @@ class Approvals:
         self,
         subject: Any,
         prompt: str,
-        model: Model,
+        model: Model | Mapping[str, Model],
         agents: Mapping[str, Model] | None,
         gated: Iterable[str] | None,
         stubs: Mapping[str, Stub] | None,
@@ -226,11 +229,13 @@ class Approvals:
         layers = [*self._layers, OptionLayer("approvals.run", options_from_call(arguments, "approvals.run"))]
         options = merge_layers(layers)
         local = resolve_user_agent(subject, options["agent"])
+        model, agents, script = _split_by_agent(model, agents)
         attachment = Attachment(
             subject=subject,
             gated=None if gated is None else frozenset(_require_names("gated", gated)),
             stubs=frozenset(stubs or ()),
             run_options=dict(run_options or {}),
+            scripted=frozenset(agents or ()),
         )
         built = scenario(
             id=self._item.nodeid,
@@ -254,7 +259,7 @@ class Approvals:
             limit=RunLimits(seconds=options["time_limit"]),
             seed=options["seed"],
             raises=options["checks"] == "raise",
-            script=model if isinstance(model, ScriptedModel) else None,
+            script=script,
             state=self._state,
         )
 
@@ -312,6 +317,15 @@ class _PreparedRun:
         """
         __tracebackhide__ = True
         present = {name for event in run.events if isinstance(event, AgentStart) for name in event.tools}
+        inner = {call.tool: call.agent for call in run.history.calls if call.agent not in ("", MAIN)}
+        if present:
+            present |= {name for name, agent in inner.items() if agent in self.scenario.agents}
+        for name in sorted(self.gated & set(inner) - present):
+            raise UsageError(
+                f"the gated tool {name!r} belongs to the agent {inner[name]!r} inside a tool of {run.agent}, which "
+                f"takes its replies from the script of the main agent; give it its own: model={{'main': [...], "
+                f"{inner[name]!r}: [...]}}"
+            )
         for argument, names in (("gated", self.gated), ("tools", {stub.name for stub in self.scenario.tools})):
             # Of an agent that never started no tools are known.
             for name in sorted(names - present if present else ()):
@@ -329,6 +343,39 @@ class _PreparedRun:
         is_on_purpose = any(reply.failure for reply in replies) or any(behaviour.raises for behaviour in behaviours)
         if run.failure is not None and not is_on_purpose:
             raise AgentFailed(run.agent, *run.failure)
+
+
+def _split_by_agent(
+    model: Model | Mapping[str, Model], agents: Mapping[str, Model] | None
+) -> tuple[Model, dict[str, Model], ScriptedModel | None]:
+    """Return the script of the main agent, those of the others by name, and the first one as the fixture, if it is."""
+    others = dict(agents or {})
+    if isinstance(model, Mapping) and MAIN in model:
+        scripts: Mapping[str, Any] = model
+        others |= {name: replies for name, replies in scripts.items() if name != MAIN}
+        model = scripts[MAIN]
+    main = cast("Model", model)
+    if others and not isinstance(main, Mapping):
+        others = _number_calls(main, others)
+    return main, others, main if isinstance(main, ScriptedModel) else None
+
+
+def _number_calls(main: Sequence[ScriptedReply], others: Mapping[str, Model]) -> dict[str, Model]:
+    """Let the ids of calls go on from script to script: after a hand-off, one conversation has calls of both."""
+    free = count(1 + sum(call.id == "" for reply in main for call in reply.calls))
+    numbered: dict[str, Model] = {}
+    for name, replies in others.items():
+        if isinstance(replies, Mapping):
+            numbered[name] = replies
+            continue
+        numbered[name] = [
+            replace(
+                reply,
+                calls=tuple(call if call.id != "" else replace(call, id=f"c{next(free)}") for call in reply.calls),
+            )
+            for reply in replies
+        ]
+    return numbered
 
 
 def _build_stub(name: str, stub: Stub) -> Tool:

@@ -92,6 +92,7 @@ async def run_scenario(
         limit=limit or RunLimits(),
         lenient=lenient,
         gated=source.gated,
+        is_attached=getattr(source, "attachment", None) is not None,
     )
     with (
         _connect_servers(scenario, source) as context.mcp_servers,

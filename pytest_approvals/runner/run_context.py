@@ -6,7 +6,7 @@ states) hold the context and nothing of each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from pytest_approvals.runner.approval_requests import ApprovalRequests
 from pytest_approvals.runner.journal_values import build_tool_spec, describe_tool, tool_key
 from pytest_approvals.runner.probe_tools import ProbeTools, Signals
 from pytest_approvals.runner.timeouts import Deadline
-from pytest_approvals.scenario.model import Scenario, Tool, Variant
+from pytest_approvals.scenario.model import Scenario, Tool, Variant, all_replies
 
 if TYPE_CHECKING:
     from pytest_approvals.runner.mcp.servers import ExecuteCall, RunMcpServers
@@ -82,6 +82,7 @@ class RunContext:
         held_back: Keys of the tools that the agent does not have yet, or no longer has.
         parameters: Parameters of tools that differ by now from what the scenario declares.
         gated: Names of the user agent's tools that need approval; None if its framework says so itself.
+        is_attached: It is a user's agent that plays the scenario.
         lenient: Record what a real provider would refuse, but answer it.
         mcp_servers: The MCP servers that its agents connect to; None if they connect to none.
         model_endpoint: Where the model is reached over a protocol; None if agents ask the world itself.
@@ -92,6 +93,7 @@ class RunContext:
     journal: Journal
     header: Header
     limit: RunLimits = field(default_factory=RunLimits)
+    is_attached: bool = False
     lenient: bool = False
     mcp_servers: RunMcpServers | None = None
     model_endpoint: ModelEndpoint | None = None
@@ -128,9 +130,20 @@ class RunContext:
 
     def _with_wanted_approval(self, spec: ToolSpec) -> ToolSpec:
         """Return a tool with the approval that the user wants for it instead of the one that the framework reports."""
-        if self.gated is None or spec.agent != MAIN:
+        if self.gated is None or (spec.agent != MAIN and spec.name not in self.gated):
             return spec
         return replace(spec, approval="always" if spec.name in self.gated else "never")
+
+    def add_hidden_tools(self, specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+        """Return the tools of an agent, with the gated tools of agents inside them that only their scripts tell of."""
+        return (*specs, *self._list_hidden_tools(specs)) if self.is_attached else tuple(specs)
+
+    def _list_hidden_tools(self, specs: Sequence[ToolSpec]) -> Iterator[ToolSpec]:
+        known = {spec.name for spec in specs}
+        called = {(agent, call.tool): None for agent, reply in all_replies(self.scenario) for call in reply.calls}
+        for agent, name in called:
+            if agent != MAIN and name in (self.gated or ()) and name not in known:
+                yield ToolSpec(name=name, agent=agent, approval="always")
 
     def _is_declared(self, spec: ToolSpec) -> bool:
         """Return whether the scenario declares this tool as the agent has it; a user agent may bring others."""

@@ -32,6 +32,7 @@ class ScriptedCall:
         label: The full label, with the path of the calls that run its agent.
         reply: Number of the model request that it answers.
         declared: The tool that it calls; None if the scenario declares no such tool.
+        runs: The agent that the call of a user's own tool runs; None if it runs none, or one that nobody knows of.
     """
 
     label: str
@@ -43,6 +44,7 @@ class ScriptedCall:
     kind: Kind = "function"
     server: str | None = None
     declared: Tool | None = None
+    runs: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,24 +139,44 @@ class ModelConversation:
     Attributes:
         name: As journals name it: `main`, or `o1/helper` for the helper that call `o1` runs.
         outer: The label of the call that runs it; empty for the main conversation.
+        script: The name under which its position is counted, if it shares its script; empty: its own name.
     """
 
     name: str
     agent: str
     outer: str
     replies: tuple[ScriptedReply, ...]
+    script: str = ""
 
     def full_label(self, call: Call) -> str:
         """Return the full label of one of its calls."""
         return f"{self.outer}/{call.label}" if self.outer else call.label
 
 
-def find_conversation(scenario: Scenario, agent: str, items: Sequence[Item], state: ScriptState) -> ModelConversation:
+def find_conversation(
+    scenario: Scenario,
+    agent: str,
+    items: Sequence[Item],
+    state: ScriptState,
+    *,
+    inside: str = "",
+    is_attached: bool = False,
+) -> ModelConversation:
     """Return the conversation that a model input belongs to; a new one is recorded in *state*.
 
     An agent that the scenario has no script for (one that was handed over to, say) speaks in the main conversation.
+
+    Args:
+        scenario: What is played.
+        agent: The agent that asks.
+        items: What it asks.
+        state: How far the session has got.
+        inside: The label of the call in whose body it asks; empty if that is not known.
+        is_attached: It is a user's agent, which plays each script once, however often the agent is run.
     """
     prompt = next((item.text or "" for item in items if item.kind == "user"), "")
+    if is_attached and (inside or agent != MAIN):
+        return _find_attached_conversation(scenario, agent, items, state, inside)
     if agent == MAIN or agent not in scenario.agents:
         # The first message may be trimmed away later on, so the session remembers what it began with.
         state.opening = prompt if state.opening is None else state.opening
@@ -169,27 +191,70 @@ def find_conversation(scenario: Scenario, agent: str, items: Sequence[Item], sta
     )
 
 
+def _find_attached_conversation(
+    scenario: Scenario, agent: str, items: Sequence[Item], state: ScriptState, inside: str
+) -> ModelConversation:
+    """Return the conversation of another agent than the main one: with a script of its own, or on the main one."""
+    outer = inside or _find_running_call(agent, items, state)
+    script = agent if agent in scenario.agents else MAIN
+    # Without a call that runs it, the agent was handed over to, and speaks in the main conversation.
+    name = f"{outer}/{agent}" if outer else MAIN
+    replies = _select_replies(scenario.agents[script], state.opening or "")
+    return ModelConversation(name=name, agent=agent, outer=outer, replies=replies, script=script)
+
+
+def _find_running_call(agent: str, items: Sequence[Item], state: ScriptState) -> str:
+    """Return the call that runs the agent: the one that its conversation began with, or a new one; empty if none."""
+    known = _find_outer_call(agent, items, state)
+    if known or any(item.kind != "user" for item in items):
+        return known
+    # The text that the agent is run with need not be the argument `input`.
+    free = [call.label for call in state.calls if call.runs == agent and call.label not in state.delegated]
+    if free:
+        state.delegated[free[0]] = (agent, _possible_prompts(items)[0])
+    return free[0] if free else ""
+
+
 def take_next_reply(conversation: ModelConversation, state: ScriptState) -> ScriptedReply | None:
     """Return the conversation's next reply and move on; None if its script is exhausted."""
-    position = state.positions[conversation.name]
+    script = conversation.script or conversation.name
+    position = state.positions[script]
     if position >= len(conversation.replies):
         return None
-    state.positions[conversation.name] += 1
+    state.positions[script] += 1
     return conversation.replies[position]
 
 
 def build_calls(
-    conversation: ModelConversation, reply: ScriptedReply, number: int, tools: ProbeTools
+    conversation: ModelConversation,
+    reply: ScriptedReply,
+    number: int,
+    tools: ProbeTools,
+    attached: Mapping[str, Mapping[str, Any]],
 ) -> list[tuple[ScriptedCall, ModelCall]]:
-    """Return the calls of a reply, each as the harness remembers it and as the agent gets it."""
+    """Return the calls of a reply, each as the harness remembers it and as the agent gets it.
+
+    Args:
+        conversation: The conversation that the reply belongs to.
+        reply: The reply.
+        number: The number of the model request.
+        tools: The tools of the scenario.
+        attached: What the journal says of the agent's tools, by key.
+    """
     return [
-        _build_call(conversation, call, number, tools.find_scripted(conversation.agent, call.tool))
+        _build_call(
+            conversation,
+            call,
+            number,
+            tools.find_scripted(conversation.agent, call.tool),
+            attached.get(call.tool if conversation.agent == MAIN else f"{conversation.agent}/{call.tool}", {}),
+        )
         for call in reply.calls
     ]
 
 
 def _build_call(
-    conversation: ModelConversation, call: Call, number: int, tool: Tool | None
+    conversation: ModelConversation, call: Call, number: int, tool: Tool | None, attached: Mapping[str, Any]
 ) -> tuple[ScriptedCall, ModelCall]:
     sent = ModelCall(
         id=call.id,
@@ -208,6 +273,7 @@ def _build_call(
         kind=sent.kind,
         server=sent.server,
         declared=tool,
+        runs=attached.get("runs"),
     )
     return remembered, sent
 
@@ -250,5 +316,5 @@ def _find_call_behind_items(agent: str, items: Sequence[Item], state: ScriptStat
 
 def _starts_agent(call: ScriptedCall, agent: str, prompt: str) -> bool:
     arguments = parse_arguments(call.arguments)
-    runs = call.declared.runs if call.declared else None
+    runs = call.declared.runs if call.declared else call.runs
     return runs == agent and isinstance(arguments, dict) and arguments.get("input") == prompt

@@ -102,7 +102,7 @@ class Session:
     def _use_agent(self, agent: Agent, how: str) -> None:
         self._agent = agent
         self._agents.append(agent)
-        specs = agent.tools()
+        specs = self.context.add_hidden_tools(agent.tools())
         self.context.record_header(specs)
         tools = [tool.name for tool in specs]
         process = self.context.counters.process_number(agent.process)

@@ -63,6 +63,9 @@ if TYPE_CHECKING:
 
 _CURRENT_TURN: ContextVar[int] = ContextVar("turn", default=0)
 
+_CURRENT_CALL: ContextVar[str] = ContextVar("call", default="")
+"""The label of the call whose own body runs; a model that is asked there is that of an agent inside the body."""
+
 
 class RecordingWorld:
     """Implementation of `contract.World` for one agent object in one session.
@@ -154,7 +157,14 @@ class RecordingWorld:
             violations: What the provider refuses in the items; None if they are still to be checked.
             is_readable: Whether the request could be read; if not, it is refused, however lenient the provider.
         """
-        conversation = find_conversation(self.context.scenario, agent, items, self.state)
+        conversation = find_conversation(
+            self.context.scenario,
+            agent,
+            items,
+            self.state,
+            inside=_CURRENT_CALL.get(),
+            is_attached=self.context.is_attached,
+        )
         number = self.context.counters.next_model()
         self._record(
             ModelRequest(
@@ -225,7 +235,7 @@ class RecordingWorld:
     async def _answer(
         self, reply: ScriptedReply, number: int, conversation: ModelConversation, hosted: list[tuple[str, HostedResult]]
     ) -> Reply:
-        calls = build_calls(conversation, reply, number, self.context.tools)
+        calls = build_calls(conversation, reply, number, self.context.tools, self.context.header.tools)
         remembered = [scripted for scripted, _ in calls]
         self.state.calls += remembered
         hosted = [*hosted, *await execute_ungated(remembered, self.state, self.execute_hosted)]
@@ -269,7 +279,10 @@ class RecordingWorld:
         number = self._record_tool_start(tool, arguments, call_id, agent=agent, real=real is not None, call=call)
         try:
             await self._disconnect_in(call)
-            result = await (real() if real is not None else self._execute_probe(tool, agent, call, arguments))
+            if real is not None:
+                result = await _run_inside(call, real)
+            else:
+                result = await self._execute_probe(tool, agent, call, arguments)
         # Cancellation is an end of the execution, too.
         except BaseException as error:
             self._record_tool_end(number, error=error, call=call)
@@ -426,3 +439,12 @@ def _describe_end(error: BaseException) -> str:
     if isinstance(error, AsksAgain):
         return "asked"
     return "raised" if isinstance(error, Exception) else "cancelled"
+
+
+async def _run_inside(call: ScriptedCall | None, body: Callable[[], Awaitable[Any]]) -> Any:
+    """Run the own body of a tool, for whose agents the model is asked in conversations of their own."""
+    token = _CURRENT_CALL.set(call.label if call is not None else "")
+    try:
+        return await body()
+    finally:
+        _CURRENT_CALL.reset(token)

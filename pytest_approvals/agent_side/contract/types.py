@@ -140,12 +140,14 @@ class Attachment:
         stubs: The tools whose body is replaced by `World.run`; the others run for real, with `World.run(real=...)`
             around them.
         run_options: Keyword arguments for the framework's own run call.
+        scripted: The agents inside tools whose models have scripts of their own, by name.
     """
 
     subject: Any
     gated: frozenset[str] | None = None
     stubs: frozenset[str] = frozenset()
     run_options: Mapping[str, Any] = field(default_factory=dict)
+    scripted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,19 @@ class _Patch:
     # The reference keeps the object alive, and so its id from being given to another one.
     owner: Any
     before: dict[str, Any]
+    place: Callable[[Any, str, Any], None] = object.__setattr__
     users: int = 0
 
 
 _PATCHES: dict[int, _Patch] = {}
 
 
-def patch_shared(owner: Any, build: Callable[[], Mapping[str, Any]]) -> Undo:
+def patch_shared(
+    owner: Any,
+    build: Callable[[], Mapping[str, Any]],
+    *,
+    place: Callable[[Any, str, Any], None] = object.__setattr__,
+) -> Undo:
     """Replace attributes of one object for as long as somebody uses it.
 
     The attributes bypass `__setattr__` of the class, because pydantic models refuse attributes that are no fields.
@@ -28,6 +34,7 @@ def patch_shared(owner: Any, build: Callable[[], Mapping[str, Any]]) -> Undo:
     Args:
         owner: The object; equal calls with the same object share one patch.
         build: Returns the new attributes by name. It is only called if the object is not patched yet.
+        place: Sets an attribute; `setattr` for a class.
 
     Returns:
         A function that gives the patch up. The last one that is called restores the object.
@@ -35,9 +42,11 @@ def patch_shared(owner: Any, build: Callable[[], Mapping[str, Any]]) -> Undo:
     patch = _PATCHES.get(id(owner))
     if patch is None:
         attributes = build()
-        patch = _PATCHES[id(owner)] = _Patch(owner, {name: vars(owner).get(name, _ABSENT) for name in attributes})
+        patch = _PATCHES[id(owner)] = _Patch(
+            owner, {name: vars(owner).get(name, _ABSENT) for name in attributes}, place
+        )
         for name, value in attributes.items():
-            object.__setattr__(owner, name, value)
+            place(owner, name, value)
     patch.users += 1
 
     def undo() -> None:
@@ -57,7 +66,7 @@ def _restore(patch: _Patch) -> None:
         if value is _ABSENT:
             object.__delattr__(patch.owner, name)
         else:
-            object.__setattr__(patch.owner, name, value)
+            patch.place(patch.owner, name, value)
 
 
 def undo_all(undos: list[Undo]) -> Undo:

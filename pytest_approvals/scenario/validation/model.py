@@ -36,7 +36,7 @@ def _validate_agent(index: ScenarioIndex, agent: str, script: Script) -> Iterato
     if not script.replies and not any(script.by_prompt.values()):
         yield Diagnostic(path, f"the model of {agent!r} has no reply")
     runners = [tool for tool in index.scenario.tools if tool.runs == agent]
-    if agent != MAIN and not runners:
+    if agent != MAIN and not runners and not index.attached:
         yield Diagnostic(path, f"no tool runs the agent {agent!r}; a tool with `runs: {agent}` would")
     for tool in runners:
         if tool.agent == agent or _can_run(index, agent, tool.agent, frozenset()):

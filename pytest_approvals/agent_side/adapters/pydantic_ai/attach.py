@@ -7,21 +7,24 @@ an execution. A body that raises `ApprovalRequired` asks; a stub replaces the wh
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import ApprovalRequired, RunContext, RunUsage
-from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.agent import AbstractAgent, Agent
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import AbstractToolset, ApprovalRequiredToolset, WrapperToolset
 from pydantic_ai.toolsets.abstract import ToolsetTool
 
 from ...contract import MAIN, AsksAgain, Attachment, ToolSpec
 from ...kit.context import current_world
+from ...kit.probes import Undo, patch_shared
 from ...kit.tool_schema import read_parameters
-from .model import build_scripted_model
+from .model import MODEL_NAME, build_scripted_model
 
 _CALLED_NAME: ContextVar[str] = ContextVar("name under which the model called the tool")
 
@@ -39,16 +42,21 @@ class AgentProbes:
 
     def __init__(self, agent: AbstractAgent[Any, Any], attachment: Attachment) -> None:
         self._agent = agent
+        self._attachment = attachment
         self._deps = attachment.run_options.get("deps")
         self._toolsets = list(agent.toolsets)
-        self._probed = [_probe_toolset(toolset, attachment.stubs) for toolset in self._toolsets]
+        self._probed = [_probe_toolset(toolset, attachment) for toolset in self._toolsets]
 
     @contextmanager
     def use(self) -> Iterator[None]:
         """Let the agent run with the scripted model and through the probes inside the block."""
         # The toolsets include the agent's own function tools: `tools=[]` keeps them from being there twice.
-        with self._agent.override(model=build_scripted_model(MAIN), toolsets=self._probed, tools=[]):
-            yield
+        undo = _probe_inner_agents(self._attachment)
+        try:
+            with self._agent.override(model=build_scripted_model(MAIN), toolsets=self._probed, tools=[]):
+                yield
+        finally:
+            undo()
 
     def specs(self) -> tuple[ToolSpec, ...]:
         """Return the tools of the agent, with `always` for those that the framework marks as waiting for approval.
@@ -62,6 +70,48 @@ class AgentProbes:
             for name, tool in (_run_without_waiting(toolset.get_tools(context)) or {}).items():
                 specs[name] = _to_spec(name, tool, gated=_is_always_gated(toolset))
         return tuple(specs.values())
+
+
+# --- agents inside tools ----------------------------------------------------------------------------------------------
+
+_IN_BODY: ContextVar[Attachment | None] = ContextVar("user agent in the body of whose tool this is", default=None)
+
+
+def _probe_inner_agents(attachment: Attachment) -> Undo:
+    """Let agents that are run in the bodies of tools ask the scripted model, through probes around their tools.
+
+    Nothing leads from an agent to those that its tools run, so the one method that all runs go through is replaced.
+    """
+    return patch_shared(Agent, lambda: {"iter": _build_probed_iter(Agent.iter)}, place=setattr)
+
+
+def _build_probed_iter(original: Callable[..., Any]) -> Callable[..., Any]:
+    @asynccontextmanager
+    async def probed(agent: Agent[Any, Any], *positional: Any, **named: Any) -> AsyncIterator[Any]:
+        attachment = _IN_BODY.get()
+        if attachment is None or not _asks_script(agent, named.get("model"), attachment):
+            async with original(agent, *positional, **named) as run:
+                yield run
+            return
+        toolsets = [_probe_toolset(toolset, attachment, agent.name or "agent") for toolset in agent.toolsets]
+        # What the body has entered ends with it: the tools of the inner agent are entered anew.
+        token = _IN_BODY.set(None)
+        try:
+            model = build_scripted_model(agent.name or "agent")
+            with agent.override(model=model, toolsets=toolsets, tools=[]):
+                async with original(agent, *positional, **named) as run:
+                    yield run
+        finally:
+            _IN_BODY.reset(token)
+
+    return probed
+
+
+def _asks_script(agent: Agent[Any, Any], model: Any, attachment: Attachment) -> bool:
+    """Return whether an agent in a body takes its replies from the script, and not from a test model of its own."""
+    chosen = model or agent.model
+    is_own_test_model = isinstance(chosen, (TestModel, FunctionModel)) and chosen.model_name != MODEL_NAME
+    return agent.name in attachment.scripted or not is_own_test_model
 
 
 # --- probes -----------------------------------------------------------------------------------------------------------
@@ -85,7 +135,8 @@ class _NameProbe(WrapperToolset[Any]):
 class _BodyProbe(WrapperToolset[Any]):
     """Inner probe: runs the bodies of its tools through the world."""
 
-    stubs: frozenset[str]
+    attachment: Attachment
+    agent: str = MAIN
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -93,25 +144,29 @@ class _BodyProbe(WrapperToolset[Any]):
         asked: list[ApprovalRequired] = []
 
         async def real() -> Any:
+            token = _IN_BODY.set(self.attachment)
             try:
                 return await self.wrapped.call_tool(name, tool_args, ctx, tool)
             except ApprovalRequired as required:
                 asked.append(required)
                 raise AsksAgain from required
+            finally:
+                _IN_BODY.reset(token)
 
         # A stub and the world go by the name that the model used, not by the one that this toolset has for the tool.
         called = _CALLED_NAME.get()
+        is_stub = called in self.attachment.stubs
         try:
             return await current_world().run(
-                called, tool_args, ctx.tool_call_id, real=None if called in self.stubs else real
+                called, tool_args, ctx.tool_call_id, agent=self.agent, real=None if is_stub else real
             )
         except AsksAgain as again:
             # The exception of the body may hold metadata, which the answer brings back.
             raise (asked[0] if asked else ApprovalRequired()) from again
 
 
-def _probe_toolset(toolset: AbstractToolset[Any], stubs: frozenset[str]) -> AbstractToolset[Any]:
-    return _NameProbe(toolset.visit_and_replace(lambda inner: _BodyProbe(inner, stubs)))
+def _probe_toolset(toolset: AbstractToolset[Any], attachment: Attachment, agent: str = MAIN) -> AbstractToolset[Any]:
+    return _NameProbe(toolset.visit_and_replace(lambda inner: _BodyProbe(inner, attachment, agent)))
 
 
 # --- what the agent has -----------------------------------------------------------------------------------------------
