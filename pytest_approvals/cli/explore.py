@@ -50,6 +50,11 @@ def add_explore_arguments(parser: CommandParser) -> None:
     parser.add_argument("--strict", action="store_true", help="a `should` that does not hold is a failure, too")
     parser.add_argument("--shard", metavar="I/N", help="play the I-th of N disjoint parts of the stories")
     parser.add_argument("--time-limit", default="5", metavar="SECONDS", help="time limit of one run (default: 5)")
+    parser.add_argument(
+        "--no-database",
+        action="store_true",
+        help="neither play the failing stories of earlier times, nor keep new ones",
+    )
     parser.add_argument("-o", "--output", metavar="FOLDER", help="write the smallest failing stories to this folder")
     parser.epilog = "The exit code is 1 if a story fails, and 2 if the exploration was interrupted."
 
@@ -190,7 +195,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
     progress = _Progress(agent.name, exploration)
     is_interrupted = False
     try:
-        for case in database.load_cases(exploration):
+        for case in () if args.no_database else database.load_cases(exploration):
             if not exploration.play(case):
                 database.forget(case)
             progress.show()
@@ -198,7 +203,7 @@ def _explore_agent(agent: AgentUnderTest, plan: _Plan, folder: Path | None) -> i
             progress.show()
     except KeyboardInterrupt:
         is_interrupted = True
-    for cause in exploration.causes:
+    for cause in () if args.no_database else exploration.causes:
         with suppress(OSError):
             database.save(cause)
     _print_causes(agent, exploration.causes, folder, ("--fault", args.fault) if args.fault else ())

@@ -106,6 +106,16 @@ def test_failing_stories_are_played_first_next_time(command_line: CommandLine, c
     assert "reference: 2 stories · seed 0 · realistic · 1 distinct failure\n" in said.out
 
 
+def test_nothing_is_kept_without_the_database(command_line: CommandLine, cache: Path) -> None:
+    """Nor is anything played that is kept."""
+    command_line("explore", *FAULTY, "--no-database")
+    assert not cache.exists()
+    command_line("explore", *FAULTY)
+    said = command_line("explore", *FAULTY[:-1], "1", "--no-database")
+
+    assert said.out.splitlines()[-1].startswith("reference: 1 story · ")
+
+
 def test_a_damaged_story_is_removed(command_line: CommandLine, cache: Path) -> None:
     """So is one that another release has written and this one cannot read."""
     command_line("explore", *FAULTY)
