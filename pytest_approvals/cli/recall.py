@@ -20,6 +20,7 @@ def add_recall_arguments(parser: CommandParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("table", metavar="TABLE.yaml", help="known bugs, with a bad and a good release each")
     parser.add_argument("--only", nargs="+", action="extend", metavar="ID", help="only the rows with these ids")
+    parser.add_argument("--shard", metavar="I/N", help="only the I-th of N parts of the rows")
     parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON lines, to this file")
     parser.add_argument("--fresh-runs", action="store_true", help="play every run again, also a remembered one")
     parser.add_argument(
@@ -41,6 +42,8 @@ def execute_recall(args: argparse.Namespace) -> int:
     if args.time_limit <= 0:
         raise UsageError(f"--time-limit: Invalid number {args.time_limit:g}: too small")
     rows = _select_rows(load_known_bugs(Path(args.table), CHECKS), args.only)
+    if args.shard is not None:
+        rows = _select_shard(rows, args.shard)
     catalogue = {scenario.id: scenario for scenario in load_catalogue([stock_folder()])}
     memory = CampaignMemory.of_user(is_fresh=args.fresh_runs)
     hunt = KnownBugSearch(catalogue, args.time_limit, memory)
@@ -65,6 +68,17 @@ def _select_rows(rows: Sequence[KnownBug], only: Iterable[str] | None) -> list[K
         if name not in known:
             raise UnknownName("row", name, known)
     return [row for row in rows if row.id in set(only)]
+
+
+def _select_shard(rows: Sequence[KnownBug], shard: str) -> list[KnownBug]:
+    """Return every N-th row, because rows about the same framework are next to each other."""
+    from pytest_approvals.plugin.settings import parse_shard
+
+    try:
+        number, count = parse_shard(shard)
+    except UsageError as error:
+        raise UsageError(f"--shard: {error}") from None
+    return list(rows[number - 1 :: count])
 
 
 def _write_results(path: Path, answers: Sequence[SearchResult]) -> None:

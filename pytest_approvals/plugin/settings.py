@@ -141,7 +141,7 @@ def _parse_option(option: Option, text: Any, here: Path, values: dict[str, Any])
         case "fault":
             values["fault"] = _validate_fault(text)
         case "shard":
-            values["shard"] = _parse_shard(text)
+            values["shard"] = parse_shard(text)
         case "times":
             read_times(here / text)
             values["times"] = here / text
@@ -199,7 +199,12 @@ def _validate_fault(text: str) -> str:
     return text
 
 
-def _parse_shard(text: str) -> tuple[int, int]:
+def parse_shard(text: str) -> tuple[int, int]:
+    """Return the number of a part, and how many parts there are.
+
+    Raises:
+        UsageError: The text is not of the form `I/N`.
+    """
     number, slash, count = text.partition("/")
     if not (slash and number.isdecimal() and count.isdecimal() and len(count) < 6 and 0 < int(number) <= int(count)):
         raise UsageError(f"Invalid shard {text!r}: expected I/N, as 1/8 for the first of eight")

@@ -81,3 +81,17 @@ def test_runs_without_a_failure_are_remembered(command_line: CommandLine, monkey
     assert ["found runs-when-rejected: rejected-never-runs", "recall: 1 of 1"] == [told[0], told[-1]]
     assert re.fullmatch(r"\d+ runs were remembered; --fresh-runs plays every run", told[1])
     assert [told[0], told[-1]] == first.out.splitlines() == changed.out.splitlines()
+
+
+def test_parts_of_a_table_are_disjoint_and_together_whole(command_line: CommandLine) -> None:
+    """Every N-th row is in a part; a part that does not exist is an error."""
+    command_line.write("table.yaml", ROWS.replace("loose", "nowhere"))
+    parts = [command_line("recall", "table.yaml", "--shard", f"{number}/3").out.splitlines() for number in (1, 2, 3)]
+    wrong = command_line("recall", "table.yaml", "--shard", "4/3")
+
+    assert ["missed runs-when-rejected", "missed not-there"] == [part[0].partition(":")[0] for part in parts[:2]]
+    assert ["recall: 0 of 1", "recall: 0 of 1", "recall: 0 of 0"] == [part[-1] for part in parts]
+    assert (2, "pytest-approvals: --shard: Invalid shard '4/3': expected I/N, as 1/8 for the first of eight\n") == (
+        wrong.code,
+        wrong.err,
+    )
