@@ -18,11 +18,16 @@ from pytest_approvals.journal.history import History, RecordedCall, RecordedDeci
 
 def cannot_run(history: History, call: RecordedCall, decision: RecordedDecision | None) -> bool:
     """Return whether its tool is missing, its arguments need not be accepted, or its save was changed."""
-    n = call.n if decision is None or decision.handed_in_at is None else decision.handed_in_at
+    # A standing decision was handed in before the call that it covers.
+    n = call.n if decision is None or decision.handed_in_at is None else max(call.n, decision.handed_in_at)
     if was_rewritten_between(history, call.n, n, call.session):
         return True
     # One position later, because a decision is in force only after it was handed in.
     tool, arguments = call.effective_call_at(n + 1) if decision is not None else (call.tool, call.arguments)
+    # An edit that was refused was never in force, but may have been refused because it cannot be carried out.
+    if decision is not None and decision.verdict == "edit" and decision.refused:
+        edited = decision.event.arguments
+        tool, arguments = decision.event.tool or call.tool, call.arguments if edited is None else edited
     if call.declaration is None or is_tool_missing(history, tool, n, call.session):
         return True
     parameters = history.parameters_at(call, n) if tool == call.tool else _tool_parameters(history, tool)
@@ -149,7 +154,7 @@ def was_changed_between(history: History, call: RecordedCall, n: int) -> bool:
 def is_invalid(decision: RecordedDecision) -> bool:
     """Return whether a decision names no surfaced request, or is malformed."""
     if decision.verdict == "raw":
-        return not decision.approves
+        return not (decision.approves or decision.rejects)
     return decision.request is None
 
 

@@ -167,14 +167,21 @@ class RecordedDecision:
     @property
     def approves(self) -> bool:
         """Whether it lets the call run; a plain true in place of a decision counts, too."""
-        if self.verdict == "raw":
-            return isinstance(self.event.raw, dict) and self.event.raw.get("verdict") is True
-        return self.verdict in APPROVING_VERDICTS
+        return self._meaning is True or self._meaning in APPROVING_VERDICTS
 
     @property
     def rejects(self) -> bool:
         """Whether it closes the call."""
-        return self.verdict in REJECTING_VERDICTS
+        return self._meaning in REJECTING_VERDICTS
+
+    @property
+    def _meaning(self) -> object:
+        """Its verdict; of a raw value the word or the truth that it holds, since `approve` as such is a decision."""
+        if self.verdict != "raw":
+            return self.verdict
+        raw = self.event.raw.get("verdict") if isinstance(self.event.raw, dict) else None
+        # Only hashable values are looked up among the verdicts.
+        return raw if isinstance(raw, str | bool) else None
 
     @property
     def refused(self) -> bool:

@@ -152,10 +152,20 @@ class HistoryBuilder:
         if turn is None:
             return
         turn.end = event
+        self._stage_again(turn)
         self.open[event.session] = [other for other in self.open[event.session] if other is not turn]
         # After turns that overlap, the session continues in the branch of the one that ended last.
         branch = self.current_branches[event.session] = self.all_branches[event.session, turn.branch]
         self._list(branch, event.n, event.requests, turn.requested_calls)
+
+    def _stage_again(self, turn: RecordedTurn) -> None:
+        """Keep staged decisions for the next turn if this one was refused, as it may have been for its other input."""
+        staged = [decision for decision in turn.decisions if decision.staged]
+        if not turn.refused or len(staged) == len(turn.decisions):
+            return
+        turn.decisions = [decision for decision in turn.decisions if not decision.staged]
+        branch = self.all_branches[turn.session, turn.branch]
+        branch.staged = staged + branch.staged
 
     def _list(
         self, branch: BranchBuilder, n: int, entries: Sequence[Mapping[str, Any]], taken: list[RecordedCall]

@@ -257,6 +257,7 @@ class _SaveRule(_ValidationRule):
         self.saved_at: dict[str, int] = {}
         self.taken_at: dict[str, int] = {}
         self.skipped: set[str] = set()
+        self.built: set[str] = set()
         self.names: set[tuple[str, str]] = set()
 
     def listeners(self) -> Mapping[type[Event], Listener]:
@@ -268,6 +269,7 @@ class _SaveRule(_ValidationRule):
             StateSaved: self.saved,
             StateRestored: self.restored,
             StepSkipped: self.skips,
+            AgentStart: self.builds,
         }
         return {Header: self.begins, RunEnd: self.ends, **stored, **turns, **changing}
 
@@ -303,16 +305,22 @@ class _SaveRule(_ValidationRule):
 
     def restored(self, event: StateRestored) -> None:
         self.saved_at.pop(event.session, None)
-        if event.session in self.taken_at and event.session not in self.skipped:
+        # A restart builds an agent and restores the same save again.
+        if event.session in self.taken_at and event.session not in self.skipped | self.built:
             self.report(
                 "a save is restored twice, and nothing happens in between", self.taken_at[event.session], event.n
             )
         self.taken_at[event.session] = event.n
         self.skipped.discard(event.session)
+        self.built.discard(event.session)
 
     def skips(self, event: StepSkipped) -> None:
         """Note that the save was restored for a step that cannot be played."""
         self.skipped.add(event.session)
+
+    def builds(self, event: AgentStart) -> None:
+        """Note that an agent of its own will restore the save."""
+        self.built.add(event.session)
 
     def ends(self, event: RunEnd) -> None:
         for session in self.unsaved if not self.cut else ():

@@ -326,7 +326,7 @@ def _find_effect(call: RecordedCall, decision: RecordedDecision, settled: int) -
         actual = f"the model is told {delivery.text!r}"
         return Failure(call=call, expected=expected, actual=actual, witness=(settled, decision.n, delivery.n))
     closed_by_message = not call.executions and all(other is decision or other.refused for other in call.decisions)
-    if decision.approves and closed_by_message and not turn.failed:
+    if decision.approves and closed_by_message and not (turn.failed or decision.staging_failed):
         actual = "the approval is accepted silently, and nothing runs"
         return Failure(call=call, expected="it is refused", actual=actual, witness=(settled, decision.n, turn.ended))
     return OK

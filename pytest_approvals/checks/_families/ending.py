@@ -262,7 +262,8 @@ def usable_after_refusal(history: History) -> Evaluations:
 
 
 def _is_right_step(history: History, turn: RecordedTurn) -> bool:
-    if turn.overlaps or turn.outcome in ("timeout", "open"):
+    # A turn that its caller left is no attempt that had to succeed.
+    if turn.overlaps or turn.outcome in ("timeout", "open") or turn.hung_up_at is not None:
         return False
     pending = pending_before(history, turn)
     if pending is None:
@@ -379,7 +380,8 @@ def usable_after_hang_up(history: History) -> Evaluations:
     """A session must go on after its caller disconnected: of the turns that follow, not all may fail.
 
     A closed browser tab must not cost the conversation. A message may be refused while the interrupted call is asked
-    about again; then the answer is taken.
+    about again; then the answer is taken. Turns that fail for another reason do not count: the model or a tool fails,
+    or a decision is about a call that is not asked about any more.
 
     Passes:
         send Pay 5
@@ -408,6 +410,21 @@ def usable_after_hang_up(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, what fails is the model, and an answer to a call that is not asked about any more:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        go
+        start c1
+        hangup c1
+        approve c1
+        go
+        fail UserError: c1 is not open
+        send Is it paid?
+        down 500
+        fail ModelDown: status 500
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -425,13 +442,31 @@ def usable_after_hang_up(history: History) -> Evaluations:
         if turn.hung_up_at is None:
             continue
         after = [later for later in history.turns if later.number > turn.number and is_ancestor(turn, later)]
-        if after and all(later.failed and later.hung_up_at is None for later in after):
-            error = after[-1].end.error if after[-1].end is not None else None
+        tried = [later for later in after if not _may_fail_after_hang_up(history, later, turn.hung_up_at)]
+        if tried and all(later.failed and later.hung_up_at is None for later in after):
+            error = tried[-1].end.error if tried[-1].end is not None else None
             actual = f"every turn fails: {': '.join(error or ())}"
             witness = (turn.hung_up_at, *(later.ended for later in after))
             yield Failure(expected="some turn succeeds", actual=actual, witness=witness, session=turn.session)
         elif after:
             yield OK
+
+
+def _may_fail_after_hang_up(history: History, turn: RecordedTurn, hung_up_at: int) -> bool:
+    """Return whether a turn says nothing about the session because good agents may fail it, too.
+
+    Something that the scenario made fail explains it, or a decision that is no right step: an invalid one, or one
+    about a call that was not asked about since the caller hung up, which may be settled.
+    """
+    if _has_cause(history, turn):
+        return True
+    for decision in turn.decisions:
+        call = decision.call
+        if call is None or is_invalid(decision) or is_contradicted(decision):
+            return True
+        if settled_position(call, decision) is not None or not call.is_requested_between(hung_up_at, turn.start.n):
+            return True
+    return False
 
 
 @check(

@@ -9,12 +9,15 @@ from pytest_approvals.checks._queries import (
     cannot_run,
     has_pending_siblings,
     is_contradicted,
+    is_on_branch,
     settled_position,
+    sibling_calls,
     superseded_by,
     was_dropped,
 )
 from pytest_approvals.checks._registry import check
-from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedDecision
+from pytest_approvals.journal.events import ModelRefusal
+from pytest_approvals.journal.history import Execution, History, RecordedCall, RecordedDecision, RecordedTurn
 
 
 @check(
@@ -235,6 +238,18 @@ def approved_runs(history: History) -> Evaluations:
         fail ModelDown: status 500
         end left: c1
 
+    Passes, it waits for its sibling, and the turn with the last answer fails:
+        send Pay
+        model c1 pay(amount=5); c2 pay(amount=6)
+        pause c1, c2
+        approve c1
+        go
+        pause c2
+        reject c2
+        go
+        down 500
+        fail ModelDown: status 500
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -307,9 +322,25 @@ def _is_excused(history: History, call: RecordedCall, decision: RecordedDecision
         return True
     return (
         has_pending_siblings(history, call)
+        or _failed_with_last_answer(history, call, turn)
         or _was_dropped_later(history, call, decision)
         or _was_executed_on_other_branch(history, call)
     )
+
+
+def _failed_with_last_answer(history: History, call: RecordedCall, decided: RecordedTurn) -> bool:
+    """Return whether the call waited for its siblings, and the turn in which the last of them was answered failed.
+
+    A model that refuses its input is no excuse: what it was sent may be wrong because the call is missing there.
+    """
+    siblings = sibling_calls(history, call)
+    turns = [turn for turn in history.turns if turn.start.n >= decided.start.n and is_on_branch(turn, call)]
+    for turn in turns:
+        if turn.end is None or turn.refused:
+            continue
+        if not any(sibling.is_listed_at(turn.end.n) for sibling in siblings):
+            return turn.failed and not any(isinstance(exchange.reply, ModelRefusal) for exchange in turn.exchanges)
+    return False
 
 
 def _was_dropped_later(history: History, call: RecordedCall, decision: RecordedDecision) -> bool:
@@ -492,8 +523,8 @@ def ungated_runs_once(history: History) -> Evaluations:
     """A call that needs no approval must run once, whatever becomes of its siblings.
 
     It may wait until its siblings were answered. It need not run if the turn fails visibly, if the tool is gone or the
-    arguments do not fit, or if a new message or a cancellation closed the whole reply. One that raised may run again
-    when the turn failed.
+    arguments do not fit, if a new message or a cancellation closed the whole reply, or if a standing rejection covers
+    its tool. One that raised may run again when the turn failed.
 
     Passes:
         send Go
@@ -513,6 +544,18 @@ def ungated_runs_once(history: History) -> Evaluations:
         go
         tell c1 rejected
         run c2 -> text
+        done
+
+    Passes, its tool was rejected for good when another call of it needed approval:
+        tool pay(amount: integer) when amount > 100
+        send Pay
+        model c1 pay(amount=500)
+        pause c1
+        never c1
+        go
+        tell c1 rejected
+        model c2 pay(amount=5)
+        tell c2 rejected
         done
 
     Fails, it never runs:
@@ -538,6 +581,9 @@ def ungated_runs_once(history: History) -> Evaluations:
             continue
         if call.executions:
             yield _find_repetition(call)
+        elif call.decision is not None and call.decision.rejects:
+            # Its tool was rejected for good before, when the condition of the gate held.
+            yield OK
         elif not _is_excused_from_execution(history, call):
             witness = (call.n, *(delivery.n for delivery in call.deliveries[:1]))
             yield Failure(call=call, expected="1 run", actual="no run", witness=witness)

@@ -8,6 +8,7 @@ from pytest_approvals.checks._check import OK, Evaluations, Failure
 from pytest_approvals.checks._queries import was_changed_between
 from pytest_approvals.checks._registry import check
 from pytest_approvals.journal.arguments import arguments_fit, arguments_satisfy
+from pytest_approvals.journal.events import ModelFailure
 from pytest_approvals.journal.formatting import format_call
 from pytest_approvals.journal.history import Execution, History, RecordedCall
 
@@ -157,7 +158,7 @@ def only_model_calls_run(history: History) -> Evaluations:
     """Nothing must run that the model did not ask for.
 
     An approval of a request that was never made, a history that somebody else wrote, or a client that names another
-    tool must not make a tool run.
+    tool must not make a tool run. What a provider ran on its own before its stream broke is none of the agent's doing.
 
     Passes:
         send Pay 5
@@ -178,9 +179,28 @@ def only_model_calls_run(history: History) -> Evaluations:
         done
     """
     for execution in history.executions:
-        if execution.call is not None:
+        if execution.call is not None or _runs_in_broken_reply(history, execution):
             yield OK
         else:
             actual = f"{format_call(execution.tool, execution.arguments)} starts"
             expected = "only what the model asked for runs"
             yield Failure(expected=expected, actual=actual, witness=(execution.n,), session=execution.session)
+
+
+def _runs_in_broken_reply(history: History, execution: Execution) -> bool:
+    """Return whether the provider ran a call of its own, ungated, before the stream with that call broke.
+
+    The reply did not arrive, so the journal holds no such call; the agent had no part in it.
+    """
+    if execution.by != "provider":
+        return False
+    ungated = any(
+        tool.kind == "hosted_mcp" and tool.name == execution.tool and tool.approval == "never"
+        for tool in history.declarations.values()
+    )
+    return ungated and any(
+        isinstance(exchange.reply, ModelFailure)
+        and exchange.session == execution.session
+        and exchange.n < execution.n < exchange.reply.n
+        for exchange in history.exchanges
+    )

@@ -176,6 +176,19 @@ def decision_survives(history: History) -> Evaluations:
         run c1 -> paid 5
         done
 
+    Passes, another decision replaces it:
+        send Pay 5
+        model c1 pay(amount=5)
+        pause c1
+        approve c1
+        stage
+        save
+        restore
+        reject c1
+        go
+        tell c1 rejected
+        done
+
     Fails:
         send Pay 5
         model c1 pay(amount=5)
@@ -203,6 +216,9 @@ def decision_survives(history: History) -> Evaluations:
     for call, decision, restored in _staged_decisions(history):
         turn = decision.turn
         if turn is None or turn.end is None or turn.outcome in ("failed", "timeout"):
+            continue
+        if _is_replaced(call, decision):
+            yield OK
             continue
         listed = call.is_listed_at(turn.end.n)
         ran = any(execution.n > turn.start.n for execution in call.executions)
@@ -236,6 +252,12 @@ def _staged_decisions(history: History) -> Iterator[tuple[RecordedCall, Recorded
             if restored is not None:
                 yield call, decision, restored
             break
+
+
+def _is_replaced(call: RecordedCall, decision: RecordedDecision) -> bool:
+    """Return whether the turn in which a staged decision takes effect came with another one about the same call."""
+    others = (other for other in call.decisions if other.turn is decision.turn and not other.staging_failed)
+    return any((other.handed_in_at or 0) > (decision.handed_in_at or 0) for other in others)
 
 
 @check(

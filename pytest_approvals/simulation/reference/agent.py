@@ -331,11 +331,15 @@ class ReferenceAgent(StatefulAgent):
             spec = self.find_spec(conversation, call)
         elif (spec := self.resolve_tool(conversation, call, turn)) is None:
             return None
-        if not await self.needs_approval(conversation, call, spec):
-            call.stage = "approved"
-            return None
-        call.stage = "waiting"
-        return self.apply_standing_decision(conversation, call, turn)
+        if await self.needs_approval(conversation, call, spec):
+            call.stage = "waiting"
+            return self.apply_standing_decision(conversation, call, turn)
+        # A standing rejection also covers calls that the policy would let through.
+        standing = self.find_standing_decision(conversation, call)
+        if standing is not None and standing.verdict == "never":
+            return self.close_call(call, feedback.rejection_text(standing.reason), turn)
+        call.stage = "approved"
+        return None
 
     def resolve_tool(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> ToolSpec | None:
         """Return the tool that accepts a call as it is; without one, close the call and tell the model why.
@@ -369,14 +373,18 @@ class ReferenceAgent(StatefulAgent):
 
     def apply_standing_decision(self, conversation: ConversationState, call: CallState, turn: TurnContext) -> None:
         """Apply a standing decision to a call; it does not answer a question in the middle of a tool."""
-        scope = self.standing_scope(conversation, call)
-        standing = next((decision for decision in reversed(self.state.standing) if decision.about == scope), None)
+        standing = self.find_standing_decision(conversation, call)
         if standing is None or call.entered:
             return
         if standing.verdict == "never":
             self.close_call(call, feedback.rejection_text(standing.reason), turn)
         else:
             self.approve_call(call)
+
+    def find_standing_decision(self, conversation: ConversationState, call: CallState) -> StandingDecision | None:
+        """Return the last standing decision whose scope holds a call; None if there is none."""
+        scope = self.standing_scope(conversation, call)
+        return next((decision for decision in reversed(self.state.standing) if decision.about == scope), None)
 
     def standing_scope(self, conversation: ConversationState, call: CallState) -> list[str | None]:
         """Return the scope of a standing decision about a call: agent, server and tool."""

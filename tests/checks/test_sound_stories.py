@@ -1,0 +1,265 @@
+"""Unusual stories, played on the reference agent: it does what is right, so no check fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pytest_approvals.agent_side.contract.metadata import describe_adapter
+from pytest_approvals.checks import SHOWN_STATUSES, judge
+from pytest_approvals.journal.history_builder import read_history
+from pytest_approvals.processes.agent_source import InProcessSource
+from pytest_approvals.runner.run import run_scenario
+from pytest_approvals.scenario.load import parse_scenario
+from pytest_approvals.scenario.variants import allowed_variants
+from pytest_approvals.simulation.reference import ReferenceAgent
+
+PAY = """
+title: Pay
+tools:
+  pay: {approval: always, parameters: {amount: integer}, returns: 'paid {amount}'}
+"""
+ONE_CALL = PAY + "model:\n- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]\n"
+SAYS = "- {say: Done.}\n- {say: 'Anything else?'}\n- {say: 'Still here.'}\n"
+WEB = """
+title: Search
+tools:
+  search:
+    {kind: hosted_mcp, server: web, approval: APPROVAL, parameters: {amount: integer}, returns: 'found {amount}'}
+  pay: {approval: always, parameters: {amount: integer}, returns: 'paid {amount}'}
+"""
+
+STORIES = {
+    "a staged approval outlives the refusal of another decision": (
+        "json-stream-restored",
+        PAY
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}, {id: c2, tool: pay, arguments: {amount: 6}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay twice}
+- decide: {c1: approve}
+- stage: {c2: approve}
+- decide: {c1: approve}
+- {send: And now?}
+""",
+    ),
+    "a staged approval outlives the refusal of a decision about nothing": (
+        "copy-stream-interleaved-restored",
+        PAY
+        + "model:\n- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]\n"
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- stage: {c1: approve}
+- decide: [{unknown: r-77, verdict: approve}]
+- {send: And now?}
+""",
+    ),
+    "a rejection replaces a staged approval": (
+        "json-stream-interleaved-restored",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- stage: {c1: approve}
+- decide: {c1: {reject: too much}}
+- {send: And now?}
+""",
+    ),
+    "a staged approval of a closed call is refused": (
+        "json-stream-interleaved-rebuilt",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- {send: Never mind}
+- stage: {c1: approve}
+- {send: And now?}
+""",
+    ),
+    "an approved call waits for its sibling, and the model fails when that is answered": (
+        "json-restored",
+        WEB.replace("APPROVAL", "always")
+        + """
+model:
+- calls: [{id: mcpr_1, tool: search, arguments: {amount: 1}}, {id: mcpr_2, tool: search, arguments: {amount: 2}}]
+- {fails: 429}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- decide: {mcpr_1: approve}
+- decide: {mcpr_2: approve}
+""",
+    ),
+    "a session is restarted after an oracle that finds nothing": (
+        "native.sqlite-stream-interleaved-restored",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: reject}
+- {oracle: true}
+- {restart: true}
+- {send: And now?}
+""",
+    ),
+    "a session is restarted twice": (
+        "copy-stream-interleaved-rebuilt",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: approve}
+- {restart: true}
+- {restart: true}
+- {send: And now?}
+""",
+    ),
+    "a provider runs a free call, and then its stream breaks": (
+        "native.sqlite-stream-restored-approve-all",
+        WEB.replace("APPROVAL", "never")
+        + """
+model:
+- {calls: [{id: mcpr_1, tool: search, arguments: {amount: 1}}], breaks_after: 2}
+"""
+        + SAYS
+        + """
+caller:
+- {send: Search}
+- {send: Again}
+""",
+    ),
+    "after a disconnect only a settled call is answered": (
+        "json-rebuilt",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- {decide: {c1: approve}, hangs_up: started c1}
+- {decide: {c1: always}, send: by the way}
+""",
+    ),
+    "after a disconnect the model fails": (
+        "native.sqlite-stream-rebuilt",
+        ONE_CALL
+        + "- {fails: disconnect}\n"
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- {decide: {c1: approve}, hangs_up: started c1}
+- {send: And now?}
+""",
+    ),
+    "after a refusal the caller leaves the right step": (
+        "json-restored",
+        PAY
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}, {id: c2, tool: pay, arguments: {amount: 6}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: {reject: too much}}
+- decide: {c1: approve}
+- {decide: {c2: approve}, hangs_up: started c2}
+""",
+    ),
+    "after a refusal an edit that does not fit is refused": (
+        "json-stream-interleaved-rebuilt",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: [{unknown: r-77, verdict: approve}]
+- decide: {c1: {edit: {amount: 7, surplus: 1}, invalid: true}}
+""",
+    ),
+    "a raw word that is a verdict is a decision": (
+        "json-rebuilt",
+        ONE_CALL
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: {raw: approve}}
+""",
+    ),
+    "a standing approval covers a call whose tool takes more by then": (
+        "copy-stream-restored",
+        PAY
+        + """
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 5}}]
+- {say: Done.}
+- calls: [{id: c2, tool: pay, arguments: {amount: 6}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: always}
+- restart: {parameters: {pay: {amount: integer, to: string}}}
+- {send: Again}
+""",
+    ),
+    "a tool is rejected for good, and a call below its limit follows": (
+        "native.sqlite-rebuilt",
+        """
+title: Pay
+tools:
+  pay: {approval: {argument: amount, greater_than: 100}, parameters: {amount: integer}, returns: 'paid {amount}'}
+model:
+- calls: [{id: c1, tool: pay, arguments: {amount: 500}}]
+- calls: [{id: c2, tool: pay, arguments: {amount: 5}}]
+"""
+        + SAYS
+        + """
+caller:
+- {send: Pay}
+- decide: {c1: {never: not today}}
+""",
+    ),
+}
+
+FACTS = describe_adapter(ReferenceAgent)
+
+
+def play(text, variant):
+    story = parse_scenario(text, name="story", path="story.approval.yaml")
+    chosen = next(one for one in allowed_variants(story, FACTS, {}) if one.id == variant)
+    source = InProcessSource(name="reference", adapter=ReferenceAgent, facts=FACTS)
+    return read_history(asyncio.run(run_scenario(story, chosen, source)).events)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_reference_agent_fails_no_check(story):
+    """A check that fails here is wrong, or the reference agent is."""
+    variant, text = STORIES[story]
+
+    shown = [verdict for verdict in judge(play(text, variant)) if verdict.status in SHOWN_STATUSES]
+
+    assert [] == [verdict for verdict in shown if verdict.status != "warning"]
+
+
+def test_a_standing_rejection_covers_calls_that_the_policy_lets_through():
+    """What was rejected for good does not run below the limit of the tool's condition."""
+    variant, text = STORIES["a tool is rejected for good, and a call below its limit follows"]
+
+    assert [] == play(text, variant).executions
